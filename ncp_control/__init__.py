@@ -1,0 +1,81 @@
+"""Small, sparse, bounded recurrent controllers: neural circuit policies and liquid time-constant networks.
+
+Names are imported when they are first used, so that the command line starts fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ncp_control._version import __version__
+
+if TYPE_CHECKING:
+    from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE, make_cell
+    from ncp_control.checkpoint import CheckpointError, load, save
+    from ncp_control.ncps_reader import from_ncps
+    from ncp_control.ops import explain_backends, scan
+    from ncp_control.rnn import RNN
+    from ncp_control.wiring import (
+        NCP,
+        AutoNCP,
+        FullyConnected,
+        GapJunctions,
+        Random,
+        Wiring,
+        WiringError,
+    )
+
+_HOME = {
+    "ncp_control.cells": (
+        "CTGRU", "CTRNN", "GRU", "LSTM", "LTC", "Cell", "CfC", "MixedMemory", "NeuralLTC", "NeuralODE",
+        "make_cell",
+    ),
+    "ncp_control.checkpoint": ("CheckpointError", "load", "save"),
+    "ncp_control.ncps_reader": ("from_ncps",),
+    "ncp_control.ops": ("explain_backends", "scan"),
+    "ncp_control.rnn": ("RNN",),
+    "ncp_control.wiring": ("NCP", "AutoNCP", "FullyConnected", "GapJunctions", "Random", "Wiring", "WiringError"),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "CTGRU",
+    "CTRNN",
+    "GRU",
+    "LSTM",
+    "LTC",
+    "NCP",
+    "RNN",
+    "AutoNCP",
+    "Cell",
+    "CfC",
+    "CheckpointError",
+    "FullyConnected",
+    "GapJunctions",
+    "MixedMemory",
+    "NeuralLTC",
+    "NeuralODE",
+    "Random",
+    "Wiring",
+    "WiringError",
+    "__version__",
+    "explain_backends",
+    "from_ncps",
+    "load",
+    "make_cell",
+    "save",
+    "scan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'ncp_control' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,99 @@
+"""ODE cells driven by one nonlinearity of an affine map over existing synapses: f = act(gamma_r x + gamma I + mu)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ncp_control.cells.base import index_buffers
+from ncp_control.cells.edges import edge_matrix
+from ncp_control.cells.initial import fan_in
+from ncp_control.cells.ode import ODECell
+from ncp_control.wiring import Plan, Wiring
+
+
+class Activation(NamedTuple):
+    """A nonlinearity and the range of its values."""
+
+    function: Callable[[Tensor], Tensor]
+    low: float
+    high: float
+
+
+ACTIVATIONS = {
+    "sigmoid": Activation(torch.sigmoid, 0.0, 1.0),
+    "relu": Activation(torch.relu, 0.0, float("inf")),
+    "tanh": Activation(torch.tanh, -1.0, 1.0),
+    "hard_tanh": Activation(nn.functional.hardtanh, -1.0, 1.0),
+}
+
+
+class AffineODECell(ODECell):
+    """The shared part of `NeuralLTC`, `CTRNN` and `NeuralODE`: gamma, gamma_r, mu and the activation.
+
+    Weights start from N(0, weight_variance / k), k the number of synapses into the neuron, and biases from
+    N(0, bias_variance).
+    """
+
+    source: Tensor
+    target: Tensor
+    sensory_source: Tensor
+    sensory_target: Tensor
+
+    def __init__(
+        self,
+        inputs: int,
+        plan: Plan | Wiring | int,
+        solver: str,
+        unfolds: int,
+        activation: str,
+        weight_variance: float,
+        bias_variance: float,
+    ) -> None:
+        super().__init__(inputs, plan, solver, unfolds)
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"unknown activation {activation!r}: choose one of {', '.join(ACTIVATIONS)}")
+        if weight_variance < 0 or bias_variance < 0:
+            raise ValueError(f"variances must not be negative, got {weight_variance!r} and {bias_variance!r}")
+        self.activation = activation
+        self.weight_variance, self.bias_variance = weight_variance, bias_variance
+        wiring = self.wiring
+        index_buffers(
+            self,
+            source=wiring.synapses.source,
+            target=wiring.synapses.target,
+            sensory_source=wiring.sensory.source,
+            sensory_target=wiring.sensory.target,
+        )
+        scale = (weight_variance / fan_in(wiring)).sqrt()
+        self.gamma = nn.Parameter(torch.randn(len(wiring.sensory)) * scale[self.sensory_target])
+        self.gamma_r = nn.Parameter(torch.randn(len(wiring.synapses)) * scale[self.target])
+        self.mu = nn.Parameter(torch.randn(self.units) * bias_variance**0.5)
+
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """Input weights (I, N) and recurrent weights (N, N), zero where there is no synapse."""
+        return (
+            edge_matrix(self.gamma, self.sensory_source, self.sensory_target, self.inputs, self.units),
+            edge_matrix(self.gamma_r, self.source, self.target, self.units, self.units),
+        )
+
+    def sense(self, constants: Any, inputs: Tensor) -> Tensor:
+        """`gamma I + mu`, (..., N)."""
+        gamma: Tensor = constants.gamma
+        return inputs @ gamma + self.mu
+
+    def f(self, constants: Any, sensed: Tensor, state: Tensor) -> Tensor:
+        """`act(gamma_r x + gamma I + mu)`, (B, N)."""
+        return ACTIVATIONS[self.activation].function(state @ constants.gamma_r + sensed)
+
+    def config(self) -> dict[str, Any]:
+        """Settings as JSON values."""
+        return {
+            **super().config(),
+            "activation": self.activation,
+            "weight_variance": self.weight_variance,
+            "bias_variance": self.bias_variance,
+        }

@@ -1,0 +1,112 @@
+"""CT-GRU: a GRU whose memory decays on several fixed time scales at once (Mozer, Kazakov and Lindsey, 2017)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.edges import split_last
+from ncp_control.solvers import Span
+from ncp_control.wiring import Plan, Wiring
+
+
+class CTGRU(Cell):
+    """Continuous-time GRU with M time scales `tau_k = 10^(k/2)`, k = 0 .. M-1, in units of elapsed time::
+
+        r = softmax_k(-(R[x, h] - ln tau_k)^2)             which scales to read
+        q = tanh(Q[x, sum_k r_k m_k])                      the event
+        s = softmax_k(-(S[x, h] - ln tau_k)^2)             which scales to write
+        m_k' = ((1 - s_k) m_k + s_k q) exp(-elapsed / tau_k),    h' = sum_k m_k'
+
+    R and S have one row for each neuron and scale, as the 2021 paper's authors ran it and counted it. The state
+    is all memories m, (B, U M), neuron by neuron; the outputs are h of the motor neurons.
+
+    :param scales: number of time scales M
+    """
+
+    tau: Tensor
+
+    def __init__(self, inputs: int, plan: Plan | Wiring | int, *, scales: int = 8) -> None:
+        super().__init__(inputs, plan)
+        dense_only(self)
+        if scales < 1:
+            raise ValueError(f"scales must be a positive number, got {scales!r}")
+        self.scales = scales
+        fan_in = self.inputs + self.units
+        self.retrieve = nn.Linear(fan_in, self.units * scales)
+        self.detect = nn.Linear(fan_in, self.units)
+        self.store = nn.Linear(fan_in, self.units * scales)
+        for layer in (self.retrieve, self.detect, self.store):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        self.register_buffer("tau", 10 ** (torch.arange(scales) / 2), persistent=False)
+
+    @property
+    def state_size(self) -> int:
+        """One memory for each neuron and scale."""
+        return self.units * self.scales
+
+    def constants(self) -> None:
+        """Nothing to prepare."""
+
+    def sense(self, constants: None, inputs: Tensor) -> Tensor:
+        """The inputs' share of all three maps, (..., U (2 M + 1)), in the order R, Q, S."""
+        layers = (self.retrieve, self.detect, self.store)
+        return torch.cat([linear(inputs, a.weight[:, : self.inputs], a.bias) for a in layers], dim=-1)
+
+    def _split(self, sensed: Tensor) -> list[Tensor]:
+        many = self.units * self.scales
+        return list(sensed.split([many, self.units, many], dim=-1))
+
+    def _recurrent(self, layer: nn.Linear, h: Tensor) -> Tensor:
+        return linear(h, layer.weight[:, self.inputs :])
+
+    def _scale_weights(self, log_tau: Tensor) -> Tensor:
+        """How near `log_tau` (B, U M) is to each scale's: softmax over scales, (B, U, M)."""
+        distance = split_last(log_tau, self.units, self.scales) - torch.log(self.tau)
+        return torch.softmax(-(distance**2), dim=-1)
+
+    def advance(self, constants: None, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
+        """One step of all memories."""
+        memory = split_last(state, self.units, self.scales)
+        h = memory.sum(-1)
+        sensed_r, sensed_q, sensed_s = self._split(sensed)
+        r = self._scale_weights(sensed_r + self._recurrent(self.retrieve, h))
+        q = torch.tanh(sensed_q + self._recurrent(self.detect, (r * memory).sum(-1)))
+        s = self._scale_weights(sensed_s + self._recurrent(self.store, h))
+        written = (1 - s) * memory + s * q[..., None]
+        span = elapsed[..., None] if isinstance(elapsed, Tensor) and elapsed.dim() else elapsed
+        return (written * torch.exp(-span / self.tau)).flatten(-2)
+
+    def motor(self, states: Tensor) -> Tensor:
+        """h of the motor neurons, (..., O)."""
+        return split_last(states, self.units, self.scales).sum(-1)[..., self.wiring.motor]
+
+    def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """The scales' tau averaged by the weights with which the neuron writes, (B, U)."""
+        h = split_last(state, self.units, self.scales).sum(-1)
+        s = self._scale_weights(self._split(self.sense(None, inputs))[2] + self._recurrent(self.store, h))
+        return (s * self.tau).sum(-1)
+
+    def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
+        """The shortest and the longest scale."""
+        one = self.tau.new_ones(self.units)
+        return one * self.tau[0], one * self.tau[-1]
+
+    def state_bounds(self) -> tuple[Tensor, Tensor]:
+        """`[-1, 1]` for every memory."""
+        one = self.tau.new_ones(self.state_size)
+        return -one, one
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Held: a decaying mean of the memory and a tanh."""
+        return Guarantee(True, "every memory is a decaying weighted mean of itself and a tanh")
+
+    def config(self) -> dict[str, Any]:
+        """Settings as JSON values."""
+        return {"scales": self.scales}

@@ -1,0 +1,264 @@
+"""Liquid time-constant neurons with conductance synapses and gap junctions (the 2018 form, used by NCPs)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ncp_control.cells.base import Guarantee, index_buffers
+from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
+from ncp_control.cells.maps import apply_map, make_map
+from ncp_control.cells.ode import ODECell, solver_caveat
+from ncp_control.cells.positive import positive, raw_of
+from ncp_control.wiring import Plan, Wiring
+
+# Uniform ranges at the start, by name. Reversal potentials E start at the polarity, +1 or -1, times `E`.
+INITS: dict[str, dict[str, Range]] = {
+    # what the ncps package draws
+    "ncps": {
+        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
+        "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (0.3, 0.8),
+        "sensory_w": (0.001, 1.0), "sensory_sigma": (3.0, 8.0), "sensory_mu": (0.3, 0.8),
+    },
+    # the authors' first code: one leak and one capacitance for all
+    "original": {
+        "gleak": (1.0, 1.0), "vleak": (-0.2, 0.2), "cm": (0.5, 0.5), "gap": (0.01, 1.0), "E": (1.0, 1.0),
+        "w": (0.01, 1.0), "sigma": (3.0, 8.0), "mu": (0.3, 0.8),
+        "sensory_w": (0.01, 1.0), "sensory_sigma": (3.0, 8.0), "sensory_mu": (0.3, 0.8),
+    },
+    # the biophysical ranges of the parameter tables
+    "biophysical": {
+        "gleak": (0.1, 1.0), "vleak": (-1.0, 0.0), "cm": (0.1, 10.0), "gap": (0.0, 1.0), "E": (0.0, 1.0),
+        "w": (0.0, 2.0), "sigma": (0.5, 5.0), "mu": (-2.0, 2.0),
+        "sensory_w": (0.0, 2.0), "sensory_sigma": (0.5, 5.0), "sensory_mu": (-2.0, 2.0),
+    },
+    # for control: thresholds centred on where standardised inputs (about +-1) and neurons (about +-.5) live
+    "centred": {
+        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
+        "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (-0.5, 0.5),
+        "sensory_w": (0.001, 1.0), "sensory_sigma": (2.0, 4.0), "sensory_mu": (-1.0, 1.0),
+    },
+}  # fmt: skip
+
+
+class LTCConstants(NamedTuple):
+    """Effective parameters.
+
+    :param slow: conductance that is always open, `gleak + sum gap`, (N,)
+    :param leak: leak current into v = 0, `gleak * vleak`, (N,)
+    :param cm: capacitance, (N,)
+    :param w: maximal conductances of the synapses, (E,)
+    :param sensory_w: of the sensory synapses, (S,)
+    :param gap: conductances of the gap junctions, (G,)
+    """
+
+    slow: Tensor
+    leak: Tensor
+    cm: Tensor
+    w: Tensor
+    sensory_w: Tensor
+    gap: Tensor
+
+
+class LTC(ODECell):
+    """Conductance-based liquid time-constant cell.
+
+    For neuron j with chemical synapses from neurons and inputs i, and gap junctions to neurons k::
+
+        a_ij = w_ij sigmoid(sigma_ij (v_i - mu_ij))
+        cm_j dv_j/dt = gleak_j (vleak_j - v_j) + sum_i a_ij (E_ij - v_j) + sum_k gap_jk (v_k - v_j)
+
+    so that `rate_j = (gleak_j + sum_i a_ij + sum_k gap_jk) / cm_j` is the inverse of the liquid time constant.
+    Sensory synapses are computed once for an input, the others at each of the `unfolds` solver steps.
+    Every parameter exists for existing synapses only. `w`, `gleak`, `cm` and `gap` are positive by construction
+    (`*_raw` through a softplus).
+
+    :param inputs: number of input features I
+    :param plan: a plan, a built wiring, or a number of fully connected neurons
+    :param solver: "fused" (default), "euler", "rk4" or "dopri5"
+    :param unfolds: solver steps for one step of the sequence
+    :param init: "ncps" (default), "original", "biophysical" or "centred", see `INITS`
+    :param time_constants: (shortest, longest) in units of `elapsed`; spreads the neurons' time constants
+        evenly in the logarithm over that range, by their capacitance, as they are with every synapse half open
+    :param input_map: "affine" (a scale and a shift for each input), "linear" (a scale) or "none"
+    :param output_map: the same for the motor neurons
+    """
+
+    source: Tensor
+    target: Tensor
+    sensory_source: Tensor
+    sensory_target: Tensor
+    gap_ends: Tensor
+
+    def __init__(
+        self,
+        inputs: int,
+        plan: Plan | Wiring | int,
+        *,
+        solver: str = "fused",
+        unfolds: int = 6,
+        init: str = "ncps",
+        time_constants: Range | None = None,
+        input_map: str = "affine",
+        output_map: str = "affine",
+    ) -> None:
+        super().__init__(inputs, plan, solver, unfolds)
+        check_init(init, INITS)
+        self.init = init
+        self.time_constants_range = check_time_constants(time_constants)
+        self.input_map, self.output_map = input_map, output_map
+        wiring = self.wiring
+        index_buffers(
+            self,
+            source=wiring.synapses.source,
+            target=wiring.synapses.target,
+            sensory_source=wiring.sensory.source,
+            sensory_target=wiring.sensory.target,
+            gap_ends=wiring.gap_junctions,
+        )
+        self._draw(INITS[init])
+        self.input_scale, self.input_shift = make_map("input_map", input_map, self.inputs)
+        self.output_scale, self.output_shift = make_map("output_map", output_map, self.outputs)
+
+    def _draw(self, ranges: dict[str, Range]) -> None:
+        """Draws every parameter from its range with torch's generator."""
+        wiring, units = self.wiring, self.units
+        synapses, sensory = len(wiring.synapses), len(wiring.sensory)
+
+        def draw(name: str, size: int) -> Tensor:
+            low, high = ranges[name]
+            return torch.empty(size).uniform_(low, high)
+
+        self.gleak_raw = nn.Parameter(raw_of(draw("gleak", units)))
+        self.vleak = nn.Parameter(draw("vleak", units))
+        self.cm_raw = nn.Parameter(raw_of(draw("cm", units)))
+        self.w_raw = nn.Parameter(raw_of(draw("w", synapses)))
+        self.mu = nn.Parameter(draw("mu", synapses))
+        self.sigma = nn.Parameter(draw("sigma", synapses))
+        self.E = nn.Parameter(torch.tensor(wiring.synapses.polarity, dtype=torch.get_default_dtype()))
+        self.sensory_w_raw = nn.Parameter(raw_of(draw("sensory_w", sensory)))
+        self.sensory_mu = nn.Parameter(draw("sensory_mu", sensory))
+        self.sensory_sigma = nn.Parameter(draw("sensory_sigma", sensory))
+        self.sensory_E = nn.Parameter(torch.tensor(wiring.sensory.polarity, dtype=torch.get_default_dtype()))
+        self.gap_raw = nn.Parameter(raw_of(draw("gap", len(wiring.gap_junctions))))
+        with torch.no_grad():
+            if ranges["E"] != (1.0, 1.0):
+                self.E.mul_(draw("E", synapses))
+                self.sensory_E.mul_(draw("E", sensory))
+            if self.time_constants_range is not None:
+                half_open = self.gleak + 0.5 * self._incoming_w() + self._incoming_gap()
+                self.cm_raw.copy_(raw_of(spread(self.time_constants_range, units) * half_open))
+
+    @property
+    def w(self) -> Tensor:
+        """Maximal conductance of every synapse, (E,), positive."""
+        return positive(self.w_raw)
+
+    @property
+    def sensory_w(self) -> Tensor:
+        """Maximal conductance of every sensory synapse, (S,), positive."""
+        return positive(self.sensory_w_raw)
+
+    @property
+    def gleak(self) -> Tensor:
+        """Leak conductance of every neuron, (N,), positive."""
+        return positive(self.gleak_raw)
+
+    @property
+    def cm(self) -> Tensor:
+        """Membrane capacitance of every neuron, (N,), positive."""
+        return positive(self.cm_raw)
+
+    @property
+    def gap(self) -> Tensor:
+        """Conductance of every gap junction, (G,), positive."""
+        return positive(self.gap_raw)
+
+    def constants(self) -> LTCConstants:
+        """The positive parameters and what follows from them alone."""
+        gleak = self.gleak
+        return LTCConstants(gleak + self._incoming_gap(), gleak * self.vleak, self.cm, self.w, self.sensory_w, self.gap)
+
+    def sense(self, constants: LTCConstants, inputs: Tensor) -> Tensor:
+        """Summed sensory conductances and driven currents of every neuron: (..., 2N) from (..., I)."""
+        inputs = apply_map(inputs, self.input_scale, self.input_shift)
+        source = inputs.index_select(-1, self.sensory_source)
+        a = constants.sensory_w * torch.sigmoid(self.sensory_sigma * (source - self.sensory_mu))
+        return torch.cat([self._sum(a, self.sensory_target), self._sum(a * self.sensory_E, self.sensory_target)], -1)
+
+    def rate_and_drive(self, constants: LTCConstants, sensed: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """All conductances over the capacitance, and all currents into v = 0 over it, each (B, N)."""
+        sensory_conductance, sensory_current = sensed.chunk(2, dim=-1)
+        a = constants.w * torch.sigmoid(self.sigma * (state.index_select(-1, self.source) - self.mu))
+        conductance = constants.slow + sensory_conductance + self._sum(a, self.target)
+        current = constants.leak + sensory_current + self._sum(a * self.E, self.target)
+        if len(constants.gap):
+            one, other = self.gap_ends[:, 0], self.gap_ends[:, 1]
+            current = current.index_add(-1, one, constants.gap * state.index_select(-1, other))
+            current = current.index_add(-1, other, constants.gap * state.index_select(-1, one))
+        return conductance / constants.cm, current / constants.cm
+
+    def _sum(self, values: Tensor, target: Tensor) -> Tensor:
+        """Sums values of synapses (..., E) into their target neurons, (..., N)."""
+        return values.new_zeros(*values.shape[:-1], self.units).index_add(-1, target, values)
+
+    def _incoming_w(self) -> Tensor:
+        return self._sum(self.w, self.target) + self._sum(self.sensory_w, self.sensory_target)
+
+    def _incoming_gap(self) -> Tensor:
+        gap = self.gap
+        return self._sum(torch.cat([gap, gap]), torch.cat([self.gap_ends[:, 0], self.gap_ends[:, 1]]))
+
+    def motor(self, states: Tensor) -> Tensor:
+        """The motor neurons, scaled and shifted by the output map."""
+        return apply_map(super().motor(states), self.output_scale, self.output_shift)
+
+    def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
+        """`cm / (gleak + sum w + sum gap) <= tau <= cm / (gleak + sum gap)`, each (N,) (2018, Eq. 40)."""
+        slow = self.gleak + self._incoming_gap()
+        return self.cm / (slow + self._incoming_w()), self.cm / slow
+
+    def state_bounds(self) -> tuple[Tensor, Tensor]:
+        """`min(vleak, E) <= v <= max(vleak, E)` over what reaches a neuron, each (N,) (2018, Eq. 50).
+
+        Zero, where every state starts, is counted in. Neurons joined by gap junctions share the widest bounds
+        among them.
+        """
+        low, high = self.vleak.clamp(max=0.0), self.vleak.clamp(min=0.0)
+        for target, reversal in ((self.target, self.E), (self.sensory_target, self.sensory_E)):
+            low = low.scatter_reduce(0, target, reversal, "amin")
+            high = high.scatter_reduce(0, target, reversal, "amax")
+        group = torch.tensor(joined(self.units, self.wiring.gap_junctions), device=low.device)
+        low = low.scatter_reduce(0, group, low, "amin")[group]
+        high = high.scatter_reduce(0, group, high, "amax")[group]
+        return low, high
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Held by the sigmoid, in (0, 1), and the fused solver."""
+        caveat = solver_caveat(self.solver)
+        if caveat:
+            return Guarantee(False, caveat)
+        return Guarantee(True, "every fused step is a weighted mean of the state, the leak and the reversal potentials")
+
+    def config(self) -> dict[str, Any]:
+        """Settings as JSON values."""
+        return {
+            **super().config(),
+            "init": self.init,
+            "time_constants": self.time_constants_range,
+            "input_map": self.input_map,
+            "output_map": self.output_map,
+        }
+
+
+def joined(units: int, pairs: np.ndarray) -> list[int]:
+    """For each neuron, the first neuron of the group that gap junctions join it to."""
+    group = list(range(units))
+    for one, other in pairs.tolist():
+        keep, drop = sorted((group[one], group[other]))
+        group = [keep if member == drop else member for member in group]
+    return group

@@ -1,0 +1,208 @@
+"""Reads models of the `ncps` package, which need not be installed: the same weights in a network of ours.
+
+Neurons are put in our order (inter, command, motor). What `ncps` computes is kept exactly, its slips too: a wired
+CfC there is dense between neighbouring layers and inside each (its time gates ignore the wiring), so it
+comes out as dense as it really is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ncp_control.cells import LTC, Cell, CfC, MixedMemory
+from ncp_control.cells.positive import raw_of
+from ncp_control.rnn import RNN
+from ncp_control.wiring import Wiring
+
+
+def from_ncps(module: Any) -> RNN:
+    """An `ncps.torch.LTC` or `ncps.torch.CfC` as an `RNN` of ours with the same weights.
+
+    Outputs and gradients agree; the state's neurons are in the order inter, command, motor. To read a saved state
+    dict, load it into the `ncps` module first.
+    """
+    kind = type(module).__name__
+    if not type(module).__module__.startswith("ncps") or kind not in ("LTC", "CfC"):
+        raise TypeError(f"from_ncps reads ncps.torch.LTC and ncps.torch.CfC, got {type(module).__name__}")
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        cell: Cell = _ltc(module) if kind == "LTC" else _cfc(module)
+        if module.use_mixed:
+            cell = _mixed(cell, module.lstm, neuron_order(module.rnn_cell._wiring) if kind == "LTC" else None)
+    return RNN(cell.to(next(module.parameters()).device))
+
+
+def neuron_order(wiring: Any) -> np.ndarray:
+    """For each of our neurons, its number in a built `ncps` wiring: `our_state = ncps_state[:, order]` for an LTC."""
+    if wiring.num_layers > 1:
+        return np.concatenate([np.asarray(wiring.get_neurons_of_layer(layer)) for layer in range(wiring.num_layers)])
+    motor = np.arange(wiring.output_dim)
+    return np.concatenate([np.arange(wiring.output_dim, wiring.units), motor])
+
+
+def read_wiring(wiring: Any) -> Wiring:
+    """A built `ncps` wiring as one of ours."""
+    order = neuron_order(wiring)
+    return _wiring_of(
+        wiring,
+        np.asarray(wiring.sensory_adjacency_matrix)[:, order],
+        np.asarray(wiring.adjacency_matrix)[np.ix_(order, order)],
+    )
+
+
+def _wiring_of(wiring: Any, sensory: np.ndarray, recurrent: np.ndarray) -> Wiring:
+    """Our wiring over signed adjacency matrices in our order, with the layers of the `ncps` wiring."""
+    sizes = [len(wiring.get_neurons_of_layer(layer)) for layer in range(wiring.num_layers)]
+    motor = wiring.output_dim
+    if len(sizes) == 1:
+        sizes = [size for size in (wiring.units - motor, motor) if size]
+    layers: dict[str, Any] = {"motor": sizes[-1]}
+    if len(sizes) == 2:
+        layers["inter"] = sizes[0]
+    elif len(sizes) > 2:
+        layers["command"] = sizes[-2]
+        layers["inter"] = sizes[0] if len(sizes) == 3 else sizes[:-2]
+    return Wiring.from_edges(wiring.input_dim, sensory=_edges(sensory), synapses=_edges(recurrent), **layers)
+
+
+def _edges(signs: np.ndarray) -> list[tuple[int, int, int]]:
+    return [(int(i), int(j), int(np.sign(signs[i, j]))) for i, j in zip(*np.nonzero(signs), strict=True)]
+
+
+def _ltc(module: Any) -> LTC:
+    theirs = module.rnn_cell
+    their_order = neuron_order(theirs._wiring)
+    order = torch.as_tensor(their_order)
+    sensory_signs = _signs(theirs.sensory_sparsity_mask, theirs._wiring.sensory_adjacency_matrix, theirs.sensory_erev)
+    signs = _signs(theirs.sparsity_mask, theirs._wiring.adjacency_matrix, theirs.erev)
+    wiring = _wiring_of(theirs._wiring, sensory_signs[:, their_order], signs[np.ix_(their_order, their_order)])
+    cell = LTC(
+        wiring.inputs,
+        wiring,
+        unfolds=theirs._ode_unfolds,
+        input_map=theirs._input_mapping or "none",
+        output_map=theirs._output_mapping or "none",
+    ).to(theirs.w.dtype)
+
+    def raw(value: Tensor) -> Tensor:
+        return value if theirs._implicit_param_constraints else raw_of(value)
+
+    synapses = (order[cell.source], order[cell.target])
+    sensory = (cell.sensory_source, order[cell.sensory_target])
+    motor = order[cell.wiring.motor]
+    pairs = [
+        (cell.gleak_raw, raw(theirs.gleak[order])),
+        (cell.vleak, theirs.vleak[order]),
+        (cell.cm_raw, raw(theirs.cm[order])),
+        (cell.w_raw, raw(theirs.w[synapses])),
+        (cell.mu, theirs.mu[synapses]),
+        (cell.sigma, theirs.sigma[synapses]),
+        (cell.E, theirs.erev[synapses]),
+        (cell.sensory_w_raw, raw(theirs.sensory_w[sensory])),
+        (cell.sensory_mu, theirs.sensory_mu[sensory]),
+        (cell.sensory_sigma, theirs.sensory_sigma[sensory]),
+        (cell.sensory_E, theirs.sensory_erev[sensory]),
+    ]
+    for ours, name, index in (
+        (cell.input_scale, "input_w", slice(None)),
+        (cell.input_shift, "input_b", slice(None)),
+        (cell.output_scale, "output_w", motor),
+        (cell.output_shift, "output_b", motor),
+    ):
+        if ours is not None:
+            pairs.append((ours, getattr(theirs, name)[index]))
+    for ours, value in pairs:
+        ours.copy_(value)
+    return cell
+
+
+def _signs(mask: Tensor, adjacency: np.ndarray, erev: Tensor) -> np.ndarray:
+    """Polarities of the synapses in a cell's mask.
+
+    A wiring there draws new synapses each time it is built, so it can differ from the mask of a cell that was
+    made before: the mask is what the cell computes with, and the reversal potential stands in for the polarity.
+    """
+    fallback = np.where(erev.cpu().numpy() < 0, -1, 1)
+    return np.where(mask.cpu().numpy() != 0, np.where(adjacency != 0, np.sign(adjacency), fallback), 0)
+
+
+def _cfc(module: Any) -> CfC:
+    if not isinstance(module.fc, nn.Identity):
+        raise ValueError("this ncps CfC has a projection (proj_size): read it without, and add a torch.nn.Linear")
+    theirs = module.rnn_cell
+    return _wired_cfc(theirs) if hasattr(theirs, "_wiring") else _dense_cfc(theirs)
+
+
+def _maps(cell: Any) -> list[nn.Linear]:
+    return [cell.ff1] if cell.mode == "pure" else [cell.ff1, cell.ff2, cell.time_a, cell.time_b]
+
+
+def _dense_cfc(theirs: Any) -> CfC:
+    linears = [layer for layer in theirs.backbone or () if isinstance(layer, nn.Linear)]
+    activations = {type(layer).__name__ for layer in theirs.backbone or ()} - {"Linear", "Dropout"}
+    if activations - {"LeCun"}:
+        raise ValueError(f"this ncps CfC has a backbone of {activations.pop()}: only lecun_tanh can be read")
+    cell = CfC(
+        theirs.input_size,
+        theirs.hidden_size,
+        mode=theirs.mode,
+        backbone=[layer.out_features for layer in linears],
+    ).to(theirs.ff1.weight.dtype)
+    if linears:
+        for ours, layer in zip(cell.backbone, linears, strict=True):
+            ours.load_state_dict(layer.state_dict())
+        cell.head.copy_(torch.cat([layer.weight for layer in _maps(theirs)]))
+    else:
+        for row, layer in enumerate(_maps(theirs)):
+            cell.sensory_weight[row] = layer.weight[cell.sensory_target, cell.sensory_source]
+            cell.weight[row] = layer.weight[cell.target, cell.inputs + cell.source]
+    cell.bias.copy_(torch.stack([layer.bias for layer in _maps(theirs)]))
+    if cell.mode == "pure":
+        cell.w_tau.copy_(theirs.w_tau[0])
+        cell.A.copy_(theirs.A[0])
+    return cell
+
+
+def _wired_cfc(theirs: Any) -> CfC:
+    """Each layer there is dense from the layer before it and from itself; f1 and f2 have zeros where masked."""
+    wiring, layers = theirs._wiring, theirs._layers
+    if len(layers) == 1 and wiring.output_dim < wiring.units:
+        raise ValueError("a wired ncps CfC of one layer with fewer outputs than neurons outputs all of them: not read")
+    starts = np.cumsum([0, *theirs.layer_sizes])
+    dense = np.zeros((wiring.units, wiring.units))
+    for layer in range(len(layers)):
+        dense[starts[max(layer - 1, 0)] : starts[layer + 1], starts[layer] : starts[layer + 1]] = 1
+    sensory = np.zeros((wiring.input_dim, wiring.units))
+    sensory[:, : starts[1]] = 1
+    cell = CfC(wiring.input_dim, _wiring_of(wiring, sensory, dense), mode=layers[0].mode)
+    cell.to(layers[0].ff1.weight.dtype)
+    for layer, part in enumerate(layers):
+        here = slice(int(starts[layer]), int(starts[layer + 1]))
+        into = (cell.target >= here.start) & (cell.target < here.stop)
+        first = int(starts[layer - 1]) if layer else -wiring.input_dim
+        for row, linear in enumerate(_maps(part)):
+            masked = row < 2
+            weight = linear.weight * part.sparsity_mask if masked else linear.weight
+            if layer == 0:
+                cell.sensory_weight[row] = weight[cell.sensory_target, cell.sensory_source]
+            cell.weight[row, into] = weight[cell.target[into] - here.start, cell.source[into] - first]
+            cell.bias[row, here] = linear.bias
+        if cell.mode == "pure":
+            cell.w_tau[here] = part.w_tau[0]
+            cell.A[here] = part.A[0]
+    return cell
+
+
+def _mixed(cell: Cell, lstm: Any, order: np.ndarray | None) -> MixedMemory:
+    """The LSTM's rows and columns in our order of neurons."""
+    size = cell.units
+    neurons = torch.arange(size) if order is None else torch.as_tensor(order)
+    rows = torch.cat([gate * size + neurons for gate in range(4)])
+    mixed = MixedMemory(cell).to(cell.dtype)
+    mixed.input_weight.copy_(lstm.input_map.weight[rows])
+    mixed.input_bias.copy_(lstm.input_map.bias[rows])
+    mixed.recurrent_weight.copy_(lstm.recurrent_map.weight[rows][:, neurons])
+    return mixed

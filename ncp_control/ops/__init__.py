@@ -1,0 +1,5 @@
+"""The recurrent scan of a whole batch of sequences."""
+
+from ncp_control.ops.dispatch import BACKENDS, available_backends, check_backend, choose_backend, explain_backends, scan
+
+__all__ = ["BACKENDS", "available_backends", "check_backend", "choose_backend", "explain_backends", "scan"]

@@ -1,0 +1,75 @@
+"""`scan`: a cell over a batch of sequences, on the backend that is asked for or the best that can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ncp_control.ops import reference
+from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
+
+
+class Backend(NamedTuple):
+    """A way to run the scan: whether this machine has it, whether it can run a problem (with the reason), the run."""
+
+    available: Callable[[], tuple[bool, str]]
+    supports: Callable[[ScanProblem], tuple[bool, str]]
+    run: Callable[[ScanProblem], Tensor]
+
+
+# In order of preference: "auto" takes the first that supports the problem.
+BACKENDS: dict[str, Backend] = {"reference": Backend(reference.available, reference.supports, reference.run)}
+
+
+def scan(
+    cell: ScanCell,
+    inputs: Tensor,
+    state: Tensor | None = None,
+    elapsed: Elapsed = 1.0,
+    reset: Tensor | None = None,
+    mask: Tensor | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Runs `cell` over whole sequences and returns the state of all neurons after every step.
+
+    :param cell: any cell of this package
+    :param inputs: (B, T, I)
+    :param state: state before the first step, (B, N); None is the cell's initial state
+    :param elapsed: time since the previous step: a number, (B,), or (B, T)
+    :param reset: (B, T) bool; true sets that row to the initial state before that step
+    :param mask: (B, T) bool; false holds that row's state through that step
+    :param backend: "auto", or one of `BACKENDS`; an explicit choice never falls back
+    :return: (B, T, N)
+    """
+    problem = make_problem(cell, inputs, state, elapsed, reset, mask)
+    return BACKENDS[choose_backend(problem, backend)].run(problem)
+
+
+def choose_backend(problem: ScanProblem, backend: str = "auto") -> str:
+    """The name of the backend that will run `problem`; refuses one that cannot, with its reason."""
+    check_backend(backend)
+    if backend == "auto":
+        return next(name for name, candidate in BACKENDS.items() if candidate.supports(problem)[0])
+    able, reason = BACKENDS[backend].supports(problem)
+    if not able:
+        raise RuntimeError(f"backend {backend!r} cannot run this scan: {reason}")
+    return backend
+
+
+def check_backend(backend: str) -> None:
+    """Refuses a backend that does not exist."""
+    if backend != "auto" and backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}: choose 'auto' or one of {', '.join(BACKENDS)}")
+
+
+def available_backends() -> dict[str, tuple[bool, str]]:
+    """For each backend, whether this machine can run it at all, and why."""
+    return {name: backend.available() for name, backend in BACKENDS.items()}
+
+
+def explain_backends(cell: ScanCell, inputs: Tensor) -> dict[str, tuple[bool, str]]:
+    """For each backend, whether it can run this cell on these inputs (B, T, I), and why."""
+    problem = make_problem(cell, inputs)
+    return {name: backend.supports(problem) for name, backend in BACKENDS.items()}

@@ -1,0 +1,110 @@
+"""What a scan is asked to do: checked once, in one form for every backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+Elapsed = float | Tensor
+
+
+class ScanCell(Protocol):
+    """What the scan needs of a cell (see `ncp_control.cells.base.Cell`)."""
+
+    inputs: int
+
+    @property
+    def state_size(self) -> int: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    def initial_state(self, batch: int, *, dtype: torch.dtype | None, device: torch.device | None) -> Tensor: ...
+
+    def constants(self) -> Any: ...
+
+    def sense(self, constants: Any, inputs: Tensor) -> Tensor: ...
+
+    def advance(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Elapsed) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class ScanProblem:
+    """One scan in normal form.
+
+    :param cell: the cell
+    :param inputs: (B, T, I), in the cell's float type
+    :param state: state before the first step, (B, N)
+    :param elapsed: time since the previous step: a float, a scalar tensor, or (B, T)
+    :param reset: (B, T) bool or None; true sets the state to the initial state before that step
+    :param mask: (B, T) bool or None; false holds the state through that step
+    """
+
+    cell: ScanCell
+    inputs: Tensor
+    state: Tensor
+    elapsed: Elapsed
+    reset: Tensor | None
+    mask: Tensor | None
+
+    def elapsed_at(self, t: int) -> Elapsed:
+        """The elapsed time of step `t`: a float, a scalar tensor, or (B, 1)."""
+        if isinstance(self.elapsed, Tensor) and self.elapsed.dim() == 2:
+            return self.elapsed[:, t, None]
+        return self.elapsed
+
+
+def make_problem(
+    cell: ScanCell,
+    inputs: Tensor,
+    state: Tensor | None = None,
+    elapsed: Elapsed = 1.0,
+    reset: Tensor | None = None,
+    mask: Tensor | None = None,
+) -> ScanProblem:
+    """Checks shapes and types, and brings every float to the cell's type."""
+    if inputs.dim() != 3:
+        raise ValueError(f"inputs must have shape (batch, time, features), got {tuple(inputs.shape)}")
+    batch, time, features = inputs.shape
+    if features != cell.inputs:
+        raise ValueError(f"inputs have {features} features, but the cell was built for {cell.inputs}")
+    if not inputs.is_floating_point():
+        raise TypeError(f"inputs must be floating point, got {inputs.dtype}: convert them with inputs.float()")
+    dtype, device = cell.dtype, inputs.device
+    if state is None:
+        state = cell.initial_state(batch, dtype=dtype, device=device)
+    elif tuple(state.shape) != (batch, cell.state_size):
+        raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
+    return ScanProblem(
+        cell=cell,
+        inputs=inputs.to(dtype),
+        state=state.to(dtype),
+        elapsed=_normal_elapsed(elapsed, batch, time, dtype, device),
+        reset=_flags("reset", reset, batch, time, device),
+        mask=_flags("mask", mask, batch, time, device),
+    )
+
+
+def _normal_elapsed(elapsed: Elapsed, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Elapsed:
+    if not isinstance(elapsed, Tensor):
+        return float(elapsed)
+    shape = tuple(elapsed.shape)
+    elapsed = elapsed.to(device=device, dtype=dtype)
+    if shape == ():
+        return elapsed
+    if shape == (batch,):
+        return elapsed[:, None].expand(batch, time)
+    if shape == (batch, time):
+        return elapsed
+    raise ValueError(f"elapsed must be a number or have shape ({batch},) or ({batch}, {time}), got {shape}")
+
+
+def _flags(name: str, flags: Tensor | None, batch: int, time: int, device: torch.device) -> Tensor | None:
+    if flags is None:
+        return None
+    if tuple(flags.shape) != (batch, time):
+        raise ValueError(f"{name} must have shape ({batch}, {time}), got {tuple(flags.shape)}")
+    return flags.to(device=device, dtype=torch.bool)

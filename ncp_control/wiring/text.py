@@ -1,0 +1,123 @@
+"""A wiring as text: the summary a person reads, and the checked reading of its JSON."""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from typing import Any
+
+import numpy as np
+
+from ncp_control.wiring.edges import Edges, IntArray, WiringError, is_whole
+
+FORMAT = "ncp_control.wiring"
+VERSION = 1
+KEYS = ("format", "version", "inputs", "layers", "input_names", "neuron_names", "sensory", "synapses", "gap_junctions")
+
+
+def summary(inputs: int, layers: dict[str, slice], sensory: Edges, synapses: Edges, gap_junctions: int) -> str:
+    """Aligned lines: layer sizes and fan-in, totals, density, polarity, and synapses counted layer to layer."""
+    names = list(layers)
+    sizes = [part.stop - part.start for part in layers.values()]
+    units = sum(sizes)
+    layer_of = np.repeat(np.arange(len(names)), sizes)
+    row_of = np.concatenate([np.zeros(len(sensory), dtype=np.int64), 1 + layer_of[synapses.source]])
+    column_of = layer_of[np.concatenate([sensory.target, synapses.target])]
+
+    fan_in = np.bincount(np.concatenate([sensory.target, synapses.target]), minlength=units)
+    blocks = np.zeros((1 + len(names), len(names)), dtype=np.int64)
+    np.add.at(blocks, (row_of, column_of), 1)
+
+    total = len(sensory) + len(synapses)
+    possible = inputs * units + units * units
+    excitatory = int((sensory.polarity > 0).sum() + (synapses.polarity > 0).sum())
+    layer_rows = [["layer", "neurons", "fan-in min", "median", "max"]]
+    for name, size, part in zip(names, sizes, layers.values(), strict=True):
+        own = fan_in[part]
+        layer_rows.append([name, str(size), str(own.min()), f"{np.median(own):g}", str(own.max())])
+    block_rows = [["from \\ to", *names]]
+    for name, row in zip(["inputs", *names], blocks, strict=True):
+        block_rows.append([name, *(str(count) if count else "." for count in row)])
+    return "\n".join(
+        [
+            f"{inputs} inputs, {units} neurons, {sizes[-1]} outputs",
+            f"synapses       {len(sensory)} sensory, {len(synapses)} recurrent",
+            f"gap junctions  {gap_junctions}",
+            f"density        {total / possible:.3f} ({total} of {possible} possible synapses)",
+            f"polarity       {excitatory} excitatory ({excitatory / total:.0%}), "
+            f"{total - excitatory} inhibitory ({1 - excitatory / total:.0%})",
+            "",
+            *_table(layer_rows),
+            "",
+            *_table(block_rows),
+        ]
+    )
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+
+
+def write_json(
+    inputs: int,
+    layer_sizes: tuple[tuple[str, int], ...],
+    input_names: tuple[str, ...],
+    neuron_names: tuple[str, ...],
+    sensory: Edges,
+    synapses: Edges,
+    gap_junctions: IntArray,
+    indent: int | None,
+) -> str:
+    """One JSON object: synapses as [source, target, polarity], gap junctions as [a, b], layers in update order."""
+    values = (FORMAT, VERSION, inputs, layer_sizes, input_names, neuron_names, list(sensory), list(synapses))
+    return json.dumps(dict(zip(KEYS, (*values, gap_junctions.tolist()), strict=True)), indent=indent)
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """The keyword arguments of the `Wiring` that `text` describes; types are checked here, meaning by `Wiring`."""
+    if not isinstance(text, str):
+        raise WiringError(f"from_json reads the JSON text of a wiring, got a {type(text).__name__}")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WiringError(f"this is not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise WiringError(f'this JSON is not a wiring: it must be an object whose "format" is "{FORMAT}"')
+    version = document.get("version")
+    if not is_whole(version) or version != VERSION:
+        raise WiringError(f"this wiring has version {version!r}, and this release reads version {VERSION} only")
+    if missing := [key for key in KEYS if key not in document]:
+        raise WiringError(f"the wiring's JSON lacks {', '.join(missing)}")
+    if unknown := [key for key in document if key not in KEYS]:
+        raise WiringError(f"the wiring's JSON has keys that version {VERSION} does not know: {', '.join(unknown)}")
+    for key in KEYS[3:]:
+        if not isinstance(document[key], list):
+            raise WiringError(f'"{key}" must be a list, got {reprlib.repr(document[key])}')
+    for key in ("layers", "input_names", "neuron_names"):
+        if not document[key]:
+            raise WiringError(f'"{key}" is empty; a wiring has at least one input and one motor neuron')
+    for layer in document["layers"]:
+        if not (isinstance(layer, list) and len(layer) == 2):
+            raise WiringError(f'every entry of "layers" must be [name, size], got {reprlib.repr(layer)}')
+    return {
+        "inputs": document["inputs"],
+        "layer_sizes": tuple((name, size) for name, size in document["layers"]),
+        "sensory": Edges(*_columns(document, "sensory", "source, target, polarity")),
+        "synapses": Edges(*_columns(document, "synapses", "source, target, polarity")),
+        "gap_junctions": np.array(_columns(document, "gap_junctions", "a, b")).T,
+        "input_names": tuple(document["input_names"]),
+        "neuron_names": tuple(document["neuron_names"]),
+    }
+
+
+def _columns(document: dict[str, Any], key: str, row: str) -> list[list[int]]:
+    width = row.count(",") + 1
+    for entry in document[key]:
+        whole = isinstance(entry, list) and len(entry) == width and all(map(is_whole, entry))
+        if not whole or any(abs(number) >= 2**63 for number in entry):
+            raise WiringError(f'every entry of "{key}" must be [{row}] in whole numbers, got {reprlib.repr(entry)}')
+    return [[entry[i] for entry in document[key]] for i in range(width)]

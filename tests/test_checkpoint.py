@@ -1,0 +1,178 @@
+"""A checkpoint gives back the same network, and anything else is refused with a sentence."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import ncp_control as nc
+from ncp_control.checkpoint import CheckpointError, read_metadata
+
+CELLS = {
+    "LTC": lambda: nc.LTC(5, nc.AutoNCP(12, 3), solver="rk4", unfolds=2, init="centred", time_constants=(1, 30)),
+    "LTC gaps": lambda: nc.LTC(5, nc.GapJunctions(nc.AutoNCP(12, 3), 4), input_map="none", output_map="linear"),
+    "NeuralLTC": lambda: nc.NeuralLTC(5, nc.Random(9, 2), activation="relu", weight_variance=1.5),
+    "CfC": lambda: nc.CfC(5, nc.AutoNCP(12, 3), mode="pure"),
+    "CfC backbone": lambda: nc.CfC(5, 7, backbone=(11, 4)),
+    "CTRNN": lambda: nc.CTRNN(5, 7, time_constants=(0.5, 8)),
+    "NeuralODE": lambda: nc.NeuralODE(5, 7, unfolds=3),
+    "CTGRU": lambda: nc.CTGRU(5, 7, scales=3),
+    "LSTM": lambda: nc.LSTM(5, nc.FullyConnected(7, 2)),
+    "GRU": lambda: nc.GRU(5, 7),
+    "MixedMemory": lambda: nc.MixedMemory(nc.CfC(5, nc.AutoNCP(12, 3), mode="no_gate")),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "network.safetensors"
+
+
+@pytest.fixture
+def saved(path):
+    rnn = nc.RNN(nc.LTC(5, nc.AutoNCP(12, 3)))
+    nc.save(rnn, path, note={"seed": 3})
+    return rnn
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("kind", CELLS)
+def test_round_trip_is_bit_identical(kind, dtype, path):
+    rnn = nc.RNN(CELLS[kind]()).to(dtype)
+    nc.save(rnn, path)
+    back = nc.load(path)
+    x = torch.randn(3, 6, 5, dtype=dtype)
+    assert torch.equal(rnn(x)[0], back(x)[0])
+    assert back.wiring == rnn.wiring
+    assert back.cell.config() == rnn.cell.config()
+    assert type(back.cell) is type(rnn.cell)
+    assert {n: p.dtype for n, p in back.named_parameters()} == {n: p.dtype for n, p in rnn.named_parameters()}
+
+
+def test_metadata_says_what_it_is(saved, path):
+    metadata = read_metadata(path)
+    assert metadata["config"]["cell"] == "LTC"
+    assert metadata["note"] == {"seed": 3}
+    assert metadata["package"] == nc.__version__
+    assert nc.Wiring.from_json(metadata["wiring"]) == saved.wiring
+
+
+def test_loading_leaves_the_random_state_alone(saved, path):
+    before = torch.get_rng_state()
+    nc.load(path)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_cell_of_the_users_own(path):
+    class Mine(nc.LTC):
+        pass
+
+    rnn = nc.RNN(Mine(4, 6))
+    nc.save(rnn, path)
+    with pytest.raises(CheckpointError, match="unknown cell 'Mine'"):
+        nc.load(path)
+    assert type(nc.load(path, cells=[Mine]).cell) is Mine
+
+
+def test_missing_file(path):
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint at"):
+        nc.load(path)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 60, 0.5, 0.99])
+def test_truncated_file(saved, path, keep):
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * keep) if keep < 1 else int(keep)])
+    with pytest.raises(CheckpointError, match="cut short"):
+        nc.load(path)
+
+
+def test_every_altered_byte_of_the_weights_and_description_is_noticed(saved, path):
+    content = path.read_bytes()
+    header = struct.unpack("<Q", content[:8])[0]
+    rng = torch.Generator().manual_seed(1)
+    for position in [*torch.randint(8, len(content), (60,), generator=rng).tolist(), 8 + header, len(content) - 1]:
+        altered = bytearray(content)
+        altered[position] ^= 1
+        path.write_bytes(bytes(altered))
+        with pytest.raises(CheckpointError):
+            nc.load(path)
+
+
+def test_pickle_is_refused_and_not_run(path, tmp_path):
+    witness = tmp_path / "ran"
+
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(witness), "w"))
+
+    path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(CheckpointError, match="not a readable safetensors file"):
+        nc.load(path)
+    assert not witness.exists()
+
+
+def test_foreign_safetensors(path):
+    save_file({"a": torch.ones(2)}, path)
+    with pytest.raises(CheckpointError, match="not written by ncp_control"):
+        nc.load(path)
+
+
+def rewrite(path, **changes):
+    """Writes the checkpoint again with other metadata and a checksum that fits it."""
+    from ncp_control.checkpoint import _checksum
+
+    metadata = read_metadata(path)
+    metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()} | changes
+    weights = load_file(path)
+    metadata["sha256"] = _checksum(metadata, weights)
+    save_file(weights, path, metadata)
+
+
+def test_newer_version(saved, path):
+    rewrite(path, version="7")
+    with pytest.raises(CheckpointError, match="version 7, this package reads 1"):
+        nc.load(path)
+
+
+def test_config_that_no_cell_takes(saved, path):
+    rewrite(path, config=json.dumps({"cell": "LTC", "solver": "magic"}))
+    with pytest.raises(CheckpointError, match="unknown solver 'magic'"):
+        nc.load(path)
+
+
+def test_weights_of_another_wiring(saved, path):
+    rewrite(path, wiring=nc.AutoNCP(12, 2).build(5).to_json())
+    with pytest.raises(CheckpointError, match="do not fit"):
+        nc.load(path)
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(saved, path, monkeypatch):
+    from pathlib import Path
+
+    before = path.read_bytes()
+
+    def fail(self, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        nc.save(nc.RNN(nc.LTC(5, 4)), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_saving_where_there_is_no_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist: create it first"):
+        nc.save(nc.RNN(nc.LTC(5, 4)), tmp_path / "none" / "a.safetensors")
+
+
+def test_saving_something_else(path):
+    with pytest.raises(TypeError, match=r"wrap a cell as RNN\(cell\)"):
+        nc.save(nc.LTC(5, 4), path)
+    assert not path.exists()
