@@ -105,7 +105,7 @@ class RNN(nn.Module):
 
     def step(self, inputs: Tensor, state: Tensor, elapsed: float | Tensor = 1.0) -> tuple[Tensor, Tensor]:
         """One step: outputs (B, O) and next state (B, N) from inputs (B, I) and state (B, N)."""
-        state = self.cell.step(inputs, state, elapsed)
+        state = scan(self.cell, inputs[:, None], state, elapsed, backend=self.backend)[:, 0]
         return self.cell.motor(state), state
 
     def initial_state(self, batch: int) -> Tensor:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ncp_control.ops.programs import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import FullyConnected, Plan, Wiring
 
@@ -38,6 +40,7 @@ class Cell(nn.Module, ABC):
         self.inputs = self.wiring.inputs
         self.units = self.wiring.units
         self.outputs = self.wiring.outputs
+        self.motor_part = self.wiring.motor
 
     @property
     def state_size(self) -> int:
@@ -68,7 +71,11 @@ class Cell(nn.Module, ABC):
 
     def motor(self, states: Tensor) -> Tensor:
         """The outputs (..., O) of states (..., N): the motor neurons."""
-        return states[..., : self.units][..., self.wiring.motor]
+        return states[..., self.motor_part]
+
+    def program(self) -> Program | None:
+        """The cell in the form that compiled backends read; None for a cell that only the reference can run."""
+        return None
 
     @abstractmethod
     def constants(self) -> Any:
@@ -135,6 +142,20 @@ def dense_only(cell: Cell) -> None:
     if len(cell.wiring.sensory) + len(cell.wiring.synapses) != possible:
         name = type(cell).__name__
         raise ValueError(f"{name} has no sparse form: give it a number of neurons or FullyConnected(units, outputs)")
+
+
+def make_program(
+    cell: Cell, kind: str, settings: tuple[int, ...], indexes: tuple[str, ...], parameters: tuple[str, ...]
+) -> Program:
+    """A program of the cell's buffers and parameters by their names; a parameter that it does without is None."""
+    own, buffers = cell._parameters, cell._buffers
+    found = tuple(buffers[name] for name in indexes)
+    return Program(kind, settings, cast("tuple[Tensor, ...]", found), tuple(own.get(name) for name in parameters))
+
+
+def first_of_target(target: Any, units: int) -> np.ndarray:
+    """For synapses sorted by target, where each neuron's begin: synapses into j are start[j] .. start[j + 1]."""
+    return np.searchsorted(np.asarray(target), np.arange(units + 1))
 
 
 def index_buffers(module: nn.Module, **arrays: Any) -> None:

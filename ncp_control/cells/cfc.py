@@ -10,13 +10,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ncp_control.cells.base import Cell, Guarantee, dense_only, index_buffers
+from ncp_control.cells.base import Cell, Guarantee, dense_only, first_of_target, index_buffers, make_program
 from ncp_control.cells.edges import edge_matrix, split_last
+from ncp_control.ops.programs import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
 # Linear maps of x = [inputs, state] that each mode needs.
 MODES = {"default": 4, "no_gate": 4, "pure": 1}
+
+
+# The order in which the compiled kernels read them.
+PROGRAM_INDEXES = ("start", "program_source", "sensory_start", "sensory_source")
+PROGRAM_PARAMETERS = ("weight", "sensory_weight", "bias", "w_tau", "A")
 
 
 class CfCConstants(NamedTuple):
@@ -93,6 +99,9 @@ class CfC(Cell):
             target=[target for _, target in by_target],
             sensory_source=wiring.sensory.source,
             sensory_target=wiring.sensory.target,
+            start=first_of_target([target for _, target in by_target], self.units),
+            sensory_start=first_of_target(wiring.sensory.target, self.units),
+            program_source=[self._program_source(source, target) for source, target in by_target],
         )
         arriving = torch.bincount(torch.cat([self.target, self.sensory_target]), minlength=self.units)
         leaving = torch.bincount(self.source, minlength=self.units)
@@ -105,6 +114,18 @@ class CfC(Cell):
 
         self.weight = draw(arriving[self.target], leaving[self.source])
         self.sensory_weight = draw(arriving[self.sensory_target], sensory_leaving[self.sensory_source])
+
+    def _program_source(self, source: int, target: int) -> int:
+        """The source as kernels number it: the old states, then the new ones that earlier layers already have."""
+        layer_start = next(part.start for part in self.parts if part.start <= target < part.stop)
+        return source + self.units if source < layer_start else source
+
+    def program(self) -> Program | None:
+        """Compiled without a backbone."""
+        if type(self) is not CfC or self.backbone_widths:
+            return None
+        settings = (self.weight.shape[1], self.sensory_weight.shape[1], tuple(MODES).index(self.mode))
+        return make_program(self, "cfc", settings, PROGRAM_INDEXES, PROGRAM_PARAMETERS)
 
     def constants(self) -> CfCConstants:
         """The weights of existing synapses as matrices."""

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Guarantee, index_buffers
+from ncp_control.cells.base import Guarantee, first_of_target, index_buffers, make_program
 from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
 from ncp_control.cells.maps import apply_map, make_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
+from ncp_control.ops.programs import Program
 from ncp_control.wiring import Plan, Wiring
 
 # Uniform ranges at the start, by name. Reversal potentials E start at the polarity, +1 or -1, times `E`.
@@ -42,6 +43,14 @@ INITS: dict[str, dict[str, Range]] = {
         "sensory_w": (0.001, 1.0), "sensory_sigma": (2.0, 4.0), "sensory_mu": (-1.0, 1.0),
     },
 }  # fmt: skip
+
+
+# The order in which the compiled kernels read them.
+PROGRAM_INDEXES = ("start", "source", "sensory_start", "sensory_source", "gap_ends")
+PROGRAM_PARAMETERS = (
+    "gleak_raw", "vleak", "cm_raw", "gap_raw", "w_raw", "mu", "sigma", "E",
+    "sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E", "input_scale", "input_shift",
+)  # fmt: skip
 
 
 class LTCConstants(NamedTuple):
@@ -92,6 +101,8 @@ class LTC(ODECell):
     sensory_source: Tensor
     sensory_target: Tensor
     gap_ends: Tensor
+    start: Tensor
+    sensory_start: Tensor
 
     def __init__(
         self,
@@ -118,6 +129,8 @@ class LTC(ODECell):
             sensory_source=wiring.sensory.source,
             sensory_target=wiring.sensory.target,
             gap_ends=wiring.gap_junctions,
+            start=first_of_target(wiring.synapses.target, self.units),
+            sensory_start=first_of_target(wiring.sensory.target, self.units),
         )
         self._draw(INITS[init])
         self.input_scale, self.input_shift = make_map("input_map", input_map, self.inputs)
@@ -176,6 +189,14 @@ class LTC(ODECell):
     def gap(self) -> Tensor:
         """Conductance of every gap junction, (G,), positive."""
         return positive(self.gap_raw)
+
+    def program(self) -> Program | None:
+        """Compiled for the fused and the explicit Euler solver."""
+        if type(self) is not LTC or self.solver not in ("fused", "euler"):
+            return None
+        sizes = (len(self.wiring.synapses), len(self.wiring.sensory), len(self.wiring.gap_junctions))
+        settings = (*sizes, self.unfolds, int(self.solver == "euler"))
+        return make_program(self, "ltc", settings, PROGRAM_INDEXES, PROGRAM_PARAMETERS)
 
     def constants(self) -> LTCConstants:
         """The positive parameters and what follows from them alone."""

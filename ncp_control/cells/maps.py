@@ -19,6 +19,6 @@ def make_map(name: str, kind: str, size: int) -> tuple[nn.Parameter | None, nn.P
 
 def apply_map(values: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
     """`values * scale + shift`, each where there is one."""
-    if scale is not None:
-        values = values * scale
-    return values if shift is None else values + shift
+    if scale is None:
+        return values
+    return values * scale if shift is None else torch.addcmul(shift, values, scale)

@@ -55,6 +55,8 @@ class NeuralLTC(AffineODECell):
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2)
     """
 
+    liquid = True
+
     def __init__(
         self,
         inputs: int,

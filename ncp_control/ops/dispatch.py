@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ncp_control.ops import reference
+from ncp_control.ops import cpu, reference
 from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
 
 
@@ -20,7 +20,10 @@ class Backend(NamedTuple):
 
 
 # In order of preference: "auto" takes the first that supports the problem.
-BACKENDS: dict[str, Backend] = {"reference": Backend(reference.available, reference.supports, reference.run)}
+BACKENDS: dict[str, Backend] = {
+    "cpu": Backend(cpu.available, cpu.supports, cpu.run),
+    "reference": Backend(reference.available, reference.supports, reference.run),
+}
 
 
 def scan(

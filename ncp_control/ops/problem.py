@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from ncp_control.ops.programs import Program
+
 Elapsed = float | Tensor
 
 
@@ -24,6 +26,8 @@ class ScanCell(Protocol):
 
     def initial_state(self, batch: int, *, dtype: torch.dtype | None, device: torch.device | None) -> Tensor: ...
 
+    def program(self) -> Program | None: ...
+
     def constants(self) -> Any: ...
 
     def sense(self, constants: Any, inputs: Tensor) -> Tensor: ...
@@ -31,7 +35,7 @@ class ScanCell(Protocol):
     def advance(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Elapsed) -> Tensor: ...
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class ScanProblem:
     """One scan in normal form.
 
@@ -41,6 +45,7 @@ class ScanProblem:
     :param elapsed: time since the previous step: a float, a scalar tensor, or (B, T)
     :param reset: (B, T) bool or None; true sets the state to the initial state before that step
     :param mask: (B, T) bool or None; false holds the state through that step
+    :param program: the cell as compiled backends read it, or None
     """
 
     cell: ScanCell
@@ -49,6 +54,7 @@ class ScanProblem:
     elapsed: Elapsed
     reset: Tensor | None
     mask: Tensor | None
+    program: Program | None
 
     def elapsed_at(self, t: int) -> Elapsed:
         """The elapsed time of step `t`: a float, a scalar tensor, or (B, 1)."""
@@ -85,6 +91,7 @@ def make_problem(
         elapsed=_normal_elapsed(elapsed, batch, time, dtype, device),
         reset=_flags("reset", reset, batch, time, device),
         mask=_flags("mask", mask, batch, time, device),
+        program=cell.program(),
     )
 
 

@@ -1,0 +1,60 @@
+"""Show an agent only a part of what its environment observes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+Action = TypeVar("Action")
+Vector = NDArray[Any]
+
+
+class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordConstructorArgs):
+    """Keep some entries of a vector observation, in the order given; dtype and bounds stay those of the environment.
+
+    :param env: an environment whose observations are vectors, that is a `Box` of shape (size,)
+    :param indices: which entries stay, each of them once
+    :param size: how many entries the environment must have before the cut. An option of the environment that adds
+        entries moves the others to new places; with `size` given, that is an error and not another task under the same
+        name
+
+    >>> import gymnasium as gym
+    >>> env = KeepObservations(gym.make("CartPole-v1"), indices=(0, 2))  # where the cart is and how the pole leans
+    >>> env.observation_space.shape
+    (2,)
+    """
+
+    def __init__(self, env: gym.Env[Vector, Action], indices: Sequence[int], size: int | None = None) -> None:
+        RecordConstructorArgs.__init__(self, indices=indices, size=size)
+        super().__init__(env)
+        space = env.observation_space
+        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
+            raise TypeError(f"KeepObservations needs vector observations, a Box of shape (size,), and got {space}")
+        (length,) = space.shape
+        if size is not None and length != size:
+            raise ValueError(
+                f"the entries to keep were chosen for observations of {size} entries, but this environment has "
+                f"{length}: an option of the environment has added or removed some"
+            )
+        if not indices:
+            raise ValueError("an agent that sees nothing learns nothing: name at least one entry to keep")
+        for index in indices:
+            if not 0 <= index < length:
+                raise ValueError(
+                    f"entry {index} does not exist: the observation has {length} entries, 0 to {length - 1}"
+                )
+        if len(set(indices)) < len(indices):
+            raise ValueError(f"each entry can be kept once, and {list(indices)} names one more often")
+        self._kept = np.array(indices, dtype=np.intp)
+        self.observation_space = gym.spaces.Box(
+            low=space.low[self._kept], high=space.high[self._kept], dtype=space.dtype.type
+        )
+
+    def observation(self, observation: Vector) -> Vector:
+        """Return the kept entries as a new array."""
+        return observation[self._kept]

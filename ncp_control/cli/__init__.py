@@ -1,0 +1,124 @@
+"""The command `ncp-control`: one module a command, imported when that command runs and not before.
+
+A command's module has a dataclass `Arguments`, from which tyro makes its command line, and `run(arguments)`, which
+returns the exit code. This module imports no numerical library, so that `ncp-control --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+from ncp_control._version import __version__
+
+# One line for each module of this folder that is a command.
+COMMANDS = {
+    "describe": "what is in a wiring, a plan or a checkpoint",
+    "doctor": "what is installed here, what can run, and how to fix what cannot",
+}
+
+OK = 0
+REFUSED = 2
+INTERRUPTED = 130
+
+TRACEBACK_VARIABLE = "NCP_CONTROL_TRACEBACK"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code.
+
+    What a person can put right (a wrong value, a file that is not there, a package that is not installed) becomes one
+    line on stderr and exit code 2. `--traceback`, anywhere on the line, or NCP_CONTROL_TRACEBACK=1 shows where it came
+    from.
+
+    :param argv: the words after `ncp-control`; those of this process by default
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    wants_traceback = "--traceback" in words or os.environ.get(TRACEBACK_VARIABLE, "0") not in ("", "0")
+    try:
+        code = dispatch([word for word in words if word != "--traceback"])
+        sys.stdout.flush()  # here, where a reader that has gone can be dealt with
+        return code
+    except KeyboardInterrupt:
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone, `| head` for one. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        if wants_traceback:
+            raise
+        message = explain(error)
+        if message is None:
+            raise
+        complain(message)
+        return REFUSED
+
+
+def dispatch(words: Sequence[str]) -> int:
+    """Do what the first word says."""
+    if not words or words[0] in ("-h", "--help"):
+        print(overview())
+    elif words[0] == "--version":
+        print(f"ncp-control {__version__}")
+    elif words[0] in COMMANDS:
+        return run_command(words[0], words[1:])
+    else:
+        complain(unknown_command(words[0]))
+        return REFUSED
+    return OK
+
+
+def run_command(name: str, words: Sequence[str]) -> int:
+    """Import a command's module, read its arguments from `words`, and run it."""
+    import tyro
+
+    module = import_module(f"ncp_control.cli.{name}")
+    arguments = tyro.cli(
+        module.Arguments, prog=f"ncp-control {name}", args=list(words), config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    return int(module.run(arguments))
+
+
+def overview() -> str:
+    """The text of `ncp-control --help`."""
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:<{width}}  {does}" for name, does in COMMANDS.items())
+    return f"""usage: ncp-control COMMAND [ARGUMENTS]
+
+Small, sparse, bounded recurrent controllers.
+
+commands:
+{commands}
+
+  ncp-control COMMAND --help  the arguments of one command
+  --version                   which version this is
+  --traceback                 after an error, also show where it happened (or set {TRACEBACK_VARIABLE}=1)"""
+
+
+def unknown_command(word: str) -> str:
+    """Say that there is no such command, and which ones are near."""
+    near = get_close_matches(word, COMMANDS, cutoff=0.5) or [name for name in COMMANDS if name.startswith(word)]
+    advice = f"did you mean {' or '.join(near)}?" if near else f"the commands are {', '.join(COMMANDS)}"
+    return f"there is no command {word!r}; {advice}"
+
+
+def explain(error: ValueError | OSError | ModuleNotFoundError) -> str | None:
+    """An error as one line for the person at the keyboard; None for a missing module that no extra would bring."""
+    if isinstance(error, ModuleNotFoundError):
+        from ncp_control.cli.packages import package_of
+
+        package = package_of(error.name or "")
+        return None if package is None else f"this needs {package.distribution}, which is missing: {package.fix}"
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def complain(message: str) -> None:
+    """Write one line to stderr."""
+    print(f"ncp-control: {message}", file=sys.stderr)

@@ -1,0 +1,194 @@
+// Neurons driven by one nonlinearity of an affine map: NeuralLTC, CT-RNN and Neural ODE (cells/affine.py).
+//
+//     z = mu + gamma I + gamma_r x,    f = act(z)
+//     rate = leak + liquid f,    drive = A f          liquid is 1 for NeuralLTC and 0 for the others
+//     fused:  x' = (x + h drive) / (1 + h rate)
+//     euler:  x' = x + h (drive - rate x)
+//
+// Backward, with C = 1 / (1 + h rate) and u = x' (fused), or C = 1 and u = x (euler), a gradient g of x' gives
+//
+//     q = h C g                          d drive += q,   d rate -= u q
+//     d x  = g C (fused), g (1 - h rate) (euler), and gamma_r d z
+//     d f  = A q - liquid u q,   d z = d f act'(z),   d A += q f,   d leak -= u q
+//     d h += g C (drive - u rate)
+#pragma once
+
+#include "scan.h"
+
+namespace ncp {
+
+// Filled by cpu.py, field by field, each eight bytes. tau_raw and A are null for cells without them.
+struct AffineArguments {
+    int64_t synapses, sensory, unfolds, euler, liquid, activation;  // sigmoid 0, relu 1, tanh 2, hard_tanh 3
+    const int64_t *start, *source, *sensory_start, *sensory_source;
+    const void *gamma, *gamma_r, *mu, *tau_raw, *A;
+    void *d_gamma, *d_gamma_r, *d_mu, *d_tau_raw, *d_A;
+};
+
+template <typename T_>
+struct Affine {
+    typedef T_ T;
+    typedef Vec<T> V;
+
+    static constexpr bool has_row_path = false;
+
+    const AffineArguments& p;
+    const int64_t N, I;
+    std::vector<T> leak;
+
+    Affine(const AffineArguments& arguments, const Problem& problem)
+        : p(arguments), N(problem.units), I(problem.inputs), leak(N) {
+        if (p.tau_raw) softplus_all<T>(p.tau_raw, leak.data(), N);
+        for (int64_t j = 0; j < N; ++j) leak[j] = p.tau_raw ? T(1) / leak[j] : T(0);
+    }
+
+    static T at(const void* values, int64_t i) { return static_cast<const T*>(values)[i]; }
+    T drive_scale(int64_t j) const { return p.A ? at(p.A, j) : T(1); }
+
+    // No row path.
+    int64_t row_scratch() const { return 0; }
+    void step_row(T*, const T*, T*, T) const {}
+
+    // Work vectors: unfolded states (L + 1) N, then per unfold f, C, own and dh, then sums over the unfolds.
+    int64_t scratch_vectors() const { return (5 * p.unfolds + 1) * N + 4 * N; }
+
+    struct Work {
+        V *U, *f, *C, *own, *dh, *sensed, *dz, *dz_sum, *next;
+    };
+
+    Work carve(V* at) const {
+        const int64_t L = p.unfolds * N;
+        Work k;
+        k.U = at;
+        k.f = k.U + L + N;
+        k.C = k.f + L;
+        k.own = k.C + L;
+        k.dh = k.own + L;
+        k.sensed = k.dh + L;
+        k.dz = k.sensed + N;
+        k.dz_sum = k.dz + N;
+        k.next = k.dz_sum + N;
+        return k;
+    }
+
+    NCP_INLINE V act(V z) const {
+        switch (p.activation) {
+            case 0: return sigmoid<T>(z);
+            case 1: return z < all<T>(0) ? V{} : z;
+            case 2: return tanh<T>(z);
+            default: return clamp<T>(z, T(-1), T(1));
+        }
+    }
+
+    // act'(z) from f = act(z); at a corner zero, as torch has it.
+    NCP_INLINE V slope(V f) const {
+        const V one = all<T>(1);
+        switch (p.activation) {
+            case 0: return f * (one - f);
+            case 1: return f > all<T>(0) ? one : V{};
+            case 2: return one - f * f;
+            default: return magnitude<T>(f) < one ? one : V{};
+        }
+    }
+
+    template <bool record>
+    void step(V* scratch, const V* x, V* v, V elapsed) const {
+        Work k = carve(scratch);
+        const T *gamma = static_cast<const T*>(p.gamma), *gamma_r = static_cast<const T*>(p.gamma_r);
+        const V h = elapsed / T(p.unfolds);
+        for (int64_t j = 0; j < N; ++j) {
+            V z = all<T>(at(p.mu, j));
+            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) z += gamma[e] * x[p.sensory_source[e]];
+            k.sensed[j] = z;
+        }
+        V* from = record ? k.U : v;
+        if (record) std::memcpy(from, v, N * sizeof(V));
+        for (int64_t l = 0; l < p.unfolds; ++l) {
+            V* to = record ? from + N : (from == v ? k.next : v);
+            for (int64_t j = 0; j < N; ++j) {
+                V z = k.sensed[j];
+                for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) z += gamma_r[e] * from[p.source[e]];
+                V f = act(z), drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
+                if (p.euler) {
+                    C = all<T>(1);
+                    next = from[j] + h * (drive - rate * from[j]);
+                } else {
+                    C = T(1) / (T(1) + h * rate);
+                    next = (from[j] + h * drive) * C;
+                }
+                if (record) {
+                    V u = p.euler ? from[j] : next;
+                    k.f[l * N + j] = f;
+                    k.C[l * N + j] = C;
+                    k.own[l * N + j] = p.euler ? T(1) - h * rate : C;
+                    k.dh[l * N + j] = C * (drive - u * rate);
+                }
+                to[j] = next;
+            }
+            from = to;
+        }
+        if (from != v) std::memcpy(v, from, N * sizeof(V));
+    }
+
+    // Sums: per neuron d mu, d leak, d A; per synapse and per sensory synapse one each.
+    int64_t accumulators() const { return 3 * N + p.synapses + p.sensory; }
+
+    V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
+        Work k = carve(scratch);
+        V *d_mu = sums, *d_leak = d_mu + N, *d_A = d_leak + N, *d_gamma_r = d_A + N, *d_gamma = d_gamma_r + p.synapses;
+        const T *gamma = static_cast<const T*>(p.gamma), *gamma_r = static_cast<const T*>(p.gamma_r);
+        const V h = elapsed / T(p.unfolds);
+        V d_h = {};
+        std::memset(k.dz_sum, 0, N * sizeof(V));
+        for (int64_t l = p.unfolds - 1; l >= 0; --l) {
+            const V *from = k.U + l * N, *to = from + N;
+            for (int64_t j = 0; j < N; ++j) {
+                V f = k.f[l * N + j], q = h * k.C[l * N + j] * g[j], uq = (p.euler ? from[j] : to[j]) * q;
+                d_h += g[j] * k.dh[l * N + j];
+                d_A[j] += q * f;
+                d_leak[j] -= uq;
+                V df = drive_scale(j) * q;
+                if (p.liquid) df -= uq;
+                V dz = df * slope(f);
+                k.dz[j] = dz;
+                k.dz_sum[j] += dz;
+                k.next[j] = g[j] * k.own[l * N + j];
+            }
+            for (int64_t j = 0; j < N; ++j) {
+                V dz = k.dz[j];
+                for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
+                    int64_t i = p.source[e];
+                    d_gamma_r[e] += dz * from[i];
+                    k.next[i] += dz * gamma_r[e];
+                }
+            }
+            std::memcpy(g, k.next, N * sizeof(V));
+        }
+        for (int64_t j = 0; j < N; ++j) {
+            V dz = k.dz_sum[j];
+            d_mu[j] += dz;
+            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
+                int64_t i = p.sensory_source[e];
+                d_gamma[e] += dz * x[i];
+                dx[i] += dz * gamma[e];
+            }
+        }
+        return d_h / T(p.unfolds);
+    }
+
+    void finish(const double* sums) {
+        const double *d_mu = sums, *d_leak = d_mu + N, *d_A = d_leak + N, *d_gamma_r = d_A + N,
+                     *d_gamma = d_gamma_r + p.synapses;
+        for (int64_t j = 0; j < N; ++j) {
+            put(p.d_mu, j, d_mu[j]);
+            if (p.d_A) put(p.d_A, j, d_A[j]);
+            if (p.d_tau_raw) put(p.d_tau_raw, j, -d_leak[j] * leak[j] * leak[j] * softplus_slope(at(p.tau_raw, j)));
+        }
+        for (int64_t e = 0; e < p.synapses; ++e) put(p.d_gamma_r, e, d_gamma_r[e]);
+        for (int64_t e = 0; e < p.sensory; ++e) put(p.d_gamma, e, d_gamma[e]);
+    }
+
+    static void put(void* values, int64_t i, double value) { static_cast<T*>(values)[i] = T(value); }
+};
+
+}  // namespace ncp

@@ -1,0 +1,55 @@
+// The functions that Python calls, one library a machine level (see setup.py).
+#include "affine.h"
+#include "cfc.h"
+#include "ltc.h"
+
+namespace {
+
+template <class Cell, class Arguments>
+void forward(const ncp::Problem* problem, const Arguments* arguments) {
+    Cell cell(*arguments, *problem);
+    ncp::scan_forward(cell, *problem);
+}
+
+template <class Cell, class Arguments>
+void backward(const ncp::Problem* problem, const Arguments* arguments) {
+    Cell cell(*arguments, *problem);
+    ncp::scan_backward(cell, *problem);
+}
+
+}  // namespace
+
+// Zero, or one when memory ran out: no exception may reach the caller.
+#define NCP_EXPORT(name, direction, cell, type, arguments)                            \
+    extern "C" int name(const ncp::Problem* problem, const ncp::arguments* settings) { \
+        try {                                                                         \
+            direction<ncp::cell<type>>(problem, settings);                            \
+            return 0;                                                                 \
+        } catch (const std::exception&) {                                             \
+            return 1;                                                                 \
+        }                                                                             \
+    }
+
+#define NCP_CELL(prefix, cell, arguments)                                   \
+    NCP_EXPORT(prefix##_forward_f32, forward, cell, float, arguments)       \
+    NCP_EXPORT(prefix##_forward_f64, forward, cell, double, arguments)      \
+    NCP_EXPORT(prefix##_backward_f32, backward, cell, float, arguments)     \
+    NCP_EXPORT(prefix##_backward_f64, backward, cell, double, arguments)
+
+NCP_CELL(ncp_ltc, LTC, LTCArguments)
+NCP_CELL(ncp_affine, Affine, AffineArguments)
+NCP_CELL(ncp_cfc, CfC, CfCArguments)
+
+extern "C" int ncp_vector_bytes() { return NCP_VECTOR_BYTES; }
+
+// The best level this processor can run: 2 AVX-512, 1 AVX2, 0 portable.
+extern "C" int ncp_best_level() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        return 2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
+#endif
+    return 0;
+}

@@ -1,0 +1,221 @@
+// Vectors of batch rows ("lanes") and the functions on them that the cells need.
+//
+// One source serves every machine: NCP_VECTOR_BYTES is 64 (AVX-512), 32 (AVX2) or 16 (SSE2, NEON), and the
+// compiler's vector types do the rest. Only two float32 shortcuts are written with intrinsics.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#ifndef NCP_VECTOR_BYTES
+#define NCP_VECTOR_BYTES 16
+#endif
+
+#define NCP_INLINE inline __attribute__((always_inline))
+
+namespace ncp {
+
+typedef float FloatLanes __attribute__((vector_size(NCP_VECTOR_BYTES)));
+typedef double DoubleLanes __attribute__((vector_size(NCP_VECTOR_BYTES)));
+typedef int32_t Int32Lanes __attribute__((vector_size(NCP_VECTOR_BYTES)));
+typedef int64_t Int64Lanes __attribute__((vector_size(NCP_VECTOR_BYTES)));
+
+template <typename T>
+struct Lanes;
+
+template <>
+struct Lanes<float> {
+    typedef FloatLanes V;
+    typedef Int32Lanes I;
+    static constexpr int W = NCP_VECTOR_BYTES / 4;
+    static constexpr int mantissa_bits = 23;
+    static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    static constexpr float exponent_limit = 126.0f;
+};
+
+template <>
+struct Lanes<double> {
+    typedef DoubleLanes V;
+    typedef Int64Lanes I;
+    static constexpr int W = NCP_VECTOR_BYTES / 8;
+    static constexpr int mantissa_bits = 52;
+    static constexpr double round_magic = 6755399441055744.0;  // 1.5 * 2^52
+    static constexpr double exponent_limit = 1022.0;
+};
+
+template <typename T>
+using Vec = typename Lanes<T>::V;
+
+template <typename T>
+NCP_INLINE Vec<T> all(T value) {
+    return Vec<T>{} + value;
+}
+
+// `low` where x is below it, `high` where above, x otherwise; NaN stays NaN.
+template <typename T>
+NCP_INLINE Vec<T> clamp(Vec<T> x, T low, T high) {
+    x = x < all<T>(low) ? all<T>(low) : x;
+    return x > all<T>(high) ? all<T>(high) : x;
+}
+
+#if defined(__AVX512F__)
+template <>
+NCP_INLINE FloatLanes clamp<float>(FloatLanes x, float low, float high) {
+    // these instructions return their second operand when either is NaN
+    return (FloatLanes)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
+}
+#elif defined(__AVX2__)
+template <>
+NCP_INLINE FloatLanes clamp<float>(FloatLanes x, float low, float high) {
+    return (FloatLanes)_mm256_min_ps(_mm256_set1_ps(high), _mm256_max_ps(_mm256_set1_ps(low), (__m256)x));
+}
+#endif
+
+// 2^f for f in [-1/2, 1/2]: minimax in relative error, 7.5e-8 (degree 5) and 3.1e-18 (degree 11).
+NCP_INLINE FloatLanes exp2_fraction(FloatLanes f) {
+    FloatLanes p = all(0.00132764721678f);
+    p = p * f + 0.00967554133102f;
+    p = p * f + 0.0555071327288f;
+    p = p * f + 0.24022119724f;
+    p = p * f + 0.693146967065f;
+    return p * f + 1.00000007165f;
+}
+
+NCP_INLINE DoubleLanes exp2_fraction(DoubleLanes f) {
+    DoubleLanes p = all(4.4352809446103361611e-10);
+    p = p * f + 7.0741056262456593708e-9;
+    p = p * f + 1.0178198033328527662e-7;
+    p = p * f + 1.3215433089594629037e-6;
+    p = p * f + 0.0000152527334899608046;
+    p = p * f + 0.00015403530462514613026;
+    p = p * f + 0.0013333558146789950323;
+    p = p * f + 0.0096181291075883350833;
+    p = p * f + 0.055504108664819921483;
+    p = p * f + 0.24022650695910156205;
+    p = p * f + 0.69314718055994533046;
+    return p * f + 0.9999999999999999971;
+}
+
+// 2^x, x clamped to the range of normal numbers.
+template <typename T>
+NCP_INLINE Vec<T> exp2(Vec<T> x) {
+    typedef typename Lanes<T>::I I;
+    x = clamp<T>(x, -Lanes<T>::exponent_limit, Lanes<T>::exponent_limit);
+    Vec<T> shifted = x + Lanes<T>::round_magic;
+    Vec<T> f = x - (shifted - Lanes<T>::round_magic);
+    I exponent = ((I)shifted) << Lanes<T>::mantissa_bits;
+    return (Vec<T>)((I)exp2_fraction(f) + exponent);
+}
+
+template <typename T>
+NCP_INLINE Vec<T> reciprocal(Vec<T> x) {
+    return T(1) / x;
+}
+
+#if defined(__AVX512F__)
+// An estimate good to 2^-14 and one Newton step: for x within the normal numbers.
+template <>
+NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
+    FloatLanes r = (FloatLanes)_mm512_rcp14_ps((__m512)x);
+    return r * (2.0f - x * r);
+}
+#elif defined(__AVX2__)
+template <>
+NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
+    FloatLanes r = (FloatLanes)_mm256_rcp_ps((__m256)x);
+    return r * (2.0f - x * r);
+}
+#endif
+
+// 1 / (1 + 2^x): the logistic function of -x ln 2.
+template <typename T>
+NCP_INLINE Vec<T> sigmoid_exp2(Vec<T> x) {
+    return reciprocal<T>(T(1) + exp2<T>(x));
+}
+
+constexpr double LOG2E = 1.4426950408889634074;
+constexpr double LN2 = 0.69314718055994530942;
+
+template <typename T>
+NCP_INLINE Vec<T> sigmoid(Vec<T> x) {
+    return sigmoid_exp2<T>(x * T(-LOG2E));
+}
+
+template <typename T>
+NCP_INLINE Vec<T> tanh(Vec<T> x) {
+    return T(2) * sigmoid_exp2<T>(x * T(-2 * LOG2E)) - T(1);
+}
+
+template <typename T>
+NCP_INLINE Vec<T> magnitude(Vec<T> x) {
+    return x < all<T>(0) ? -x : x;
+}
+
+// Values at W positions of an array.
+template <typename T>
+NCP_INLINE Vec<T> gather(const T* from, const int32_t* index) {
+    Vec<T> out;
+    for (int lane = 0; lane < Lanes<T>::W; ++lane) out[lane] = from[index[lane]];
+    return out;
+}
+
+#if defined(__AVX512F__)
+template <>
+NCP_INLINE FloatLanes gather<float>(const float* from, const int32_t* index) {
+    return (FloatLanes)_mm512_i32gather_ps(_mm512_loadu_si512(index), from, 4);
+}
+#elif defined(__AVX2__)
+template <>
+NCP_INLINE FloatLanes gather<float>(const float* from, const int32_t* index) {
+    return (FloatLanes)_mm256_i32gather_ps(from, _mm256_loadu_si256((const __m256i*)index), 4);
+}
+#endif
+
+template <typename T>
+NCP_INLINE double sum(Vec<T> x) {
+    double total = 0;
+    for (int lane = 0; lane < Lanes<T>::W; ++lane) total += x[lane];
+    return total;
+}
+
+// log(1 + u) for u in [0, 1]: 2 atanh(y), y = u / (2 + u), by its series in y^2 <= 1/9.
+template <typename T>
+NCP_INLINE Vec<T> log1p_unit(Vec<T> u) {
+    constexpr int terms = sizeof(T) == 4 ? 8 : 17;
+    Vec<T> y = u / (T(2) + u), y2 = y * y, series = all<T>(T(1) / (2 * terms + 1));
+    for (int k = terms - 1; k >= 0; --k) series = series * y2 + T(1) / T(2 * k + 1);
+    return T(2) * y * series;
+}
+
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)).
+template <typename T>
+NCP_INLINE Vec<T> softplus(Vec<T> x) {
+    Vec<T> top = x > all<T>(0) ? x : Vec<T>{};
+    return top + log1p_unit<T>(exp2<T>(magnitude<T>(x) * T(-LOG2E)));
+}
+
+template <typename T>
+inline void softplus_all(const void* raw, T* out, int64_t count) {
+    constexpr int W = Lanes<T>::W;
+    for (int64_t i = 0; i < count; i += W) {
+        const size_t bytes = size_t(count - i < W ? count - i : W) * sizeof(T);
+        Vec<T> x = {};
+        std::memcpy(&x, static_cast<const T*>(raw) + i, bytes);
+        x = softplus<T>(x);
+        std::memcpy(out + i, &x, bytes);
+    }
+}
+
+// The derivative of softplus, for one number.
+
+template <typename T>
+inline T softplus_slope(T x) {
+    return x > T(20) ? T(1) : T(1) / (T(1) + std::exp(-x));
+}
+
+}  // namespace ncp

@@ -1,0 +1,366 @@
+// Conductance-based liquid time-constant neurons (cells/ltc.py says what the letters mean).
+//
+// With s = sigmoid(sigma (v_i - mu)) for each synapse from i to j, one unfold of length h is
+//
+//     conductance_j = gleak_j + sum gap + sensory conductance + sum w s
+//     current_j     = gleak_j vleak_j + sensory current + sum w s E + sum gap v_k
+//     fused:  v' = (cm v + h current) / (cm + h conductance)
+//     euler:  v' = v + h (current - conductance v) / cm
+//
+// Backward, with C = 1 / (cm + h conductance) and u = v' (fused), or C = 1 / cm and u = v (euler), a gradient g
+// of v' gives
+//
+//     q = h C g                     d current += q,   d conductance -= u q
+//     d v  = g C cm (fused), g (1 - h C conductance) (euler), and what comes back through the synapses:
+//     d a  = q (E - u)   for a = w s;   d z = d a w s (1 - s)   for z = sigma (v_i - mu);   d v_i += d z sigma
+//     d cm += g C (v - v'),   d h += g C (current - u conductance)
+//
+// The sensory part is constant through the unfolds, so its q and u q are summed over them first. Slopes carry a
+// factor of -log2(e), so that a sigmoid is one exp2.
+#pragma once
+
+#include "scan.h"
+
+namespace ncp {
+
+// Filled by cpu.py, field by field, each eight bytes. Gradients have the parameter's shape; input maps may be null.
+struct LTCArguments {
+    int64_t synapses, sensory, gaps, unfolds, euler;
+    const int64_t *start, *source;                  // synapses into j: start[j] .. start[j + 1]
+    const int64_t *sensory_start, *sensory_source;  // the same for sensory synapses
+    const int64_t* gap_ends;                        // (G, 2)
+    const void *gleak_raw, *vleak, *cm_raw, *gap_raw;
+    const void *w_raw, *mu, *sigma, *E;
+    const void *sensory_w_raw, *sensory_mu, *sensory_sigma, *sensory_E;
+    const void *input_scale, *input_shift;
+    void *d_gleak_raw, *d_vleak, *d_cm_raw, *d_gap_raw;
+    void *d_w_raw, *d_mu, *d_sigma, *d_E;
+    void *d_sensory_w_raw, *d_sensory_mu, *d_sensory_sigma, *d_sensory_E;
+    void *d_input_scale, *d_input_shift;
+};
+
+template <typename T_>
+struct LTC {
+    typedef T_ T;
+    typedef Vec<T> V;
+
+    static constexpr bool has_row_path = true;
+
+    // Synapses ready for use: s = 1 / (1 + 2^(slope v + offset)). Padded with zeros to whole vectors.
+    struct Synapses {
+        int64_t count;
+        std::vector<T> slope, mu, offset, w, wE, E, back;  // offset = -slope mu, back = -ln 2 w
+        std::vector<int32_t> source;
+
+        explicit Synapses(int64_t n)
+            : count(n), slope(padded(n)), mu(padded(n)), offset(padded(n)), w(padded(n)), wE(padded(n)), E(padded(n)), back(padded(n)),
+              source(padded(n)) {}
+    };
+
+    const LTCArguments& p;
+    const int64_t N, I;
+    Synapses synapse, sensory;
+    std::vector<T> slow, leak, cm, gap, scale, shift;
+
+    LTC(const LTCArguments& arguments, const Problem& problem)
+        : p(arguments), N(problem.units), I(problem.inputs), synapse(p.synapses), sensory(p.sensory), slow(N), leak(N),
+          cm(N), gap(p.gaps), scale(I, T(1)), shift(I, T(0)) {
+        softplus_all<T>(p.gleak_raw, slow.data(), N);
+        softplus_all<T>(p.cm_raw, cm.data(), N);
+        softplus_all<T>(p.gap_raw, gap.data(), p.gaps);
+        for (int64_t j = 0; j < N; ++j) leak[j] = slow[j] * at(p.vleak, j);
+        for (int64_t k = 0; k < p.gaps; ++k) {
+            slow[p.gap_ends[2 * k]] += gap[k];
+            slow[p.gap_ends[2 * k + 1]] += gap[k];
+        }
+        prepare(synapse, p.w_raw, p.mu, p.sigma, p.E, p.source);
+        prepare(sensory, p.sensory_w_raw, p.sensory_mu, p.sensory_sigma, p.sensory_E, p.sensory_source);
+        if (p.input_scale) std::memcpy(scale.data(), p.input_scale, I * sizeof(T));
+        if (p.input_shift) std::memcpy(shift.data(), p.input_shift, I * sizeof(T));
+    }
+
+    static int64_t padded(int64_t n) { return (n + Lanes<T>::W - 1) / Lanes<T>::W * Lanes<T>::W; }
+
+    static T at(const void* values, int64_t i) { return static_cast<const T*>(values)[i]; }
+
+    static void prepare(Synapses& y, const void* w_raw, const void* mu, const void* sigma, const void* E,
+                        const int64_t* source) {
+        softplus_all<T>(w_raw, y.w.data(), y.count);
+        for (int64_t e = 0; e < y.count; ++e) {
+            y.slope[e] = T(-LOG2E) * at(sigma, e);
+            y.mu[e] = at(mu, e);
+            y.offset[e] = -y.slope[e] * y.mu[e];
+            y.E[e] = at(E, e);
+            y.wE[e] = y.w[e] * y.E[e];
+            y.back[e] = T(-LN2) * y.w[e];
+            y.source[e] = int32_t(source[e]);
+        }
+    }
+
+    // Work vectors: unfolded states (L + 1) N, then per unfold C, own, dh and the sigmoids, then sums, then inputs.
+    int64_t scratch_vectors() const {
+        return (4 * p.unfolds + 1) * N + p.unfolds * p.synapses + p.sensory + 6 * N + 2 * I;
+    }
+
+    struct Work {
+        V *U, *C, *own, *dh, *s, *sensory_s, *G, *Q, *dG, *dQ, *q, *next, *x, *dx;
+    };
+
+    Work carve(V* at) const {
+        Work k;
+        const int64_t L = p.unfolds;
+        auto take = [&at](int64_t count) {
+            V* here = at;
+            at += count;
+            return here;
+        };
+        k.U = take((L + 1) * N);
+        k.C = take(L * N);
+        k.own = take(L * N);
+        k.dh = take(L * N);
+        k.s = take(L * p.synapses);
+        k.sensory_s = take(p.sensory);
+        k.G = take(N);
+        k.Q = take(N);
+        k.dG = take(N);
+        k.dQ = take(N);
+        k.q = take(N);
+        k.next = take(N);
+        k.x = take(I);
+        k.dx = take(I);
+        return k;
+    }
+
+    template <bool record>
+    void step(V* scratch, const V* x, V* v, V elapsed) const {
+        Work k = carve(scratch);
+        const V h = elapsed / T(p.unfolds);
+        for (int64_t i = 0; i < I; ++i) k.x[i] = x[i] * scale[i] + shift[i];
+        for (int64_t j = 0; j < N; ++j) {
+            V conductance = all<T>(slow[j]), current = all<T>(leak[j]);
+            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
+                V s = sigmoid_exp2<T>(k.x[sensory.source[e]] * sensory.slope[e] + sensory.offset[e]);
+                conductance += sensory.w[e] * s;
+                current += sensory.wE[e] * s;
+                if (record) k.sensory_s[e] = s;
+            }
+            k.G[j] = conductance;
+            k.Q[j] = current;
+        }
+        V* from = record ? k.U : v;
+        if (record) std::memcpy(from, v, N * sizeof(V));
+        for (int64_t l = 0; l < p.unfolds; ++l) {
+            V* to = record ? from + N : (from == v ? k.next : v);
+            unfold<record>(k, from, to, h, l);
+            from = to;
+        }
+        if (from != v) std::memcpy(v, from, N * sizeof(V));
+    }
+
+    template <bool record>
+    NCP_INLINE void unfold(const Work& k, const V* from, V* to, V h, int64_t l) const {
+        V* s_out = k.s + l * p.synapses;
+        const T *slope = synapse.slope.data(), *offset = synapse.offset.data(), *w = synapse.w.data(),
+                *wE = synapse.wE.data();
+        const int32_t* source = synapse.source.data();
+        if (p.gaps) gap_currents(k, from);
+        for (int64_t j = 0; j < N; ++j) {
+            V conductance = k.G[j], current = k.Q[j];
+            if (p.gaps) current += k.q[j];
+            for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
+                V s = sigmoid_exp2<T>(from[source[e]] * slope[e] + offset[e]);
+                conductance += w[e] * s;
+                current += wE[e] * s;
+                if (record) s_out[e] = s;
+            }
+            V v = from[j], C, next;
+            if (p.euler) {
+                C = all<T>(T(1) / cm[j]);
+                next = v + h * C * (current - conductance * v);
+            } else {
+                C = T(1) / (cm[j] + h * conductance);
+                next = (cm[j] * v + h * current) * C;
+            }
+            if (record) {
+                V u = p.euler ? v : next;
+                k.C[l * N + j] = C;
+                k.own[l * N + j] = p.euler ? T(1) - h * C * conductance : C * cm[j];
+                k.dh[l * N + j] = C * (current - u * conductance);
+            }
+            to[j] = next;
+        }
+    }
+
+    int64_t widest() const { return padded(p.synapses > p.sensory ? p.synapses : p.sensory); }
+    int64_t row_scratch() const { return 3 * N + I + 2 * widest(); }
+
+    // One row: synapses over the lanes, then summed into their neurons.
+    void step_row(T* scratch, const T* x, T* v, T elapsed) const {
+        T *G = scratch, *Q = G + N, *q = Q + N, *mapped = q + N, *a = mapped + I, *aE = a + widest();
+        const T h = elapsed / T(p.unfolds);
+        for (int64_t i = 0; i < I; ++i) mapped[i] = x[i] * scale[i] + shift[i];
+        open_row(sensory, mapped, a, aE);
+        for (int64_t j = 0; j < N; ++j) {
+            G[j] = slow[j];
+            Q[j] = leak[j];
+            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
+                G[j] += a[e];
+                Q[j] += aE[e];
+            }
+        }
+        for (int64_t l = 0; l < p.unfolds; ++l) {
+            open_row(synapse, v, a, aE);
+            for (int64_t j = 0; j < N; ++j) q[j] = Q[j];
+            for (int64_t m = 0; m < p.gaps; ++m) {
+                q[p.gap_ends[2 * m]] += gap[m] * v[p.gap_ends[2 * m + 1]];
+                q[p.gap_ends[2 * m + 1]] += gap[m] * v[p.gap_ends[2 * m]];
+            }
+            for (int64_t j = 0; j < N; ++j) {
+                T conductance = G[j], current = q[j];
+                for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
+                    conductance += a[e];
+                    current += aE[e];
+                }
+                v[j] = p.euler ? v[j] + h / cm[j] * (current - conductance * v[j])
+                               : (cm[j] * v[j] + h * current) / (cm[j] + h * conductance);
+            }
+        }
+    }
+
+    // Conductance a and driven current aE of every synapse at the states or inputs v of one row.
+    void open_row(const Synapses& y, const T* v, T* a, T* aE) const {
+        for (int64_t e = 0; e < y.count; e += Lanes<T>::W) {
+            V s = sigmoid_exp2<T>(gather<T>(v, &y.source[e]) * load(&y.slope[e]) + load(&y.offset[e]));
+            store(a + e, load(&y.w[e]) * s);
+            store(aE + e, load(&y.wE[e]) * s);
+        }
+    }
+
+    static V load(const T* from) {
+        V v;
+        std::memcpy(&v, from, sizeof(V));
+        return v;
+    }
+
+    static void store(T* to, V v) { std::memcpy(to, &v, sizeof(V)); }
+
+    void gap_currents(const Work& k, const V* from) const {
+        std::memset(k.q, 0, N * sizeof(V));
+        for (int64_t m = 0; m < p.gaps; ++m) {
+            int64_t a = p.gap_ends[2 * m], b = p.gap_ends[2 * m + 1];
+            k.q[a] += gap[m] * from[b];
+            k.q[b] += gap[m] * from[a];
+        }
+    }
+
+    // Sums: per neuron d slow, d leak, d cm; per gap junction; per input d scale, d shift; then four for each synapse
+    // and each sensory synapse: q s, q s (E - u), d t, d t (v - mu).
+    int64_t accumulators() const { return 3 * N + p.gaps + 2 * I + 4 * (p.synapses + p.sensory); }
+
+    V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
+        Work k = carve(scratch);
+        V *d_slow = sums, *d_leak = d_slow + N, *d_cm = d_leak + N, *d_gap = d_cm + N, *d_scale = d_gap + p.gaps,
+          *d_shift = d_scale + I, *d_synapse = d_shift + I, *d_sensory = d_synapse + 4 * p.synapses;
+        const T *slope = synapse.slope.data(), *mu = synapse.mu.data(), *E = synapse.E.data(),
+                *back = synapse.back.data();
+        const int32_t* source = synapse.source.data();
+        const V h = elapsed / T(p.unfolds);
+        V d_h = {};
+        std::memset(k.dG, 0, N * sizeof(V));
+        std::memset(k.dQ, 0, N * sizeof(V));
+        for (int64_t l = p.unfolds - 1; l >= 0; --l) {
+            const V *from = k.U + l * N, *to = from + N, *s_in = k.s + l * p.synapses;
+            for (int64_t j = 0; j < N; ++j) {
+                V gc = g[j] * k.C[l * N + j];
+                V q = h * gc;
+                d_h += g[j] * k.dh[l * N + j];
+                d_cm[j] += gc * (from[j] - to[j]);
+                k.dQ[j] += q;
+                k.dG[j] -= (p.euler ? from[j] : to[j]) * q;
+                k.next[j] = g[j] * k.own[l * N + j];
+                k.q[j] = q;
+            }
+            for (int64_t j = 0; j < N; ++j) {
+                V q = k.q[j], u = p.euler ? from[j] : to[j];
+                for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
+                    const int32_t i = source[e];
+                    V s = s_in[e], qs = q * s, da_s = qs * (E[e] - u), dt = da_s * back[e] * (T(1) - s);
+                    V* sum = d_synapse + 4 * e;
+                    sum[0] += qs;
+                    sum[1] += da_s;
+                    sum[2] += dt;
+                    sum[3] += dt * (from[i] - mu[e]);
+                    k.next[i] += dt * slope[e];
+                }
+            }
+            for (int64_t m = 0; m < p.gaps; ++m) {
+                int64_t a = p.gap_ends[2 * m], b = p.gap_ends[2 * m + 1];
+                d_gap[m] += k.q[a] * from[b] + k.q[b] * from[a];
+                k.next[b] += gap[m] * k.q[a];
+                k.next[a] += gap[m] * k.q[b];
+            }
+            std::memcpy(g, k.next, N * sizeof(V));
+        }
+        std::memset(k.dx, 0, I * sizeof(V));
+        for (int64_t j = 0; j < N; ++j) {
+            d_slow[j] += k.dG[j];
+            d_leak[j] += k.dQ[j];
+            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
+                const int32_t i = sensory.source[e];
+                V s = k.sensory_s[e], qs = k.dQ[j] * s, da_s = qs * sensory.E[e] + k.dG[j] * s;
+                V dt = da_s * sensory.back[e] * (T(1) - s);
+                V* sum = d_sensory + 4 * e;
+                sum[0] += qs;
+                sum[1] += da_s;
+                sum[2] += dt;
+                sum[3] += dt * (k.x[i] - sensory.mu[e]);
+                k.dx[i] += dt * sensory.slope[e];
+            }
+        }
+        for (int64_t i = 0; i < I; ++i) {
+            d_scale[i] += k.dx[i] * x[i];
+            d_shift[i] += k.dx[i];
+            dx[i] += k.dx[i] * scale[i];
+        }
+        return d_h / T(p.unfolds);
+    }
+
+    void finish(const double* sums) {
+        const double *d_slow = sums, *d_leak = d_slow + N, *d_cm = d_leak + N, *d_gap = d_cm + N,
+                     *d_scale = d_gap + p.gaps, *d_shift = d_scale + I, *d_synapse = d_shift + I,
+                     *d_sensory = d_synapse + 4 * p.synapses;
+        std::vector<T> gleak(N);
+        softplus_all<T>(p.gleak_raw, gleak.data(), N);
+        for (int64_t j = 0; j < N; ++j) {
+            put(p.d_gleak_raw, j, (d_slow[j] + d_leak[j] * at(p.vleak, j)) * softplus_slope(at(p.gleak_raw, j)));
+            put(p.d_vleak, j, d_leak[j] * gleak[j]);
+            put(p.d_cm_raw, j, d_cm[j] * softplus_slope(at(p.cm_raw, j)));
+        }
+        for (int64_t k = 0; k < p.gaps; ++k) {
+            double both = d_slow[p.gap_ends[2 * k]] + d_slow[p.gap_ends[2 * k + 1]];
+            put(p.d_gap_raw, k, (d_gap[k] + both) * softplus_slope(at(p.gap_raw, k)));
+        }
+        finish(synapse, d_synapse, p.w_raw, p.sigma, p.d_w_raw, p.d_mu, p.d_sigma, p.d_E);
+        finish(sensory, d_sensory, p.sensory_w_raw, p.sensory_sigma, p.d_sensory_w_raw, p.d_sensory_mu,
+               p.d_sensory_sigma, p.d_sensory_E);
+        for (int64_t i = 0; i < I; ++i) {
+            if (p.d_input_scale) put(p.d_input_scale, i, d_scale[i]);
+            if (p.d_input_shift) put(p.d_input_shift, i, d_shift[i]);
+        }
+    }
+
+    static void finish(const Synapses& y, const double* sums, const void* w_raw, const void* sigma, void* d_w_raw,
+                       void* d_mu, void* d_sigma, void* d_E) {
+        for (int64_t e = 0; e < y.count; ++e) {
+            const double* d = sums + 4 * e;
+            put(d_E, e, y.w[e] * d[0]);
+            put(d_w_raw, e, d[1] * softplus_slope(at(w_raw, e)));
+            put(d_mu, e, LOG2E * at(sigma, e) * d[2]);
+            put(d_sigma, e, -LOG2E * d[3]);
+        }
+    }
+
+    static void put(void* values, int64_t i, double value) { static_cast<T*>(values)[i] = T(value); }
+};
+
+}  // namespace ncp

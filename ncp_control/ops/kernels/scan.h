@@ -1,0 +1,238 @@
+// The loop over blocks of rows and over time that all cells share.
+//
+// A block is W rows, one a lane; it goes through its whole sequence before the next block starts, so its state stays in
+// cache. The backward pass keeps only the states after every step (the forward's output) and recomputes each
+// step's unfolds from the state before it, so memory grows with batch * time * neurons.
+//
+// A cell gives: `T`; `scratch_vectors()`, `accumulators()`; `step<record>(scratch, x, v, elapsed)`, which moves v;
+// `step_back(scratch, x, g, dx, accumulate)`, called after a recorded step, which takes the gradient g of the new
+// state to that of the old one, adds to dx, and returns the gradient of elapsed; and `finish(sums)`. With
+// `has_row_path` it also gives `step_row(scratch, x, v, elapsed)` for one row, and `row_scratch()`.
+#pragma once
+
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "lanes.h"
+
+namespace ncp {
+
+// Filled by cpu.py, field by field, each eight bytes.
+struct Problem {
+    int64_t batch, time, inputs, units, threads;
+    const void* x;        // (B, T, I)
+    const void* state;    // (B, N)
+    const void* elapsed;  // element strides below; both 0 for one number
+    int64_t elapsed_row_stride, elapsed_time_stride;
+    const uint8_t* reset;  // (B, T) or null
+    const uint8_t* mask;   // (B, T) or null
+    void* states;          // (B, T, N): written forward, read backward
+    const void* grad_states;
+    void* grad_x;        // (B, T, I), or null when not wanted
+    void* grad_state;    // (B, N)
+    void* grad_elapsed;  // (B, T), or null when not wanted
+};
+
+// Starts as NaN in every lane, so that reading what was never written shows.
+template <typename T>
+struct AlignedBuffer {
+    std::vector<unsigned char> bytes;
+    Vec<T>* data;
+
+    explicit AlignedBuffer(size_t vectors) : bytes((vectors + 1) * NCP_VECTOR_BYTES, 0xff) {
+        uintptr_t start = reinterpret_cast<uintptr_t>(bytes.data());
+        data = reinterpret_cast<Vec<T>*>((start + NCP_VECTOR_BYTES - 1) / NCP_VECTOR_BYTES * NCP_VECTOR_BYTES);
+    }
+};
+
+// Rows first, first + 1, ... of a row-major array into lanes; lanes past the last row are zero.
+template <typename T>
+NCP_INLINE void load_rows(const T* from, int64_t row_stride, int rows, int64_t count, Vec<T>* to) {
+    constexpr int W = Lanes<T>::W;
+    T* flat = reinterpret_cast<T*>(to);
+    if (rows < W) std::memset(flat, 0, count * sizeof(Vec<T>));
+    for (int lane = 0; lane < rows; ++lane) {
+        const T* row = from + lane * row_stride;
+        for (int64_t i = 0; i < count; ++i) flat[i * W + lane] = row[i];
+    }
+}
+
+template <typename T>
+NCP_INLINE void store_rows(const Vec<T>* from, T* to, int64_t row_stride, int rows, int64_t count) {
+    constexpr int W = Lanes<T>::W;
+    const T* flat = reinterpret_cast<const T*>(from);
+    for (int lane = 0; lane < rows; ++lane) {
+        T* row = to + lane * row_stride;
+        for (int64_t i = 0; i < count; ++i) row[i] = flat[i * W + lane];
+    }
+}
+
+// Flags of one time step as lanes of all ones or zeros; lanes past the last row are zero.
+template <typename T>
+NCP_INLINE bool load_flags(const uint8_t* flags, int64_t time, int64_t t, int rows, typename Lanes<T>::I* to) {
+    typename Lanes<T>::I lanes = {};
+    bool any = false;
+    for (int lane = 0; lane < rows; ++lane) {
+        bool on = flags[lane * time + t] != 0;
+        lanes[lane] = on ? -1 : 0;
+        any |= on;
+    }
+    *to = lanes;
+    return any;
+}
+
+template <typename T>
+NCP_INLINE Vec<T> load_elapsed(const Problem& p, int64_t row, int64_t t, int rows) {
+    const T* from = static_cast<const T*>(p.elapsed) + row * p.elapsed_row_stride + t * p.elapsed_time_stride;
+    Vec<T> lanes = all<T>(from[0]);
+    if (p.elapsed_row_stride)
+        for (int lane = 1; lane < rows; ++lane) lanes[lane] = from[lane * p.elapsed_row_stride];
+    return lanes;
+}
+
+template <class Cell>
+void forward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Vec<typename Cell::T>* scratch) {
+    typedef typename Cell::T T;
+    const int64_t N = p.units, I = p.inputs, S = p.time;
+    Vec<T>*v = scratch, *x = v + N, *kept = x + I, *work = kept + N;
+    load_rows<T>(static_cast<const T*>(p.state) + row * N, N, rows, N, v);
+    for (int64_t t = 0; t < S; ++t) {
+        typename Lanes<T>::I flags;
+        if (p.reset && load_flags<T>(p.reset + row * S, S, t, rows, &flags))
+            for (int64_t j = 0; j < N; ++j) v[j] = flags ? Vec<T>{} : v[j];
+        load_rows<T>(static_cast<const T*>(p.x) + (row * S + t) * I, S * I, rows, I, x);
+        if (p.mask) std::memcpy(kept, v, N * sizeof(Vec<T>));
+        cell.template step<false>(work, x, v, load_elapsed<T>(p, row, t, rows));
+        if (p.mask) {
+            load_flags<T>(p.mask + row * S, S, t, rows, &flags);
+            for (int64_t j = 0; j < N; ++j) v[j] = flags ? v[j] : kept[j];
+        }
+        store_rows<T>(v, static_cast<T*>(p.states) + (row * S + t) * N, S * N, rows, N);
+    }
+}
+
+template <class Cell>
+void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Vec<typename Cell::T>* scratch,
+                    Vec<typename Cell::T>* sums) {
+    typedef typename Cell::T T;
+    const int64_t N = p.units, I = p.inputs, S = p.time;
+    Vec<T>*g = scratch, *x = g + N, *dx = x + I, *v = dx + I, *dy = v + N, *held = dy + N, *work = held + N;
+    for (int64_t j = 0; j < N; ++j) g[j] = Vec<T>{};
+    for (int64_t t = S - 1; t >= 0; --t) {
+        typename Lanes<T>::I reset = {}, mask;
+        const T* before = t ? static_cast<const T*>(p.states) + (row * S + t - 1) * N
+                            : static_cast<const T*>(p.state) + row * N;
+        load_rows<T>(before, t ? S * N : N, rows, N, v);
+        bool any_reset = p.reset && load_flags<T>(p.reset + row * S, S, t, rows, &reset);
+        if (any_reset)
+            for (int64_t j = 0; j < N; ++j) v[j] = reset ? Vec<T>{} : v[j];
+        load_rows<T>(static_cast<const T*>(p.x) + (row * S + t) * I, S * I, rows, I, x);
+        Vec<T> elapsed = load_elapsed<T>(p, row, t, rows);
+        load_rows<T>(static_cast<const T*>(p.grad_states) + (row * S + t) * N, S * N, rows, N, dy);
+        for (int64_t j = 0; j < N; ++j) g[j] += dy[j];
+        if (p.mask) {
+            load_flags<T>(p.mask + row * S, S, t, rows, &mask);
+            for (int64_t j = 0; j < N; ++j) {
+                held[j] = mask ? Vec<T>{} : g[j];
+                g[j] = mask ? g[j] : Vec<T>{};
+            }
+        }
+        cell.template step<true>(work, x, v, elapsed);
+        std::memset(dx, 0, I * sizeof(Vec<T>));
+        Vec<T> d_elapsed = cell.step_back(work, x, g, dx, elapsed, sums);
+        if (p.mask)
+            for (int64_t j = 0; j < N; ++j) g[j] += held[j];
+        if (any_reset)
+            for (int64_t j = 0; j < N; ++j) g[j] = reset ? Vec<T>{} : g[j];
+        if (p.grad_x) store_rows<T>(dx, static_cast<T*>(p.grad_x) + (row * S + t) * I, S * I, rows, I);
+        if (p.grad_elapsed) store_rows<T>(&d_elapsed, static_cast<T*>(p.grad_elapsed) + row * S + t, S, rows, 1);
+    }
+    store_rows<T>(g, static_cast<T*>(p.grad_state) + row * N, N, rows, N);
+}
+
+// Allocated before any thread starts, where running out of memory can still be reported.
+template <typename T>
+std::vector<AlignedBuffer<T>> buffers(int64_t threads, size_t vectors) {
+    std::vector<AlignedBuffer<T>> all;
+    for (int64_t k = 0; k < threads; ++k) all.emplace_back(vectors);
+    return all;
+}
+
+inline int64_t useful_threads(int64_t asked, int64_t blocks) {
+    return asked < 1 || blocks < 2 ? 1 : (asked < blocks ? asked : blocks);
+}
+
+// Calls work(first, last, thread) on equal shares of `blocks`. Threads live for one call only, so nothing is
+// left for a forked child to wait for; the shares depend on the number of threads alone.
+template <class Work>
+void share(int64_t blocks, int64_t threads, Work work) {
+    std::vector<std::thread> pool;
+    for (int64_t k = 1; k < threads; ++k)
+        pool.emplace_back(work, blocks * k / threads, blocks * (k + 1) / threads, k);
+    work(int64_t(0), blocks / threads, int64_t(0));
+    for (auto& thread : pool) thread.join();
+}
+
+// One row by itself, for a cell that can spread its synapses over the lanes instead.
+template <class Cell>
+void forward_row(const Cell& cell, const Problem& p, int64_t row, typename Cell::T* scratch) {
+    typedef typename Cell::T T;
+    const int64_t N = p.units;
+    T *v = scratch, *kept = v + N, *work = kept + N;
+    std::memcpy(v, static_cast<const T*>(p.state) + row * N, N * sizeof(T));
+    for (int64_t t = 0; t < p.time; ++t) {
+        const int64_t at = row * p.time + t;
+        if (p.reset && p.reset[at]) std::memset(v, 0, N * sizeof(T));
+        if (!p.mask || p.mask[at]) {
+            const T* elapsed = static_cast<const T*>(p.elapsed);
+            cell.step_row(work, static_cast<const T*>(p.x) + at * p.inputs, v,
+                          elapsed[row * p.elapsed_row_stride + t * p.elapsed_time_stride]);
+        }
+        std::memcpy(static_cast<T*>(p.states) + at * N, v, N * sizeof(T));
+    }
+}
+
+template <class Cell>
+void scan_forward(const Cell& cell, const Problem& p) {
+    typedef typename Cell::T T;
+    constexpr int W = Lanes<T>::W;
+    if (Cell::has_row_path && p.batch <= (W < 8 ? 1 : W / 4)) {
+        std::vector<T> scratch(2 * p.units + cell.row_scratch());
+        for (int64_t row = 0; row < p.batch; ++row) forward_row(cell, p, row, scratch.data());
+        return;
+    }
+    const int64_t blocks = (p.batch + W - 1) / W, threads = useful_threads(p.threads, blocks);
+    auto scratches = buffers<T>(threads, 2 * p.units + p.inputs + cell.scratch_vectors());
+    share(blocks, threads, [&](int64_t first, int64_t last, int64_t k) {
+        for (int64_t block = first; block < last; ++block) {
+            int64_t row = block * W, left = p.batch - row;
+            forward_block(cell, p, row, left < W ? int(left) : W, scratches[k].data);
+        }
+    });
+}
+
+template <class Cell>
+void scan_backward(Cell& cell, const Problem& p) {
+    typedef typename Cell::T T;
+    constexpr int W = Lanes<T>::W;
+    const int64_t blocks = (p.batch + W - 1) / W, threads = useful_threads(p.threads, blocks);
+    const int64_t count = cell.accumulators();
+    auto scratches = buffers<T>(threads, 4 * p.units + 2 * p.inputs + cell.scratch_vectors());
+    auto lane_sums = buffers<T>(threads, count);
+    std::vector<std::vector<double>> shares(threads, std::vector<double>(count));
+    share(blocks, threads, [&](int64_t first, int64_t last, int64_t k) {
+        Vec<T>* sums = lane_sums[k].data;
+        for (int64_t block = first; block < last; ++block) {
+            int64_t row = block * W, left = p.batch - row;
+            std::memset(sums, 0, count * sizeof(Vec<T>));
+            backward_block(cell, p, row, left < W ? int(left) : W, scratches[k].data, sums);
+            for (int64_t i = 0; i < count; ++i) shares[k][i] += sum<T>(sums[i]);
+        }
+    });
+    for (int64_t k = 1; k < threads; ++k)
+        for (int64_t i = 0; i < count; ++i) shares[0][i] += shares[k][i];
+    cell.finish(shares[0].data());
+}
+
+}  // namespace ncp

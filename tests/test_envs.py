@@ -1,0 +1,138 @@
+"""The environments: what is hidden, what stays, and that Gymnasium accepts them."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+gym = pytest.importorskip("gymnasium")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+import ncp_envs  # noqa: E402
+
+TASKS = {
+    "HalfCheetahNoVel-v0": ("HalfCheetah-v5", [0, 1, 2, 3, 4, 5, 6, 7]),
+    "CartPoleNoVel-v0": ("CartPole-v1", [0, 2]),
+    "PendulumNoVel-v0": ("Pendulum-v1", [0, 1]),
+    "MountainCarContinuousNoVel-v0": ("MountainCarContinuous-v0", [0]),
+}
+
+
+@pytest.fixture(params=TASKS)
+def task(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param.startswith("HalfCheetah"):
+        pytest.importorskip("mujoco")
+        monkeypatch.chdir(tmp_path)  # MuJoCo writes its log into the working folder
+    return str(request.param)
+
+
+def make(task: str, **options: Any) -> Any:
+    return gym.make(f"ncp_envs:ncp/{task}", **options)
+
+
+def play(env: Any, steps: int = 20) -> list[tuple[Any, ...]]:
+    """Observation, reward and ends of an episode with one fixed sequence of actions."""
+    env.action_space.seed(1)
+    observation, _ = env.reset(seed=2)
+    seen: list[tuple[Any, ...]] = [(observation, 0.0, False, False)]
+    for _ in range(steps):
+        seen.append(env.step(env.action_space.sample())[:4])
+    return seen
+
+
+def test_the_same_task_with_fewer_observations(task: str) -> None:
+    base, kept = TASKS[task]
+    whole, part = play(gym.make(base)), play(make(task))
+    for (full, *rest), (observation, *same) in zip(whole, part, strict=True):
+        assert observation.dtype == full.dtype
+        np.testing.assert_array_equal(observation, full[kept])
+        assert same == rest
+
+
+def test_the_space_is_the_kept_part_of_the_space(task: str) -> None:
+    base, kept = TASKS[task]
+    full, space = gym.make(base).observation_space, make(task).observation_space
+    assert isinstance(space, gym.spaces.Box)
+    assert space == gym.spaces.Box(full.low[kept], full.high[kept], dtype=full.dtype)
+    assert all(observation in space for observation, *_ in play(make(task)))
+
+
+def test_limits_and_thresholds_are_those_of_the_base(task: str) -> None:
+    spec, base = make(task).spec, gym.spec(TASKS[task][0])
+    assert (spec.max_episode_steps, spec.reward_threshold) == (base.max_episode_steps, base.reward_threshold)
+    assert play(make(task, max_episode_steps=5), 5)[-1][3] is True
+
+
+def test_gymnasium_accepts_them(task: str) -> None:
+    with warnings.catch_warnings():
+        # The checker prefers unwrapped environments and bounded spaces; the base environments have neither.
+        warnings.filterwarnings("ignore", module="gymnasium")
+        check_env(make(task), skip_render_check=True)
+
+
+def test_options_reach_the_base_environment(task: str) -> None:
+    assert make(task, render_mode="rgb_array").render_mode == "rgb_array"
+    if task.startswith("HalfCheetah"):
+        assert make(task, forward_reward_weight=2.5).unwrapped._forward_reward_weight == 2.5
+
+
+def test_a_spec_makes_the_same_environment_again(task: str) -> None:
+    spec = make(task).spec
+    again = gym.make(type(spec).from_json(spec.to_json()))
+    assert again.observation_space == make(task).observation_space
+    for (first, *_), (second, *_) in zip(play(make(task)), play(again), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_several_at_once() -> None:
+    envs = gym.make_vec("ncp_envs:ncp/CartPoleNoVel-v0", num_envs=3)
+    observations, _ = envs.reset(seed=0)
+    assert observations.shape == (3, 2)
+
+
+def test_an_option_that_moves_the_observations_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="17 entries, but this environment has 18"):
+        make("HalfCheetahNoVel-v0", exclude_current_positions_from_observation=False)
+
+
+def test_the_order_asked_for_is_the_order_given() -> None:
+    base, env = gym.make("CartPole-v1"), ncp_envs.KeepObservations(gym.make("CartPole-v1"), indices=(3, 0))
+    full, _ = base.reset(seed=0)
+    kept, _ = env.reset(seed=0)
+    assert kept.tolist() == [full[3], full[0]]
+    kept[:] = 7.0  # the agent's to keep: the environment's own array stays as it is
+    assert 7.0 not in env.unwrapped.state
+
+
+@pytest.mark.parametrize(
+    ("indices", "reason"),
+    [
+        ((), "at least one"),
+        ((0, 4), "entry 4 does not exist: the observation has 4 entries, 0 to 3"),
+        ((-1,), "entry -1 does not exist"),
+        ((0, 2, 0), r"\[0, 2, 0\] names one more often"),
+    ],
+)
+def test_entries_that_cannot_be_kept(indices: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        ncp_envs.KeepObservations(gym.make("CartPole-v1"), indices=indices)
+
+
+def test_only_vectors_can_be_cut() -> None:
+    grid = gym.wrappers.FrameStackObservation(gym.make("CartPole-v1"), 2)
+    with pytest.raises(TypeError, match="vector observations"):
+        ncp_envs.KeepObservations(grid, indices=(0,))
+
+
+def test_registering_twice_changes_nothing() -> None:
+    from ncp_envs.no_velocity import register_no_velocity
+
+    before = {name: gym.registry[name] for name in gym.registry if name.startswith("ncp/")}
+    assert len(before) == len(TASKS)
+    register_no_velocity()
+    assert all(gym.registry[name] is spec for name, spec in before.items())

@@ -1,0 +1,250 @@
+"""Imports go down the house or stay on their floor, and never in a circle. The table is the design's."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"ncp_control": ROOT / "ncp_control", "ncp_envs": ROOT / "envs" / "ncp_envs"}
+
+# A floor holds for a module and for everything below it in the folders.
+FLOORS = {
+    "ncp_control._version": 0,
+    "ncp_control.files": 0,
+    "ncp_control.wiring": 0,
+    "ncp_control.solvers": 0,
+    "ncp_control.ops": 1,
+    "ncp_control.cells": 2,
+    "ncp_control.rnn": 3,
+    "ncp_control.checkpoint": 3,
+    "ncp_control.ncps_reader": 3,
+    "ncp_control.theory": 4,
+    "ncp_control.data": 4,
+    "ncp_control.dynamics": 5,
+    "ncp_control.rl": 5,
+    "ncp_control.activity": 5,
+    "ncp_control.export": 5,
+    "ncp_control.cli": 6,
+    "ncp_envs": 0,
+}
+# Stands on top of all floors and may import any of them; nobody imports it.
+ROOF = "ncp_control"
+
+
+class Import(NamedTuple):
+    """One name that a module imports: what it lands on, the line, and whether it happens while the module loads."""
+
+    target: str
+    line: int
+    at_load: bool
+
+
+def test_imports_go_down_and_not_in_circles() -> None:
+    sources, packages = read_project()
+    assert "ncp_control.wiring" in packages
+    assert find_faults(sources, packages) == []
+
+
+def read_project() -> tuple[dict[str, str], set[str]]:
+    """The source of every module by its dotted name, and which of them are packages."""
+    sources: dict[str, str] = {}
+    packages: set[str] = set()
+    for package, folder in PACKAGES.items():
+        for path in sorted(folder.rglob("*.py")):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            if parts[-1] == "__init__":
+                parts.pop()
+                packages.add(".".join(parts))
+            sources[".".join(parts)] = path.read_text(encoding="utf-8")
+    return sources, packages
+
+
+def find_faults(sources: dict[str, str], packages: set[str]) -> list[str]:
+    """What breaks the rules, a sentence each; empty when nothing does."""
+    faults = []
+    imports = {module: list(find_imports(module, sources, packages)) for module in sources}
+    for module, found in imports.items():
+        if module == ROOF:
+            continue
+        floor = floor_of(module)
+        if floor is None:
+            faults.append(f"{module} has no floor")
+            continue
+        for target, line, _ in found:
+            where = f"{module}, line {line}"
+            if module.startswith("ncp_envs") and target.split(".")[0] == ROOF:
+                faults.append(f"{where}: ncp_envs must not import {target}")
+            elif target == ROOF:
+                faults.append(f"{where}: imports the package root; import from the module that defines the name")
+            elif (above := floor_of(target)) is not None and above > floor:
+                faults.append(f"{where}: floor {floor} imports {target} from floor {above}")
+    graph = {module: {item.target for item in found if item.at_load} for module, found in imports.items()}
+    faults += [f"a circle: {' -> '.join(circle)}" for circle in find_circles(graph)]
+    return faults
+
+
+def floor_of(module: str) -> int | None:
+    """The floor of the nearest name in the table that is the module or a folder above it."""
+    parts = module.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((FLOORS[name] for name in names if name in FLOORS), None)
+
+
+def find_imports(module: str, sources: dict[str, str], packages: set[str]) -> Iterator[Import]:
+    """What `module` imports from our packages, anywhere in its source; a name that is a module counts as the module."""
+    for node, at_load in walk(ast.parse(sources[module])):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.split(".")
+                here = parts if module in packages else parts[:-1]
+                base = ".".join([*here[: len(here) - node.level + 1], *filter(None, [node.module])])
+            inside = [f"{base}.{alias.name}" for alias in node.names]
+            targets = [name if name in sources and base != ROOF else base for name in inside]
+        else:
+            continue
+        for target in targets:
+            if target.split(".")[0] in PACKAGES:
+                yield Import(target, node.lineno, at_load)
+
+
+def walk(node: ast.AST, at_load: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """A node and all below it, each with whether it runs when its module loads: not in functions, not for types."""
+    yield node, at_load
+    inside = at_load and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        for statement in node.body:
+            yield from walk(statement, False)
+        for statement in node.orelse:
+            yield from walk(statement, inside)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, inside)
+
+
+def find_circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Each circle that a depth-first search runs into, from its first module back to it; a self-import is one too."""
+    circles: list[list[str]] = []
+    done: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> None:
+        if module in path:
+            circles.append([*path[path.index(module) :], module])
+        elif module not in done:
+            for target in sorted(graph.get(module, ())):
+                visit(target, [*path, module])
+            done.add(module)
+
+    for module in sorted(graph):
+        visit(module, [])
+    return circles
+
+
+# The checker itself, on small made-up houses.
+
+
+def check(**modules: str) -> list[str]:
+    """The faults of a made-up ncp_control; `ops__cpu` is `ncp_control.ops.cpu`, and a package has `__init__` behind."""
+    sources, packages = {ROOF: ""}, {ROOF, "ncp_envs"}
+    for key, source in modules.items():
+        name = f"{ROOF}.{key.removesuffix('__init__').replace('__', '.').rstrip('.')}".rstrip(".")
+        name = name.replace(f"{ROOF}.ncp_envs", "ncp_envs")
+        if key.endswith("__init__"):
+            packages.add(name)
+        sources[name] = source
+    return find_faults(sources, packages)
+
+
+def test_a_sound_house_has_no_faults() -> None:
+    assert (
+        check(
+            __init__="from ncp_control.rnn import RNN",
+            wiring="import numpy",
+            ops__init__="from ncp_control.ops.cpu import scan",
+            ops__cpu="from ncp_control.wiring import Wiring",
+            cells="from ncp_control.ops import scan\nfrom ncp_control.wiring import Wiring",
+            rnn="from ncp_control.cells import LTC",
+            checkpoint="from ncp_control.rnn import RNN",
+            ncp_envs="import gymnasium",
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import ncp_control.rnn", 1),
+        ("from ncp_control.rnn import RNN", 1),
+        ("from .rnn import RNN", 1),
+        ("def later():\n    from ncp_control.rnn import RNN", 2),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ncp_control.rnn import RNN", 3),
+        ("try:\n    import ncp_control.rnn as rnn\nexcept ImportError:\n    pass", 2),
+    ],
+)
+def test_an_import_upwards_is_found(source: str, line: int) -> None:
+    assert check(cells=source, rnn="") == [
+        f"ncp_control.cells, line {line}: floor 2 imports ncp_control.rnn from floor 3"
+    ]
+
+
+def test_a_relative_import_of_a_module_upwards_is_found() -> None:
+    (fault,) = check(ops__init__="", ops__cpu="from ..cells import ltc", cells__init__="", cells__ltc="")
+    assert "ncp_control.ops.cpu, line 1: floor 1 imports ncp_control.cells.ltc from floor 2" in fault
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import ncp_control", "import ncp_control as nc", "from ncp_control import RNN", "from ncp_control import rnn"],
+)
+def test_the_root_is_not_imported_from_inside(source: str) -> None:
+    (fault,) = check(cli__init__=source, rnn="")
+    assert "package root" in fault
+
+
+def test_from_dot_import_is_the_root_too() -> None:
+    (fault,) = check(theory="from . import rnn", rnn="")
+    assert "package root" in fault
+
+
+@pytest.mark.parametrize("source", ["import ncp_control", "from ncp_control.wiring import Wiring"])
+def test_environments_do_not_import_the_library(source: str) -> None:
+    (fault,) = check(ncp_envs=source, wiring="")
+    assert "ncp_envs must not import" in fault
+
+
+def test_a_module_without_a_floor_is_found() -> None:
+    assert check(attic="") == ["ncp_control.attic has no floor"]
+
+
+def test_a_circle_is_found() -> None:
+    (fault,) = check(
+        rnn="from ncp_control.checkpoint import load",
+        checkpoint="import ncp_control.ncps_reader",
+        ncps_reader="from ncp_control.rnn import RNN",
+    )
+    assert fault == (
+        "a circle: ncp_control.checkpoint -> ncp_control.ncps_reader -> ncp_control.rnn -> ncp_control.checkpoint"
+    )
+
+
+def test_a_circle_through_a_package_is_found() -> None:
+    (fault,) = check(ops__init__="from ncp_control.ops.cpu import run", ops__cpu="from ncp_control.ops import BACKENDS")
+    assert fault == "a circle: ncp_control.ops -> ncp_control.ops.cpu -> ncp_control.ops"
+
+
+def test_imports_that_do_not_run_at_load_make_no_circle() -> None:
+    assert (
+        check(
+            rnn="def load():\n    from ncp_control.checkpoint import load",
+            checkpoint="from ncp_control.rnn import RNN",
+            theory="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import ncp_control.data",
+            data="import ncp_control.theory",
+        )
+        == []
+    )

@@ -1,0 +1,95 @@
+"""What is installed when somebody installs this: one version, two packages, their types, the command, the license."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from email import message_from_string
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+
+import pytest
+
+import ncp_control
+
+ROOT = Path(__file__).resolve().parents[1]
+# What a build reads; the rest of the tree, and whatever earlier builds left in it, stays out of the way.
+BUILD_INPUTS = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "ncp_control", "envs")
+
+
+def build_wheel(folder: Path, **environment: str) -> Path:
+    """A wheel built in `folder` from a copy of the sources, without a network."""
+    pytest.importorskip("setuptools", "77")
+    source = folder / "source"
+    source.mkdir()
+    for name in BUILD_INPUTS:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+            shutil.copytree(ROOT / name, source / name, ignore=ignored)
+        elif (ROOT / name).exists():
+            shutil.copy2(ROOT / name, source / name)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
+    built = subprocess.run(
+        [*command, "-w", str(folder), str(source)], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    assert built.returncode == 0, built.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a machine without a C++ compiler: quick to build, and it must install and run all the same."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"), CXX="no-such-compiler")
+
+
+def modules(folder: Path, prefix: str) -> set[str]:
+    return {f"{prefix}/{path.relative_to(folder).as_posix()}" for path in folder.rglob("*.py")}
+
+
+def test_the_wheel_holds_both_packages_and_nothing_else(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    expected = modules(ROOT / "ncp_control", "ncp_control") | modules(ROOT / "envs" / "ncp_envs", "ncp_envs")
+    assert {name for name in names if name.endswith(".py")} == expected
+    assert {"ncp_control/py.typed", "ncp_envs/py.typed"} <= names
+    assert {name.split("/")[0] for name in names} == {"ncp_control", "ncp_envs"}
+
+
+def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (folder,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+    described = message_from_string(archive.read(f"{folder}/METADATA").decode())
+    assert described["Name"] == "ncp-control"
+    assert described["Version"] == ncp_control.__version__
+    assert described["License-Expression"] == "Apache-2.0"
+    assert "ncp-control = ncp_control.cli:main" in archive.read(f"{folder}/entry_points.txt").decode()
+    assert archive.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "c++")), reason="needs a C++ compiler")
+def test_a_compiler_adds_the_kernels_to_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    compiled = zipfile.ZipFile(build_wheel(tmp_path)).namelist()
+    assert "ncp_control/ops/_kernels_portable.so" in compiled
+    assert not any(name.endswith(".so") for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_installed_version_is_the_one_in_the_source() -> None:
+    try:
+        installed = metadata("ncp-control")["Version"]
+    except PackageNotFoundError:
+        pytest.skip("ncp-control is not installed here, only on the path")
+    assert installed == ncp_control.__version__
+
+
+def test_importing_the_package_is_light() -> None:
+    seen = "import sys, ncp_control; sys.exit(not {'torch', 'numpy'}.isdisjoint(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", seen], cwd=ROOT).returncode == 0
+
+
+def test_every_public_name_is_there() -> None:
+    for name in ncp_control.__all__:
+        assert getattr(ncp_control, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        ncp_control.nonsense  # noqa: B018
