@@ -93,7 +93,7 @@ class RNN(nn.Module):
             check_values(inputs, state, elapsed)
         trajectory = scan(self.cell, inputs, state, elapsed, reset, mask, backend=self.backend)
         if trajectory.shape[1]:
-            last = trajectory[:, -1]
+            last = trajectory.select(1, -1)
         elif state is None:
             last = self.cell.initial_state(inputs.shape[0], device=inputs.device)
         else:

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import first_of_target, index_buffers, make_program
+from ncp_control.cells.base import ProgramForm, first_of_target, index_buffers
 from ncp_control.cells.edges import edge_matrix
 from ncp_control.cells.initial import fan_in
 from ncp_control.cells.ode import ODECell
 from ncp_control.ops.programs import Program
 from ncp_control.wiring import Plan, Wiring
 
-# The order in which the compiled kernels read them; a cell without tau or A has None there.
-PROGRAM_INDEXES = ("start", "source", "sensory_start", "sensory_source")
-PROGRAM_PARAMETERS = ("gamma", "gamma_r", "mu", "tau_raw", "A")
+PROGRAM = ProgramForm(
+    "affine",
+    ("start", "source", "sensory_start", "sensory_source"),
+    ("gamma", "gamma_r", "mu", "tau_raw", "A"),
+)
 
 
 class Activation(NamedTuple):
@@ -78,6 +80,9 @@ class AffineODECell(ODECell):
             start=first_of_target(wiring.synapses.target, self.units),
             sensory_start=first_of_target(wiring.sensory.target, self.units),
         )
+        self.sizes = (len(wiring.synapses), len(wiring.sensory))
+        self.register_parameter("tau_raw", None)  # for the cells that have them
+        self.register_parameter("A", None)
         scale = (weight_variance / fan_in(wiring)).sqrt()
         self.gamma = nn.Parameter(torch.randn(len(wiring.sensory)) * scale[self.sensory_target])
         self.gamma_r = nn.Parameter(torch.randn(len(wiring.synapses)) * scale[self.target])
@@ -87,10 +92,9 @@ class AffineODECell(ODECell):
         """Compiled for the fused and the explicit Euler solver."""
         if not type(self).__module__.startswith("ncp_control.") or self.solver not in ("fused", "euler"):
             return None
-        sizes = (len(self.wiring.synapses), len(self.wiring.sensory))
         activation = tuple(ACTIVATIONS).index(self.activation)
-        settings = (*sizes, self.unfolds, int(self.solver == "euler"), int(self.liquid), activation)
-        return make_program(self, "affine", settings, PROGRAM_INDEXES, PROGRAM_PARAMETERS)
+        settings = (*self.sizes, self.unfolds, int(self.solver == "euler"), int(self.liquid), activation)
+        return PROGRAM.read(self, settings)
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """Input weights (I, N) and recurrent weights (N, N), zero where there is no synapse."""

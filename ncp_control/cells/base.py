@@ -40,7 +40,7 @@ class Cell(nn.Module, ABC):
         self.inputs = self.wiring.inputs
         self.units = self.wiring.units
         self.outputs = self.wiring.outputs
-        self.motor_part = self.wiring.motor
+        self.motor_start = self.wiring.motor.start
 
     @property
     def state_size(self) -> int:
@@ -50,6 +50,9 @@ class Cell(nn.Module, ABC):
     @property
     def dtype(self) -> torch.dtype:
         """The float type of the parameters, and so of the state."""
+        for parameter in self._parameters.values():
+            if parameter is not None:
+                return parameter.dtype
         return next(self.parameters()).dtype
 
     def initial_state(
@@ -71,7 +74,7 @@ class Cell(nn.Module, ABC):
 
     def motor(self, states: Tensor) -> Tensor:
         """The outputs (..., O) of states (..., N): the motor neurons."""
-        return states[..., self.motor_part]
+        return states.narrow(-1, self.motor_start, self.outputs)
 
     def program(self) -> Program | None:
         """The cell in the form that compiled backends read; None for a cell that only the reference can run."""
@@ -144,13 +147,22 @@ def dense_only(cell: Cell) -> None:
         raise ValueError(f"{name} has no sparse form: give it a number of neurons or FullyConnected(units, outputs)")
 
 
-def make_program(
-    cell: Cell, kind: str, settings: tuple[int, ...], indexes: tuple[str, ...], parameters: tuple[str, ...]
-) -> Program:
-    """A program of the cell's buffers and parameters by their names; a parameter that it does without is None."""
-    own, buffers = cell._parameters, cell._buffers
-    found = tuple(buffers[name] for name in indexes)
-    return Program(kind, settings, cast("tuple[Tensor, ...]", found), tuple(own.get(name) for name in parameters))
+class ProgramForm:
+    """Reads a cell's program from its buffers and parameters, by their names in the kernel's order.
+
+    A parameter that the cell does without is registered as None.
+    """
+
+    def __init__(self, kind: str, indexes: tuple[str, ...], parameters: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.indexes = indexes
+        self.parameters = parameters
+
+    def read(self, cell: Cell, settings: tuple[int, ...]) -> Program:
+        """The program of `cell` as its buffers and parameters are now."""
+        buffers, parameters = cast("dict[str, Tensor]", cell._buffers), cell._parameters
+        indexes = tuple([buffers[name] for name in self.indexes])
+        return Program(self.kind, settings, indexes, tuple([parameters[name] for name in self.parameters]))
 
 
 def first_of_target(target: Any, units: int) -> np.ndarray:

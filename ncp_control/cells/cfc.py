@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ncp_control.cells.base import Cell, Guarantee, dense_only, first_of_target, index_buffers, make_program
+from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only, first_of_target, index_buffers
 from ncp_control.cells.edges import edge_matrix, split_last
 from ncp_control.ops.programs import Program
 from ncp_control.solvers import Span
@@ -20,9 +20,11 @@ from ncp_control.wiring import Plan, Wiring
 MODES = {"default": 4, "no_gate": 4, "pure": 1}
 
 
-# The order in which the compiled kernels read them.
-PROGRAM_INDEXES = ("start", "program_source", "sensory_start", "sensory_source")
-PROGRAM_PARAMETERS = ("weight", "sensory_weight", "bias", "w_tau", "A")
+PROGRAM = ProgramForm(
+    "cfc",
+    ("start", "program_source", "sensory_start", "sensory_source"),
+    ("weight", "sensory_weight", "bias", "w_tau", "A"),
+)
 
 
 class CfCConstants(NamedTuple):
@@ -72,6 +74,8 @@ class CfC(Cell):
         else:
             self._make_synapses()
         self.bias = nn.Parameter(torch.zeros(self.maps, self.units))
+        self.register_parameter("w_tau", None)
+        self.register_parameter("A", None)
         if mode == "pure":
             self.w_tau = nn.Parameter(torch.zeros(self.units))
             self.A = nn.Parameter(torch.ones(self.units))
@@ -124,8 +128,8 @@ class CfC(Cell):
         """Compiled without a backbone."""
         if type(self) is not CfC or self.backbone_widths:
             return None
-        settings = (self.weight.shape[1], self.sensory_weight.shape[1], tuple(MODES).index(self.mode))
-        return make_program(self, "cfc", settings, PROGRAM_INDEXES, PROGRAM_PARAMETERS)
+        sizes = (self.weight.shape[1], self.sensory_weight.shape[1])
+        return PROGRAM.read(self, (*sizes, tuple(MODES).index(self.mode)))
 
     def constants(self) -> CfCConstants:
         """The weights of existing synapses as matrices."""

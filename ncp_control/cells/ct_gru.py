@@ -84,7 +84,7 @@ class CTGRU(Cell):
 
     def motor(self, states: Tensor) -> Tensor:
         """h of the motor neurons, (..., O)."""
-        return split_last(states, self.units, self.scales).sum(-1)[..., self.motor_part]
+        return super().motor(split_last(states, self.units, self.scales).sum(-1))
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """The scales' tau averaged by the weights with which the neuron writes, (B, U)."""

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Guarantee, first_of_target, index_buffers, make_program
+from ncp_control.cells.base import Guarantee, ProgramForm, first_of_target, index_buffers
 from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
-from ncp_control.cells.maps import apply_map, make_map
+from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
 from ncp_control.ops.programs import Program
@@ -45,11 +45,11 @@ INITS: dict[str, dict[str, Range]] = {
 }  # fmt: skip
 
 
-# The order in which the compiled kernels read them.
-PROGRAM_INDEXES = ("start", "source", "sensory_start", "sensory_source", "gap_ends")
-PROGRAM_PARAMETERS = (
-    "gleak_raw", "vleak", "cm_raw", "gap_raw", "w_raw", "mu", "sigma", "E",
-    "sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E", "input_scale", "input_shift",
+PROGRAM = ProgramForm(
+    "ltc",
+    ("start", "source", "sensory_start", "sensory_source", "gap_ends"),
+    ("gleak_raw", "vleak", "cm_raw", "gap_raw", "w_raw", "mu", "sigma", "E",
+     "sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E", "input_scale", "input_shift"),
 )  # fmt: skip
 
 
@@ -103,6 +103,10 @@ class LTC(ODECell):
     gap_ends: Tensor
     start: Tensor
     sensory_start: Tensor
+    input_scale: nn.Parameter | None
+    input_shift: nn.Parameter | None
+    output_scale: nn.Parameter | None
+    output_shift: nn.Parameter | None
 
     def __init__(
         self,
@@ -132,9 +136,10 @@ class LTC(ODECell):
             start=first_of_target(wiring.synapses.target, self.units),
             sensory_start=first_of_target(wiring.sensory.target, self.units),
         )
+        self.sizes = (len(wiring.synapses), len(wiring.sensory), len(wiring.gap_junctions))
         self._draw(INITS[init])
-        self.input_scale, self.input_shift = make_map("input_map", input_map, self.inputs)
-        self.output_scale, self.output_shift = make_map("output_map", output_map, self.outputs)
+        register_map(self, "input", input_map, self.inputs)
+        register_map(self, "output", output_map, self.outputs)
 
     def _draw(self, ranges: dict[str, Range]) -> None:
         """Draws every parameter from its range with torch's generator."""
@@ -194,9 +199,7 @@ class LTC(ODECell):
         """Compiled for the fused and the explicit Euler solver."""
         if type(self) is not LTC or self.solver not in ("fused", "euler"):
             return None
-        sizes = (len(self.wiring.synapses), len(self.wiring.sensory), len(self.wiring.gap_junctions))
-        settings = (*sizes, self.unfolds, int(self.solver == "euler"))
-        return make_program(self, "ltc", settings, PROGRAM_INDEXES, PROGRAM_PARAMETERS)
+        return PROGRAM.read(self, (*self.sizes, self.unfolds, int(self.solver == "euler")))
 
     def constants(self) -> LTCConstants:
         """The positive parameters and what follows from them alone."""

@@ -8,13 +8,12 @@ from torch import Tensor, nn
 MAPS = ("affine", "linear", "none")
 
 
-def make_map(name: str, kind: str, size: int) -> tuple[nn.Parameter | None, nn.Parameter | None]:
-    """Scale (ones) and shift (zeros) of an input or output map; None where the kind has none."""
+def register_map(cell: nn.Module, name: str, kind: str, size: int) -> None:
+    """Gives `cell` the parameters `{name}_scale` (ones) and `{name}_shift` (zeros), None where the kind has none."""
     if kind not in MAPS:
-        raise ValueError(f"unknown {name} {kind!r}: choose one of {', '.join(MAPS)}")
-    scale = nn.Parameter(torch.ones(size)) if kind != "none" else None
-    shift = nn.Parameter(torch.zeros(size)) if kind == "affine" else None
-    return scale, shift
+        raise ValueError(f"unknown {name}_map {kind!r}: choose one of {', '.join(MAPS)}")
+    cell.register_parameter(f"{name}_scale", nn.Parameter(torch.ones(size)) if kind != "none" else None)
+    cell.register_parameter(f"{name}_shift", nn.Parameter(torch.zeros(size)) if kind == "affine" else None)
 
 
 def apply_map(values: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:

@@ -50,14 +50,15 @@ def backward(
     library = _library()
     parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
     sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]
-    flat = torch.zeros(sum(sizes), dtype=inputs.dtype)
+    make = torch.empty if states.numel() else torch.zeros  # the kernel writes every gradient whole
+    flat = make(sum(sizes), dtype=inputs.dtype)
     grads = [
-        None if parameter is None else part.view(parameter.shape)
-        for part, parameter in zip(flat.split(sizes), parameters, strict=True)
+        part if given is not None and given.dim() == 1 else None if given is None else part.view(given.shape)
+        for part, given in zip(flat.split(sizes), parameters, strict=True)
     ]
-    grad_inputs = torch.empty_like(inputs) if wanted[0] else None
-    grad_elapsed = torch.empty(inputs.shape[:2], dtype=inputs.dtype) if wanted[1] else None
-    grad_state = torch.zeros_like(state)
+    grad_inputs = make(inputs.shape, dtype=inputs.dtype) if wanted[0] else None
+    grad_elapsed = make(inputs.shape[:2], dtype=inputs.dtype) if wanted[1] else None
+    grad_state = make(state.shape, dtype=inputs.dtype)
     if states.numel():
         grad_states = grad_states.contiguous()
         problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
@@ -98,7 +99,8 @@ def _problem(
 
 def _arguments(program: Program, parameters: Sequence[Tensor | None]) -> list[int]:
     """The cell's struct: settings, indexes, parameters."""
-    return [*program.settings, *map(_address, program.indexes), *map(_address, parameters)]
+    indexes = [index.data_ptr() for index in program.indexes]
+    return [*program.settings, *indexes, *[0 if given is None else given.data_ptr() for given in parameters]]
 
 
 def _address(tensor: Tensor | None) -> int:
@@ -107,5 +109,5 @@ def _address(tensor: Tensor | None) -> int:
 
 def _threads(program: Program, inputs: Tensor) -> int:
     """Torch's number of threads, or one where starting a thread would cost more than it saves."""
-    synapses = sum(parameter.numel() for parameter in program.parameters if parameter is not None)
-    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > 300_000 else 1
+    synapses = program.settings[0] + program.settings[1]
+    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > 100_000 else 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,8 +64,18 @@ def _supported() -> tuple[str, ...]:
     return LEVELS[2 - best :]
 
 
-def call(library: Library, function: str, problem: list[int], arguments: list[int]) -> None:
+@functools.cache
+def function(library: Library, name: str) -> Callable[[int, int], int]:
+    """A kernel by its name; it takes the addresses of its two structs."""
+    found = getattr(library.handle, name)
+    found.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+    found.restype = ctypes.c_int
+    kernel: Callable[[int, int], int] = found
+    return kernel
+
+
+def call(library: Library, name: str, problem: list[int], arguments: list[int]) -> None:
     """Calls a kernel with its two structs, given as lists of eight-byte values."""
-    kernel = getattr(library.handle, function)
-    if kernel((ctypes.c_int64 * len(problem))(*problem), (ctypes.c_int64 * len(arguments))(*arguments)):
-        raise MemoryError(f"not enough memory for the scan ({function})")
+    first, second = array("q", problem), array("q", arguments)
+    if function(library, name)(first.buffer_info()[0], second.buffer_info()[0]):
+        raise MemoryError(f"not enough memory for the scan ({name})")

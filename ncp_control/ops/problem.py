@@ -86,8 +86,8 @@ def make_problem(
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
     return ScanProblem(
         cell=cell,
-        inputs=inputs.to(dtype),
-        state=state.to(dtype),
+        inputs=inputs if inputs.dtype == dtype else inputs.to(dtype),
+        state=state if state.dtype == dtype else state.to(dtype),
         elapsed=_normal_elapsed(elapsed, batch, time, dtype, device),
         reset=_flags("reset", reset, batch, time, device),
         mask=_flags("mask", mask, batch, time, device),

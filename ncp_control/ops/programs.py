@@ -11,7 +11,7 @@ class Program(NamedTuple):
     """A cell in the form that a compiled backend reads.
 
     :param kind: which kernel, such as "ltc"
-    :param settings: whole numbers, in the kernel's order
+    :param settings: whole numbers, in the kernel's order; the first two count synapses and sensory synapses
     :param indexes: int64 index tensors, in the kernel's order
     :param parameters: parameters in the kernel's order; None for one that the cell does without
     """

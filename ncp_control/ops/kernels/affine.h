@@ -71,12 +71,24 @@ struct Affine {
         return k;
     }
 
-    NCP_INLINE V act(V z) const {
-        switch (p.activation) {
-            case 0: return sigmoid<T>(z);
-            case 1: return z < all<T>(0) ? V{} : z;
-            case 2: return tanh<T>(z);
-            default: return clamp<T>(z, T(-1), T(1));
+    // z to act(z) for all neurons; the sigmoids four at a time.
+    void act(V* z) const {
+        constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
+        if (p.activation == 1) {
+            for (int64_t j = 0; j < N; ++j) z[j] = z[j] < all<T>(0) ? V{} : z[j];
+        } else if (p.activation == 3) {
+            for (int64_t j = 0; j < N; ++j) z[j] = clamp<T>(z[j], T(-1), T(1));
+        } else {
+            const bool is_tanh = p.activation == 2;
+            const T before = T(is_tanh ? -2 * LOG2E : -LOG2E), scale = T(is_tanh ? 2 : 1), shift = T(is_tanh ? 1 : 0);
+            int64_t j = 0;
+            for (; j + K <= N; j += K) {
+                V x[K];
+                for (int k = 0; k < K; ++k) x[k] = z[j + k] * before;
+                sigmoid_exp2_many<T, K>(x);
+                for (int k = 0; k < K; ++k) z[j + k] = scale * x[k] - shift;
+            }
+            for (; j < N; ++j) z[j] = scale * sigmoid_exp2<T>(z[j] * before) - shift;
         }
     }
 
@@ -105,20 +117,24 @@ struct Affine {
         if (record) std::memcpy(from, v, N * sizeof(V));
         for (int64_t l = 0; l < p.unfolds; ++l) {
             V* to = record ? from + N : (from == v ? k.next : v);
+            V* fs = k.f + (record ? l * N : 0);
             for (int64_t j = 0; j < N; ++j) {
                 V z = k.sensed[j];
                 for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) z += gamma_r[e] * from[p.source[e]];
-                V f = act(z), drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
+                fs[j] = z;
+            }
+            act(fs);
+            for (int64_t j = 0; j < N; ++j) {
+                V f = fs[j], drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
                 if (p.euler) {
                     C = all<T>(1);
                     next = from[j] + h * (drive - rate * from[j]);
                 } else {
-                    C = T(1) / (T(1) + h * rate);
+                    C = reciprocal<T>(T(1) + h * rate);
                     next = (from[j] + h * drive) * C;
                 }
                 if (record) {
                     V u = p.euler ? from[j] : next;
-                    k.f[l * N + j] = f;
                     k.C[l * N + j] = C;
                     k.own[l * N + j] = p.euler ? T(1) - h * rate : C;
                     k.dh[l * N + j] = C * (drive - u * rate);

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512F__) || defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -76,41 +76,59 @@ NCP_INLINE FloatLanes clamp<float>(FloatLanes x, float low, float high) {
 }
 #endif
 
-// 2^f for f in [-1/2, 1/2]: minimax in relative error, 7.5e-8 (degree 5) and 3.1e-18 (degree 11).
-NCP_INLINE FloatLanes exp2_fraction(FloatLanes f) {
-    FloatLanes p = all(0.00132764721678f);
-    p = p * f + 0.00967554133102f;
-    p = p * f + 0.0555071327288f;
-    p = p * f + 0.24022119724f;
-    p = p * f + 0.693146967065f;
-    return p * f + 1.00000007165f;
-}
-
-NCP_INLINE DoubleLanes exp2_fraction(DoubleLanes f) {
-    DoubleLanes p = all(4.4352809446103361611e-10);
-    p = p * f + 7.0741056262456593708e-9;
-    p = p * f + 1.0178198033328527662e-7;
-    p = p * f + 1.3215433089594629037e-6;
-    p = p * f + 0.0000152527334899608046;
-    p = p * f + 0.00015403530462514613026;
-    p = p * f + 0.0013333558146789950323;
-    p = p * f + 0.0096181291075883350833;
-    p = p * f + 0.055504108664819921483;
-    p = p * f + 0.24022650695910156205;
-    p = p * f + 0.69314718055994533046;
-    return p * f + 0.9999999999999999971;
-}
-
-// 2^x, x clamped to the range of normal numbers.
+// Coefficients of 2^f for f in [-1/2, 1/2], highest power first: minimax in relative error, 7.5e-8 (degree 5) and
+// 3.1e-18 (degree 11).
 template <typename T>
-NCP_INLINE Vec<T> exp2(Vec<T> x) {
-    typedef typename Lanes<T>::I I;
+struct Exp2;
+
+template <>
+struct Exp2<float> {
+    static constexpr int degree = 5;
+    static constexpr float c[] = {0.00132764721678f, 0.00967554133102f, 0.0555071327288f,
+                                  0.24022119724f,    0.693146967065f,   1.00000007165f};
+};
+
+template <>
+struct Exp2<double> {
+    static constexpr int degree = 11;
+    static constexpr double c[] = {4.4352809446103361611e-10, 7.0741056262456593708e-9, 1.0178198033328527662e-7,
+                                   1.3215433089594629037e-6,  0.0000152527334899608046, 0.00015403530462514613026,
+                                   0.0013333558146789950323,  0.0096181291075883350833, 0.055504108664819921483,
+                                   0.24022650695910156205,    0.69314718055994533046,   0.9999999999999999971};
+};
+
+// Splits x into f in [-1/2, 1/2] and the rest n, a whole number as a float; joins 2^f with 2^n.
+template <typename T>
+struct Split {
+    Vec<T> f, n;
+};
+
+template <typename T>
+NCP_INLINE Split<T> split(Vec<T> x) {
     x = clamp<T>(x, -Lanes<T>::exponent_limit, Lanes<T>::exponent_limit);
     Vec<T> shifted = x + Lanes<T>::round_magic;
-    Vec<T> f = x - (shifted - Lanes<T>::round_magic);
-    I exponent = ((I)shifted) << Lanes<T>::mantissa_bits;
-    return (Vec<T>)((I)exp2_fraction(f) + exponent);
+    return {x - (shifted - Lanes<T>::round_magic), shifted};
 }
+
+template <typename T>
+NCP_INLINE Vec<T> join(Vec<T> p, Vec<T> shifted) {
+    typedef typename Lanes<T>::I I;
+    return (Vec<T>)((I)p + (((I)shifted) << Lanes<T>::mantissa_bits));
+}
+
+#if defined(__AVX512F__)
+template <>
+NCP_INLINE Split<float> split<float>(FloatLanes x) {
+    __m512 t = _mm512_min_ps(_mm512_set1_ps(126.0f), (__m512)x);  // far below, the scaling gives 0 by itself
+    __m512 f = _mm512_reduce_ps(t, 0);
+    return {(FloatLanes)f, (FloatLanes)_mm512_sub_ps(t, f)};
+}
+
+template <>
+NCP_INLINE FloatLanes join<float>(FloatLanes p, FloatLanes n) {
+    return (FloatLanes)_mm512_scalef_ps((__m512)p, (__m512)n);
+}
+#endif
 
 template <typename T>
 NCP_INLINE Vec<T> reciprocal(Vec<T> x) {
@@ -132,10 +150,39 @@ NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
 }
 #endif
 
-// 1 / (1 + 2^x): the logistic function of -x ln 2.
+// 2^x for K vectors at once: a step of all of them before the next step of any, so that the processor need not
+// wait for one chain of operations to end.
+template <typename T, int K>
+NCP_INLINE void exp2_many(Vec<T>* x) {
+    Vec<T> f[K], n[K];
+    for (int k = 0; k < K; ++k) {
+        Split<T> parts = split<T>(x[k]);
+        f[k] = parts.f;
+        n[k] = parts.n;
+        x[k] = all<T>(Exp2<T>::c[0]);
+    }
+    for (int power = 1; power <= Exp2<T>::degree; ++power)
+        for (int k = 0; k < K; ++k) x[k] = x[k] * f[k] + Exp2<T>::c[power];
+    for (int k = 0; k < K; ++k) x[k] = join<T>(x[k], n[k]);
+}
+
+// 1 / (1 + 2^x) for K vectors at once: the logistic function of -x ln 2.
+template <typename T, int K>
+NCP_INLINE void sigmoid_exp2_many(Vec<T>* x) {
+    exp2_many<T, K>(x);
+    for (int k = 0; k < K; ++k) x[k] = reciprocal<T>(T(1) + x[k]);
+}
+
+template <typename T>
+NCP_INLINE Vec<T> exp2(Vec<T> x) {
+    exp2_many<T, 1>(&x);
+    return x;
+}
+
 template <typename T>
 NCP_INLINE Vec<T> sigmoid_exp2(Vec<T> x) {
-    return reciprocal<T>(T(1) + exp2<T>(x));
+    sigmoid_exp2_many<T, 1>(&x);
+    return x;
 }
 
 constexpr double LOG2E = 1.4426950408889634074;

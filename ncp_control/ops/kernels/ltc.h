@@ -45,30 +45,34 @@ struct LTC {
     typedef Vec<T> V;
 
     static constexpr bool has_row_path = true;
+    static constexpr int64_t tile = 128;  // synapses opened before they are summed, while they are in the first cache
 
     // Synapses ready for use: s = 1 / (1 + 2^(slope v + offset)). Padded with zeros to whole vectors.
     struct Synapses {
         int64_t count;
-        std::vector<T> slope, mu, offset, w, wE, E, back;  // offset = -slope mu, back = -ln 2 w
+        std::vector<T> slope, mu, offset, w, wE, E, back, steep;  // offset = -slope mu, back = -ln 2 w, steep = back slope
         std::vector<int32_t> source;
 
         explicit Synapses(int64_t n)
             : count(n), slope(padded(n)), mu(padded(n)), offset(padded(n)), w(padded(n)), wE(padded(n)), E(padded(n)), back(padded(n)),
-              source(padded(n)) {}
+              steep(padded(n)), source(padded(n)) {}
     };
 
     const LTCArguments& p;
     const int64_t N, I;
     Synapses synapse, sensory;
-    std::vector<T> slow, leak, cm, gap, scale, shift;
+    std::vector<T> slow, leak, cm, inverse_cm, gap, scale, shift;
 
     LTC(const LTCArguments& arguments, const Problem& problem)
         : p(arguments), N(problem.units), I(problem.inputs), synapse(p.synapses), sensory(p.sensory), slow(N), leak(N),
-          cm(N), gap(p.gaps), scale(I, T(1)), shift(I, T(0)) {
+          cm(N), inverse_cm(N), gap(p.gaps), scale(I, T(1)), shift(I, T(0)) {
         softplus_all<T>(p.gleak_raw, slow.data(), N);
         softplus_all<T>(p.cm_raw, cm.data(), N);
         softplus_all<T>(p.gap_raw, gap.data(), p.gaps);
-        for (int64_t j = 0; j < N; ++j) leak[j] = slow[j] * at(p.vleak, j);
+        for (int64_t j = 0; j < N; ++j) {
+            leak[j] = slow[j] * at(p.vleak, j);
+            inverse_cm[j] = T(1) / cm[j];
+        }
         for (int64_t k = 0; k < p.gaps; ++k) {
             slow[p.gap_ends[2 * k]] += gap[k];
             slow[p.gap_ends[2 * k + 1]] += gap[k];
@@ -93,13 +97,14 @@ struct LTC {
             y.E[e] = at(E, e);
             y.wE[e] = y.w[e] * y.E[e];
             y.back[e] = T(-LN2) * y.w[e];
+            y.steep[e] = y.back[e] * y.slope[e];
             y.source[e] = int32_t(source[e]);
         }
     }
 
     // Work vectors: unfolded states (L + 1) N, then per unfold C, own, dh and the sigmoids, then sums, then inputs.
     int64_t scratch_vectors() const {
-        return (4 * p.unfolds + 1) * N + p.unfolds * p.synapses + p.sensory + 6 * N + 2 * I;
+        return (4 * p.unfolds + 1) * N + p.unfolds * p.synapses + p.sensory + (p.unfolds + 5) * N + 2 * I;
     }
 
     struct Work {
@@ -124,7 +129,7 @@ struct LTC {
         k.Q = take(N);
         k.dG = take(N);
         k.dQ = take(N);
-        k.q = take(N);
+        k.q = take(L * N);
         k.next = take(N);
         k.x = take(I);
         k.dx = take(I);
@@ -136,13 +141,12 @@ struct LTC {
         Work k = carve(scratch);
         const V h = elapsed / T(p.unfolds);
         for (int64_t i = 0; i < I; ++i) k.x[i] = x[i] * scale[i] + shift[i];
+        open(sensory, 0, sensory.count, k.x, k.sensory_s);
         for (int64_t j = 0; j < N; ++j) {
             V conductance = all<T>(slow[j]), current = all<T>(leak[j]);
             for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
-                V s = sigmoid_exp2<T>(k.x[sensory.source[e]] * sensory.slope[e] + sensory.offset[e]);
-                conductance += sensory.w[e] * s;
-                current += sensory.wE[e] * s;
-                if (record) k.sensory_s[e] = s;
+                conductance += sensory.w[e] * k.sensory_s[e];
+                current += sensory.wE[e] * k.sensory_s[e];
             }
             k.G[j] = conductance;
             k.Q[j] = current;
@@ -157,28 +161,43 @@ struct LTC {
         if (from != v) std::memcpy(v, from, N * sizeof(V));
     }
 
+    // How far synapses first to last are open, at the states or inputs v.
+    static void open(const Synapses& y, int64_t first, int64_t last, const V* v, V* s) {
+        constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
+        int64_t e = first;
+        for (; e + K <= last; e += K) {
+            V x[K];
+            for (int k = 0; k < K; ++k) x[k] = v[y.source[e + k]] * y.slope[e + k] + y.offset[e + k];
+            sigmoid_exp2_many<T, K>(x);
+            for (int k = 0; k < K; ++k) s[e + k] = x[k];
+        }
+        for (; e < last; ++e) s[e] = sigmoid_exp2<T>(v[y.source[e]] * y.slope[e] + y.offset[e]);
+    }
+
     template <bool record>
     NCP_INLINE void unfold(const Work& k, const V* from, V* to, V h, int64_t l) const {
-        V* s_out = k.s + l * p.synapses;
-        const T *slope = synapse.slope.data(), *offset = synapse.offset.data(), *w = synapse.w.data(),
-                *wE = synapse.wE.data();
-        const int32_t* source = synapse.source.data();
+        V* s = k.s + (record ? l * p.synapses : 0);
+        const T *w = synapse.w.data(), *wE = synapse.wE.data();
         if (p.gaps) gap_currents(k, from);
-        for (int64_t j = 0; j < N; ++j) {
+        for (int64_t j = 0, opened = 0; j < N; ++j) {
+            if (p.start[j + 1] > opened) {
+                int64_t last = j + 1;
+                while (last < N && p.start[last + 1] - p.start[j] <= tile) ++last;
+                open(synapse, p.start[j], p.start[last], from, s);
+                opened = p.start[last];
+            }
             V conductance = k.G[j], current = k.Q[j];
             if (p.gaps) current += k.q[j];
             for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
-                V s = sigmoid_exp2<T>(from[source[e]] * slope[e] + offset[e]);
-                conductance += w[e] * s;
-                current += wE[e] * s;
-                if (record) s_out[e] = s;
+                conductance += w[e] * s[e];
+                current += wE[e] * s[e];
             }
             V v = from[j], C, next;
             if (p.euler) {
-                C = all<T>(T(1) / cm[j]);
+                C = all<T>(inverse_cm[j]);
                 next = v + h * C * (current - conductance * v);
             } else {
-                C = T(1) / (cm[j] + h * conductance);
+                C = reciprocal<T>(cm[j] + h * conductance);
                 next = (cm[j] * v + h * current) * C;
             }
             if (record) {
@@ -201,12 +220,8 @@ struct LTC {
         for (int64_t i = 0; i < I; ++i) mapped[i] = x[i] * scale[i] + shift[i];
         open_row(sensory, mapped, a, aE);
         for (int64_t j = 0; j < N; ++j) {
-            G[j] = slow[j];
-            Q[j] = leak[j];
-            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
-                G[j] += a[e];
-                Q[j] += aE[e];
-            }
+            G[j] = slow[j] + sum_row(a, p.sensory_start[j], p.sensory_start[j + 1]);
+            Q[j] = leak[j] + sum_row(aE, p.sensory_start[j], p.sensory_start[j + 1]);
         }
         for (int64_t l = 0; l < p.unfolds; ++l) {
             open_row(synapse, v, a, aE);
@@ -216,11 +231,8 @@ struct LTC {
                 q[p.gap_ends[2 * m + 1]] += gap[m] * v[p.gap_ends[2 * m]];
             }
             for (int64_t j = 0; j < N; ++j) {
-                T conductance = G[j], current = q[j];
-                for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
-                    conductance += a[e];
-                    current += aE[e];
-                }
+                const T conductance = G[j] + sum_row(a, p.start[j], p.start[j + 1]);
+                const T current = q[j] + sum_row(aE, p.start[j], p.start[j + 1]);
                 v[j] = p.euler ? v[j] + h / cm[j] * (current - conductance * v[j])
                                : (cm[j] * v[j] + h * current) / (cm[j] + h * conductance);
             }
@@ -229,11 +241,36 @@ struct LTC {
 
     // Conductance a and driven current aE of every synapse at the states or inputs v of one row.
     void open_row(const Synapses& y, const T* v, T* a, T* aE) const {
-        for (int64_t e = 0; e < y.count; e += Lanes<T>::W) {
-            V s = sigmoid_exp2<T>(gather<T>(v, &y.source[e]) * load(&y.slope[e]) + load(&y.offset[e]));
-            store(a + e, load(&y.w[e]) * s);
-            store(aE + e, load(&y.wE[e]) * s);
+        constexpr int W = Lanes<T>::W, K = 2;
+        int64_t e = 0;
+        for (; e + K * W <= y.count; e += K * W) open_vectors<K>(y, e, v, a, aE);
+        for (; e < y.count; e += W) open_vectors<1>(y, e, v, a, aE);
+    }
+
+    template <int K>
+    static NCP_INLINE void open_vectors(const Synapses& y, int64_t e, const T* v, T* a, T* aE) {
+        constexpr int W = Lanes<T>::W;
+        V s[K];
+        for (int k = 0; k < K; ++k)
+            s[k] = gather<T>(v, &y.source[e + k * W]) * load(&y.slope[e + k * W]) + load(&y.offset[e + k * W]);
+        sigmoid_exp2_many<T, K>(s);
+        for (int k = 0; k < K; ++k) {
+            store(a + e + k * W, load(&y.w[e + k * W]) * s[k]);
+            store(aE + e + k * W, load(&y.wE[e + k * W]) * s[k]);
         }
+    }
+
+    // The sum of values first to last, whole vectors first.
+    static T sum_row(const T* values, int64_t first, int64_t last) {
+        constexpr int W = Lanes<T>::W;
+        T total = 0;
+        if (last - first >= W) {
+            V sums = {};
+            for (; first + W <= last; first += W) sums += load(values + first);
+            for (int lane = 0; lane < W; ++lane) total += sums[lane];
+        }
+        for (; first < last; ++first) total += values[first];
+        return total;
     }
 
     static V load(const T* from) {
@@ -261,7 +298,7 @@ struct LTC {
         Work k = carve(scratch);
         V *d_slow = sums, *d_leak = d_slow + N, *d_cm = d_leak + N, *d_gap = d_cm + N, *d_scale = d_gap + p.gaps,
           *d_shift = d_scale + I, *d_synapse = d_shift + I, *d_sensory = d_synapse + 4 * p.synapses;
-        const T *slope = synapse.slope.data(), *mu = synapse.mu.data(), *E = synapse.E.data(),
+        const T *steep = synapse.steep.data(), *mu = synapse.mu.data(), *E = synapse.E.data(),
                 *back = synapse.back.data();
         const int32_t* source = synapse.source.data();
         const V h = elapsed / T(p.unfolds);
@@ -278,28 +315,43 @@ struct LTC {
                 k.dQ[j] += q;
                 k.dG[j] -= (p.euler ? from[j] : to[j]) * q;
                 k.next[j] = g[j] * k.own[l * N + j];
-                k.q[j] = q;
+                k.q[l * N + j] = q;
             }
             for (int64_t j = 0; j < N; ++j) {
-                V q = k.q[j], u = p.euler ? from[j] : to[j];
+                V q = k.q[l * N + j], u = p.euler ? from[j] : to[j];
                 for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
-                    const int32_t i = source[e];
-                    V s = s_in[e], qs = q * s, da_s = qs * (E[e] - u), dt = da_s * back[e] * (T(1) - s);
-                    V* sum = d_synapse + 4 * e;
-                    sum[0] += qs;
-                    sum[1] += da_s;
-                    sum[2] += dt;
-                    sum[3] += dt * (from[i] - mu[e]);
-                    k.next[i] += dt * slope[e];
+                    V s = s_in[e];
+                    k.next[source[e]] += q * s * (E[e] - u) * (T(1) - s) * steep[e];
                 }
             }
             for (int64_t m = 0; m < p.gaps; ++m) {
                 int64_t a = p.gap_ends[2 * m], b = p.gap_ends[2 * m + 1];
-                d_gap[m] += k.q[a] * from[b] + k.q[b] * from[a];
-                k.next[b] += gap[m] * k.q[a];
-                k.next[a] += gap[m] * k.q[b];
+                V qa = k.q[l * N + a], qb = k.q[l * N + b];
+                d_gap[m] += qa * from[b] + qb * from[a];
+                k.next[b] += gap[m] * qa;
+                k.next[a] += gap[m] * qb;
             }
             std::memcpy(g, k.next, N * sizeof(V));
+        }
+        // All unfolds of one synapse together, its four sums in registers.
+        for (int64_t j = 0; j < N; ++j) {
+            for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
+                V sum0 = {}, sum1 = {}, sum2 = {}, sum3 = {};
+                for (int64_t l = 0; l < p.unfolds; ++l) {
+                    const V* from = k.U + l * N;
+                    V u = p.euler ? from[j] : from[N + j], s = k.s[l * p.synapses + e];
+                    V qs = k.q[l * N + j] * s, da_s = qs * (E[e] - u), dt = da_s * (T(1) - s);
+                    sum0 += qs;
+                    sum1 += da_s;
+                    sum2 += dt;
+                    sum3 += dt * (from[source[e]] - mu[e]);
+                }
+                V* sum = d_synapse + 4 * e;
+                sum[0] += sum0;
+                sum[1] += sum1;
+                sum[2] += sum2 * back[e];
+                sum[3] += sum3 * back[e];
+            }
         }
         std::memset(k.dx, 0, I * sizeof(V));
         for (int64_t j = 0; j < N; ++j) {

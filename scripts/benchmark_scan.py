@@ -1,0 +1,329 @@
+"""How fast is the scan, against `ncps` and `torch.nn.LSTM`, and how far from what the processor allows?
+
+Every row times one kind of work on all of its contestants in turn, in one process with one thread (two where it says
+so), and gives medians. Before anything is timed, our outputs and gradients are held to those of `ncps` with the same
+weights, or to the reference scan where `ncps` has no such cell; if one is off by more than 1e-4, nothing is printed.
+
+The floor is one sigmoid for each existing synapse, solver step, time step and row, 0.2 ns each with AVX-512 and 0.4 ns
+with AVX2, and three times that with the backward pass; for NeuralLTC and CfC, whose synapses cost a multiplication only,
+one activation for each neuron and map.
+
+Peak memory is that of one forward and backward pass in a process of its own, less what the process held before. `ncps`
+would need more than this machine has for the largest shape: its memory is measured at two short lengths and
+continued along a straight line.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import ncp_control as nc
+from ncp_control.ops import cpu_library
+
+INPUTS = 17
+FLOOR_NS = {"avx512": 0.2, "avx2": 0.4, "portable": 0.8}
+
+
+@dataclass
+class Arguments:
+    """Time the compiled scan against ncps and torch.nn.LSTM.
+
+    Example: python scripts/benchmark_scan.py --figure scan.png --json scan.json
+    """
+
+    repeats: int = 15
+    """Timed runs of every contestant; the median counts."""
+
+    quick: bool = False
+    """Small shapes and few repeats, to see that it works."""
+
+    figure: Path | None = None
+    """Also time how cost grows with batch, length, neurons and sparsity, and draw it here."""
+
+    json: Path | None = None
+    """Also write every number here."""
+
+    memory_of: Annotated[str, tyro.conf.arg(metavar="WHO:BATCH:TIME")] = ""
+    """Used by the script itself: print the peak memory of one pass in this process, and stop."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One row of the table."""
+
+    name: str
+    cell: str
+    batch: int
+    time: int
+    plan: str
+    against: tuple[str, ...]
+    backward: bool = True
+    threads: int = 1
+    target: str = ""
+
+
+WORKS = (
+    Work("LTC AutoNCP(32, 6)", "ltc", 16, 32, "ncp", ("ncps", "LSTM"), target="60 x ncps, 1 x LSTM"),
+    Work("LTC AutoNCP(32, 6)", "ltc", 64, 128, "ncp", ("ncps", "LSTM"), target="40 x ncps, 1.6 x LSTM"),
+    Work("LTC AutoNCP(32, 6)", "ltc", 256, 32, "ncp", ("ncps",), target="25 x ncps"),
+    Work("LTC dense 32", "ltc", 64, 128, "dense", ("ncps",), target="8 x ncps"),
+    Work("NeuralLTC AutoNCP(32, 6)", "neural_ltc", 64, 128, "ncp", ("LSTM",), target="1 x LSTM"),
+    Work("CfC AutoNCP(32, 6)", "cfc", 64, 128, "ncp", ("ncps",), target="20 x ncps"),
+    Work("LTC AutoNCP(32, 6), one step", "ltc", 1, 1, "ncp", ("ncps", "LSTM"), backward=False, target="0.5 x LSTM"),
+    Work("LTC AutoNCP(32, 6)", "ltc", 256, 128, "ncp", ("one thread",), threads=2, target="1.7 x one thread"),
+)
+
+
+def peer(cell: str, plan: str) -> torch.nn.Module | None:
+    """The `ncps` model of a row, or None where there is none."""
+    import ncps.torch
+    import ncps.wirings
+
+    wiring = ncps.wirings.AutoNCP(32, 6) if plan == "ncp" else ncps.wirings.FullyConnected(32)
+    if cell == "ltc":
+        return ncps.torch.LTC(INPUTS, wiring)
+    return ncps.torch.CfC(INPUTS, wiring) if cell == "cfc" else None
+
+
+def ours(cell: str, plan: str, theirs: torch.nn.Module | None) -> nc.RNN:
+    """Our model: the peer's own weights for an LTC, the same plan for the others (whose peers are denser, or none)."""
+    if cell == "ltc" and theirs is not None:
+        return nc.from_ncps(theirs)
+    return nc.RNN(nc.make_cell(cell.replace("_", ""), INPUTS, nc.AutoNCP(32, 6) if plan == "ncp" else 32))
+
+
+def check(work: Work) -> float:
+    """How far our outputs and gradients are from the peer's, or from the reference's, relative to the largest."""
+    torch.manual_seed(0)
+    theirs = peer(work.cell, work.plan)
+    model = ours(work.cell, work.plan, theirs)
+    if work.cell == "cfc" and theirs is not None:
+        model = nc.from_ncps(theirs)
+    other = theirs or nc.RNN(model.cell, backend="reference")
+    results = []
+    for network in (nc.RNN(model.cell, backend="cpu"), other):
+        inputs = torch.randn(20, 9, INPUTS, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        outputs = network(inputs)[0]
+        results.append((outputs.detach(), torch.autograd.grad(outputs.square().sum(), inputs)[0]))
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(*results, strict=True))
+
+
+def run_of(network: torch.nn.Module, work: Work, threads: int = 1) -> Callable[[], None]:
+    """One forward pass, or a forward and a backward pass, from set inputs; one step carries its state in."""
+    inputs = torch.randn(work.batch, work.time, INPUTS, generator=torch.Generator().manual_seed(2))
+    if not work.backward:
+        state = network(inputs)[1]
+
+        def forward() -> None:
+            with torch.no_grad():
+                network(inputs, state)
+
+        return forward
+
+    def both() -> None:
+        torch.set_num_threads(threads)
+        network.zero_grad(set_to_none=True)
+        network(inputs)[0].sum().backward()
+        torch.set_num_threads(1)
+
+    return both
+
+
+def medians(contestants: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
+    """Median milliseconds of each, run in turn."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for repeat in range(repeats + 1):
+        for name, run in contestants.items():
+            start = time.perf_counter()
+            run()
+            if repeat:  # the first one warms up
+                times[name].append(1e3 * (time.perf_counter() - start))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool) -> float:
+    """What the processor needs for the sigmoids alone."""
+    cell, wiring = rnn.cell, rnn.wiring
+    unfolds = getattr(cell, "unfolds", 1)
+    if isinstance(cell, nc.LTC):
+        sigmoids = unfolds * len(wiring.synapses) + len(wiring.sensory)
+    else:
+        sigmoids = wiring.units * (3 if isinstance(cell, nc.CfC) else unfolds)
+    library, reason = cpu_library.load()
+    if library is None:
+        raise SystemExit(f"there is no compiled scan to time: {reason}")
+    return batch * steps * sigmoids * FLOOR_NS[library.level] * (3 if backward else 1) / 1e6
+
+
+def measure(work: Work, repeats: int) -> dict[str, Any]:
+    """One row: milliseconds of everyone, and our distance from the floor."""
+    torch.manual_seed(0)
+    theirs = peer(work.cell, work.plan)
+    rnn = ours(work.cell, work.plan, theirs)
+    contestants = {"ours": run_of(rnn, work, work.threads)}
+    if "ncps" in work.against and theirs is not None:
+        contestants["ncps"] = run_of(theirs, work)
+    if "LSTM" in work.against:
+        contestants["LSTM"] = run_of(torch.nn.LSTM(INPUTS, 32, batch_first=True), work)
+    if "one thread" in work.against:
+        contestants["one thread"] = run_of(rnn, work)
+    if work.time * work.batch == 1:
+        repeats *= 20
+    times = medians(contestants, repeats)
+    floor = floor_ms(rnn, work.batch, work.time, work.backward)
+    forward = medians({"ours": run_of(rnn, Work(**{**vars(work), "backward": False}))}, repeats)["ours"]
+    return {**vars(work), "milliseconds": times, "forward": forward, "floor": floor / work.threads}
+
+
+def peak_memory(who: str, batch: int, steps: int) -> float:
+    """Megabytes that one forward and backward pass needs, measured in a process of its own."""
+    command = [sys.executable, __file__, "--memory-of", f"{who}:{batch}:{steps}"]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def report_memory(request: str) -> None:
+    """Prints the peak memory of the pass that `request` names, in megabytes."""
+    import ncps.torch
+    import ncps.wirings
+
+    who, batch, steps = request.split(":")
+    torch.set_num_threads(1)
+    theirs = ncps.torch.LTC(INPUTS, ncps.wirings.AutoNCP(128, 16))
+    network = theirs if who == "ncps" else nc.from_ncps(theirs)
+    network(torch.randn(2, 2, INPUTS))[0].sum().backward()
+    inputs = torch.randn(int(batch), int(steps), INPUTS)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    network(inputs)[0].sum().backward()
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+
+
+def measure_memory(batch: int, steps: int) -> dict[str, float]:
+    """Peak memory of both at (batch, steps), ours as measured, ncps continued from two short lengths."""
+    short, longer = 2, 4
+    at_short, at_longer = (peak_memory("ncps", batch, length) for length in (short, longer))
+    per_step = (at_longer - at_short) / (longer - short)
+    return {"ours": peak_memory("ours", batch, steps), "ncps": at_short + per_step * (steps - short)}
+
+
+def show(rows: list[dict[str, Any]], memory: dict[str, float], console: Console) -> None:
+    """The table."""
+    table = Table("work (forward + backward)", "batch x time", "ours", "forward", "against", "target", "floor x")
+    for row in rows:
+        times = row["milliseconds"]
+        name = row["name"] if row["backward"] else f"{row['name']}, forward"
+        against = []
+        for other in row["against"]:
+            ratio = times[other] / times["ours"]
+            said = f"{ratio:.1f} x faster" if ratio > 2 or other != "LSTM" else f"{1 / ratio:.2f} x its time"
+            against.append(f"{other} {times[other]:.3g} ms: {said}")
+        spent = f"{times['ours']:.3g} ms"
+        table.add_row(
+            name + (f", {row['threads']} threads" if row["threads"] > 1 else ""),
+            f"{row['batch']} x {row['time']}",
+            spent,
+            f"{row['forward']:.3g} ms",
+            "\n".join(against),
+            row["target"],
+            f"{times['ours'] / row['floor']:.1f}",
+        )
+    console.print(table)
+    if memory:
+        ratio = memory["ncps"] / memory["ours"]
+        console.print(
+            f"LTC AutoNCP(128, 16), 256 x 256, peak memory of one pass: ours {memory['ours']:.0f} MB, "
+            f"ncps {memory['ncps'] / 1024:.0f} GB (continued from 2 and 4 steps): {ratio:.0f} times less (target: 50)"
+        )
+
+
+def growth(repeats: int) -> dict[str, Any]:
+    """Milliseconds of a forward and backward pass as one size grows and the others stay (32 neurons, 64 x 32)."""
+    base = {"batch": 64, "time": 32, "neurons": 32, "sparsity": 0.5}
+    axes = {
+        "batch": (1, 4, 16, 64, 256),
+        "time": (4, 16, 64, 256),
+        "neurons": (16, 32, 64, 128, 256),
+        "sparsity": (0.0, 0.25, 0.5, 0.75, 0.9),
+    }
+    found: dict[str, Any] = {}
+    for axis, values in axes.items():
+        lines: dict[str, list[float]] = {"LTC": [], "NeuralLTC": [], "CfC": [], "LSTM": []}
+        for value in track(values, description=f"growth with {axis}", transient=True):
+            size = {**base, axis: value}
+            work = Work("", "", int(size["batch"]), int(size["time"]), "", ())
+            units = int(size["neurons"])
+            plan = nc.AutoNCP(units, 6, sparsity=float(size["sparsity"]))
+            networks = {name: nc.RNN(nc.make_cell(name, INPUTS, plan)) for name in ("LTC", "NeuralLTC", "CfC")}
+            runs = {name: run_of(network, work) for name, network in networks.items()}
+            runs["LSTM"] = run_of(torch.nn.LSTM(INPUTS, units, batch_first=True), work)
+            for name, milliseconds in medians(runs, repeats).items():
+                lines[name].append(milliseconds)
+        found[axis] = {"values": values, "milliseconds": lines}
+    return found
+
+
+def draw(found: dict[str, Any], path: Path) -> None:
+    """One panel a size."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    styles = {"LTC": ("#0072B2", "o"), "NeuralLTC": ("#56B4E9", "s"), "CfC": ("#009E73", "D"), "LSTM": ("#D55E00", "^")}
+    figure, panels = plt.subplots(1, 4, figsize=(13, 3.4), sharey=True, layout="constrained")
+    for panel, (axis, line) in zip(panels, found.items(), strict=True):
+        for name, milliseconds in line["milliseconds"].items():
+            colour, marker = styles[name]
+            panel.plot(line["values"], milliseconds, marker=marker, color=colour, label=name)
+        panel.set_yscale("log")
+        if axis != "sparsity":
+            panel.set_xscale("log", base=2)
+        panel.set_xlabel(axis)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("forward + backward, ms")
+    panels[0].legend(frameon=False)
+    figure.suptitle("One CPU thread; AutoNCP(32, 6) on 64 sequences of 32 steps, one size varied", fontsize=11)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    """Check, time, show."""
+    arguments = tyro.cli(Arguments)
+    if arguments.memory_of:
+        report_memory(arguments.memory_of)
+        return
+    torch.set_num_threads(1)
+    console = Console()
+    works, repeats = (WORKS[:1], 3) if arguments.quick else (WORKS, arguments.repeats)
+    off = {work.name: error for work in works if (error := check(work)) > 1e-4}
+    if off:
+        raise SystemExit(f"the scan does not agree with its peer, so there is nothing to time: {off}")
+    rows = [measure(work, repeats) for work in track(works, description="timing", transient=True)]
+    memory = {} if arguments.quick else measure_memory(256, 256)
+    _, reason = cpu_library.load()
+    console.print(f"one thread, medians of {repeats}, {reason}, torch {torch.__version__}")
+    show(rows, memory, console)
+    found = growth(3 if arguments.quick else max(3, repeats // 3)) if arguments.figure else {}
+    if arguments.figure:
+        draw(found, arguments.figure)
+        console.print(f"figure: {arguments.figure}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"rows": rows, "memory": memory, "growth": found}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
