@@ -88,7 +88,7 @@ def _ltc(module: Any) -> LTC:
     ).to(theirs.w.dtype)
 
     def raw(value: Tensor) -> Tensor:
-        return value if theirs._implicit_param_constraints else raw_of(value)
+        return raw_of(theirs.make_positive_fn(value))
 
     synapses = (order[cell.source], order[cell.target])
     sensory = (cell.sensory_source, order[cell.sensory_target])

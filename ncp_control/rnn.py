@@ -84,13 +84,16 @@ class RNN(nn.Module):
         :param states: also return every neuron's state after every step
         :return: outputs (B, T, O) and the last state (B, N), and with `states` all states (B, T, N)
         """
+        if mask is not None and inputs.shape[:-1] == mask.shape:
+            mask = mask.to(inputs.device, torch.bool)
+            inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
+            if isinstance(elapsed, Tensor) and elapsed.shape == mask.shape:
+                elapsed = torch.where(mask, elapsed.to(inputs.device), torch.zeros_like(elapsed))
+        if self.check_finite:
+            check_values(self.cell.dtype, inputs, state, elapsed)
         single = inputs.dim() == 2
         if single:
             inputs, state, elapsed, reset, mask = _batch_of_one(inputs, state, elapsed, reset, mask)
-        if mask is not None and inputs.shape[:2] == mask.shape:
-            inputs = torch.where(mask[..., None].to(inputs.device, torch.bool), inputs, torch.zeros_like(inputs))
-        if self.check_finite:
-            check_values(inputs, state, elapsed)
         trajectory = scan(self.cell, inputs, state, elapsed, reset, mask, backend=self.backend)
         if trajectory.shape[1]:
             last = trajectory.select(1, -1)
@@ -132,12 +135,12 @@ def _batch_of_one(
     )
 
 
-def check_values(inputs: Tensor, state: Tensor | None, elapsed: float | Tensor) -> None:
-    """Refuses NaN and infinity, and a negative elapsed, naming the first position and how many there are."""
+def check_values(dtype: torch.dtype, inputs: Tensor, state: Tensor | None, elapsed: float | Tensor) -> None:
+    """Refuses what is NaN or infinite in `dtype`, and a negative elapsed, naming the first position and how many."""
     for name, values in (("inputs", inputs), ("state", state), ("elapsed", torch.as_tensor(elapsed))):
         if values is None:
             continue
-        bad = ~torch.isfinite(values)
+        bad = ~torch.isfinite(values.to(dtype))
         if name == "elapsed":
             bad = bad | (values < 0)
         if bad.any():

@@ -28,10 +28,11 @@ def fused(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
 
     Only the `x` that enters linearly is taken at the end of the step (Eq. 2 and 3 of the 2021 paper).
     While `rate >= 0` the result is a weighted mean of `x` and `drive / rate`, for any `h >= 0`: this is
-    what keeps states bounded.
+    what keeps states bounded. It is computed as `x + h (drive - rate x) / (1 + h rate)`, which is the same but keeps
+    its equilibrium, and so its bounds, where `h rate` is so small that `1 + h rate` rounds.
     """
     rate, drive = field(state)
-    return (state + h * drive) / (1 + h * rate)
+    return state + h * (drive - rate * state) / (1 + h * rate)
 
 
 def euler(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
@@ -62,6 +63,8 @@ def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
     """
     from torchdiffeq import odeint
 
+    if state.numel() == 0:
+        return state
     rtol, atol = (1e-8, 1e-10) if state.dtype == torch.float64 else (1e-5, 1e-6)
     times = torch.tensor([0.0, 1.0], dtype=state.dtype, device=state.device)
     path = odeint(lambda _, x: span * slope(field, x), state, times, rtol=rtol, atol=atol, method="dopri5")

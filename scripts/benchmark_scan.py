@@ -5,7 +5,7 @@ so), and gives medians. Before anything is timed, our outputs and gradients are 
 weights, or to the reference scan where `ncps` has no such cell; if one is off by more than 1e-4, nothing is printed.
 
 The floor is one sigmoid for each existing synapse, solver step, time step and row, 0.2 ns each with AVX-512 and 0.4 ns
-with AVX2, and three times that with the backward pass; for NeuralLTC and CfC, whose synapses cost a multiplication only,
+with AVX2, and three times that with the backward pass. For NeuralLTC and CfC, whose synapses only multiply, it is
 one activation for each neuron and map.
 
 Peak memory is that of one forward and backward pass in a process of its own, less what the process held before. `ncps`

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import linear, softplus
 
 from ncp_control.cells.affine import ACTIVATIONS, AffineODECell
 from ncp_control.cells.base import Cell, Guarantee, dense_only
@@ -152,9 +152,9 @@ class GatedCell(Cell):
         """`W_ih x + b_ih`, (..., G U)."""
         return linear(inputs, self.weight_ih, self.bias_ih)
 
-    def _gate_time_constants(self, kept: Tensor) -> Tensor:
-        """Steps until a state that is multiplied by `kept` each step falls to 1/e: `-1 / ln(kept)`."""
-        return -1 / torch.log(kept)
+    def _gate_time_constants(self, gate: Tensor) -> Tensor:
+        """Steps until a state that `sigmoid(gate)` multiplies each step falls to 1/e: `-1 / ln(sigmoid(gate))`."""
+        return 1 / softplus(-gate)
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
         """Zero and infinity: gates lie in (0, 1)."""
@@ -193,7 +193,7 @@ class LSTM(GatedCell):
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Steps in which the forget gate lets the memory fall to 1/e, (B, U)."""
         gates = self._gates(self.sense(None, inputs), state[:, : self.units])
-        return self._gate_time_constants(torch.sigmoid(gates[1]))
+        return self._gate_time_constants(gates[1])
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
         """`[-1, 1]` for h, none for c."""
@@ -227,7 +227,7 @@ class GRU(GatedCell):
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Steps in which the update gate lets the state fall to 1/e, (B, U)."""
         z = self.sense(None, inputs).chunk(3, dim=-1)[1] + linear(state, self.weight_hh, self.bias_hh).chunk(3, -1)[1]
-        return self._gate_time_constants(torch.sigmoid(z))
+        return self._gate_time_constants(z)
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
         """`[-1, 1]`."""

@@ -77,7 +77,8 @@ class CfC(Cell):
         self.register_parameter("w_tau", None)
         self.register_parameter("A", None)
         if mode == "pure":
-            self.w_tau = nn.Parameter(torch.zeros(self.units))
+            # not from 0, where |w_tau| has no gradient and would stay
+            self.w_tau = nn.Parameter(torch.empty(self.units).uniform_(0.1, 1.0))
             self.A = nn.Parameter(torch.ones(self.units))
 
     def _make_backbone(self) -> None:

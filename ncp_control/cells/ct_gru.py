@@ -28,8 +28,6 @@ class CTGRU(Cell):
     :param scales: number of time scales M
     """
 
-    tau: Tensor
-
     def __init__(self, inputs: int, plan: Plan | Wiring | int, *, scales: int = 8) -> None:
         super().__init__(inputs, plan)
         dense_only(self)
@@ -43,17 +41,22 @@ class CTGRU(Cell):
         for layer in (self.retrieve, self.detect, self.store):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
-        self.register_buffer("tau", 10 ** (torch.arange(scales) / 2), persistent=False)
 
     @property
     def state_size(self) -> int:
         """One memory for each neuron and scale."""
         return self.units * self.scales
 
-    def constants(self) -> None:
-        """Nothing to prepare."""
+    @property
+    def tau(self) -> Tensor:
+        """The time scales, (M,)."""
+        return 10 ** (torch.arange(self.scales, dtype=self.dtype, device=self.detect.weight.device) / 2)
 
-    def sense(self, constants: None, inputs: Tensor) -> Tensor:
+    def constants(self) -> Tensor:
+        """The time scales."""
+        return self.tau
+
+    def sense(self, constants: Tensor, inputs: Tensor) -> Tensor:
         """The inputs' share of all three maps, (..., U (2 M + 1)), in the order R, Q, S."""
         layers = (self.retrieve, self.detect, self.store)
         return torch.cat([linear(inputs, a.weight[:, : self.inputs], a.bias) for a in layers], dim=-1)
@@ -65,22 +68,22 @@ class CTGRU(Cell):
     def _recurrent(self, layer: nn.Linear, h: Tensor) -> Tensor:
         return linear(h, layer.weight[:, self.inputs :])
 
-    def _scale_weights(self, log_tau: Tensor) -> Tensor:
+    def _scale_weights(self, log_tau: Tensor, tau: Tensor) -> Tensor:
         """How near `log_tau` (B, U M) is to each scale's: softmax over scales, (B, U, M)."""
-        distance = split_last(log_tau, self.units, self.scales) - torch.log(self.tau)
+        distance = split_last(log_tau, self.units, self.scales) - torch.log(tau)
         return torch.softmax(-(distance**2), dim=-1)
 
-    def advance(self, constants: None, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
+    def advance(self, constants: Tensor, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """One step of all memories."""
         memory = split_last(state, self.units, self.scales)
         h = memory.sum(-1)
         sensed_r, sensed_q, sensed_s = self._split(sensed)
-        r = self._scale_weights(sensed_r + self._recurrent(self.retrieve, h))
+        r = self._scale_weights(sensed_r + self._recurrent(self.retrieve, h), constants)
         q = torch.tanh(sensed_q + self._recurrent(self.detect, (r * memory).sum(-1)))
-        s = self._scale_weights(sensed_s + self._recurrent(self.store, h))
+        s = self._scale_weights(sensed_s + self._recurrent(self.store, h), constants)
         written = (1 - s) * memory + s * q[..., None]
         span = elapsed[..., None] if isinstance(elapsed, Tensor) and elapsed.dim() else elapsed
-        return (written * torch.exp(-span / self.tau)).flatten(-2)
+        return (written * torch.exp(-span / constants)).flatten(-2)
 
     def motor(self, states: Tensor) -> Tensor:
         """h of the motor neurons, (..., O)."""
@@ -89,17 +92,18 @@ class CTGRU(Cell):
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """The scales' tau averaged by the weights with which the neuron writes, (B, U)."""
         h = split_last(state, self.units, self.scales).sum(-1)
-        s = self._scale_weights(self._split(self.sense(None, inputs))[2] + self._recurrent(self.store, h))
-        return (s * self.tau).sum(-1)
+        tau = self.tau
+        s = self._scale_weights(self._split(self.sense(tau, inputs))[2] + self._recurrent(self.store, h), tau)
+        return (s * tau).sum(-1)
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
         """The shortest and the longest scale."""
-        one = self.tau.new_ones(self.units)
-        return one * self.tau[0], one * self.tau[-1]
+        tau = self.tau
+        return tau[0].expand(self.units), tau[-1].expand(self.units)
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
         """`[-1, 1]` for every memory."""
-        one = self.tau.new_ones(self.state_size)
+        one = self.detect.bias.new_ones(self.state_size)
         return -one, one
 
     @property

@@ -10,11 +10,11 @@ SMALLEST = 1e-8
 
 
 def positive(raw: Tensor) -> Tensor:
-    """`log(1 + exp(raw))`, above zero for every finite `raw`."""
-    return softplus(raw)
+    """`log(1 + exp(raw)) + 1e-8`: above zero wherever training drives `raw`, where a softplus alone rounds to zero."""
+    return softplus(raw) + SMALLEST
 
 
 def raw_of(value: Tensor) -> Tensor:
-    """The `raw` for which `positive(raw)` is `value`; values at or below zero are taken as 1e-8."""
-    value = value.clamp(min=SMALLEST)
-    return value + torch.log(-torch.expm1(-value))
+    """The `raw` for which `positive(raw)` is `value`; values below 2e-8 are taken as that."""
+    above = (value - SMALLEST).clamp(min=SMALLEST)
+    return above + torch.log(-torch.expm1(-above))

@@ -2,10 +2,10 @@
 //
 //     z = mu + gamma I + gamma_r x,    f = act(z)
 //     rate = leak + liquid f,    drive = A f          liquid is 1 for NeuralLTC and 0 for the others
-//     fused:  x' = (x + h drive) / (1 + h rate)
-//     euler:  x' = x + h (drive - rate x)
+//     x' = x + h C (drive - rate x)
 //
-// Backward, with C = 1 / (1 + h rate) and u = x' (fused), or C = 1 and u = x (euler), a gradient g of x' gives
+// with C = 1 / (1 + h rate) for the fused solver, which makes x' = (x + h drive) / (1 + h rate), and C = 1 for explicit
+// Euler. Backward, with u = x' (fused) or u = x (euler), a gradient g of x' gives
 //
 //     q = h C g                          d drive += q,   d rate -= u q
 //     d x  = g C (fused), g (1 - h rate) (euler), and gamma_r d z
@@ -38,7 +38,7 @@ struct Affine {
 
     Affine(const AffineArguments& arguments, const Problem& problem)
         : p(arguments), N(problem.units), I(problem.inputs), leak(N) {
-        if (p.tau_raw) softplus_all<T>(p.tau_raw, leak.data(), N);
+        if (p.tau_raw) positive_all<T>(p.tau_raw, leak.data(), N);
         for (int64_t j = 0; j < N; ++j) leak[j] = p.tau_raw ? T(1) / leak[j] : T(0);
     }
 
@@ -126,13 +126,8 @@ struct Affine {
             act(fs);
             for (int64_t j = 0; j < N; ++j) {
                 V f = fs[j], drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
-                if (p.euler) {
-                    C = all<T>(1);
-                    next = from[j] + h * (drive - rate * from[j]);
-                } else {
-                    C = reciprocal<T>(T(1) + h * rate);
-                    next = (from[j] + h * drive) * C;
-                }
+                C = p.euler ? all<T>(1) : reciprocal<T>(T(1) + h * rate);
+                next = from[j] + h * C * (drive - rate * from[j]);
                 if (record) {
                     V u = p.euler ? from[j] : next;
                     k.C[l * N + j] = C;

@@ -239,21 +239,21 @@ NCP_INLINE Vec<T> log1p_unit(Vec<T> u) {
     return T(2) * y * series;
 }
 
-// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)).
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), and 1e-8 more, as cells/positive.py has it.
 template <typename T>
-NCP_INLINE Vec<T> softplus(Vec<T> x) {
+NCP_INLINE Vec<T> positive(Vec<T> x) {
     Vec<T> top = x > all<T>(0) ? x : Vec<T>{};
-    return top + log1p_unit<T>(exp2<T>(magnitude<T>(x) * T(-LOG2E)));
+    return T(1e-8) + top + log1p_unit<T>(exp2<T>(magnitude<T>(x) * T(-LOG2E)));
 }
 
 template <typename T>
-inline void softplus_all(const void* raw, T* out, int64_t count) {
+inline void positive_all(const void* raw, T* out, int64_t count) {
     constexpr int W = Lanes<T>::W;
     for (int64_t i = 0; i < count; i += W) {
         const size_t bytes = size_t(count - i < W ? count - i : W) * sizeof(T);
         Vec<T> x = {};
         std::memcpy(&x, static_cast<const T*>(raw) + i, bytes);
-        x = softplus<T>(x);
+        x = positive<T>(x);
         std::memcpy(out + i, &x, bytes);
     }
 }

@@ -4,11 +4,10 @@
 //
 //     conductance_j = gleak_j + sum gap + sensory conductance + sum w s
 //     current_j     = gleak_j vleak_j + sensory current + sum w s E + sum gap v_k
-//     fused:  v' = (cm v + h current) / (cm + h conductance)
-//     euler:  v' = v + h (current - conductance v) / cm
+//     v' = v + h C (current - conductance v)
 //
-// Backward, with C = 1 / (cm + h conductance) and u = v' (fused), or C = 1 / cm and u = v (euler), a gradient g
-// of v' gives
+// with C = 1 / (cm + h conductance) for the fused solver, which makes v' = (cm v + h current) / (cm + h conductance),
+// and C = 1 / cm for explicit Euler. Backward, with u = v' (fused) or u = v (euler), a gradient g of v' gives
 //
 //     q = h C g                     d current += q,   d conductance -= u q
 //     d v  = g C cm (fused), g (1 - h C conductance) (euler), and what comes back through the synapses:
@@ -66,9 +65,9 @@ struct LTC {
     LTC(const LTCArguments& arguments, const Problem& problem)
         : p(arguments), N(problem.units), I(problem.inputs), synapse(p.synapses), sensory(p.sensory), slow(N), leak(N),
           cm(N), inverse_cm(N), gap(p.gaps), scale(I, T(1)), shift(I, T(0)) {
-        softplus_all<T>(p.gleak_raw, slow.data(), N);
-        softplus_all<T>(p.cm_raw, cm.data(), N);
-        softplus_all<T>(p.gap_raw, gap.data(), p.gaps);
+        positive_all<T>(p.gleak_raw, slow.data(), N);
+        positive_all<T>(p.cm_raw, cm.data(), N);
+        positive_all<T>(p.gap_raw, gap.data(), p.gaps);
         for (int64_t j = 0; j < N; ++j) {
             leak[j] = slow[j] * at(p.vleak, j);
             inverse_cm[j] = T(1) / cm[j];
@@ -89,7 +88,7 @@ struct LTC {
 
     static void prepare(Synapses& y, const void* w_raw, const void* mu, const void* sigma, const void* E,
                         const int64_t* source) {
-        softplus_all<T>(w_raw, y.w.data(), y.count);
+        positive_all<T>(w_raw, y.w.data(), y.count);
         for (int64_t e = 0; e < y.count; ++e) {
             y.slope[e] = T(-LOG2E) * at(sigma, e);
             y.mu[e] = at(mu, e);
@@ -193,13 +192,8 @@ struct LTC {
                 current += wE[e] * s[e];
             }
             V v = from[j], C, next;
-            if (p.euler) {
-                C = all<T>(inverse_cm[j]);
-                next = v + h * C * (current - conductance * v);
-            } else {
-                C = reciprocal<T>(cm[j] + h * conductance);
-                next = (cm[j] * v + h * current) * C;
-            }
+            C = p.euler ? all<T>(inverse_cm[j]) : reciprocal<T>(cm[j] + h * conductance);
+            next = v + h * C * (current - conductance * v);
             if (record) {
                 V u = p.euler ? v : next;
                 k.C[l * N + j] = C;
@@ -233,8 +227,7 @@ struct LTC {
             for (int64_t j = 0; j < N; ++j) {
                 const T conductance = G[j] + sum_row(a, p.start[j], p.start[j + 1]);
                 const T current = q[j] + sum_row(aE, p.start[j], p.start[j + 1]);
-                v[j] = p.euler ? v[j] + h / cm[j] * (current - conductance * v[j])
-                               : (cm[j] * v[j] + h * current) / (cm[j] + h * conductance);
+                v[j] += h / (p.euler ? cm[j] : cm[j] + h * conductance) * (current - conductance * v[j]);
             }
         }
     }
@@ -382,7 +375,7 @@ struct LTC {
                      *d_scale = d_gap + p.gaps, *d_shift = d_scale + I, *d_synapse = d_shift + I,
                      *d_sensory = d_synapse + 4 * p.synapses;
         std::vector<T> gleak(N);
-        softplus_all<T>(p.gleak_raw, gleak.data(), N);
+        positive_all<T>(p.gleak_raw, gleak.data(), N);
         for (int64_t j = 0; j < N; ++j) {
             put(p.d_gleak_raw, j, (d_slow[j] + d_leak[j] * at(p.vleak, j)) * softplus_slope(at(p.gleak_raw, j)));
             put(p.d_vleak, j, d_leak[j] * gleak[j]);

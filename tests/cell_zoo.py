@@ -1,0 +1,131 @@
+"""One of everything: named cells that all suites run over, small and of odd sizes.
+
+    @pytest.mark.parametrize("name", names(ode=True))
+    def test_something(name):
+        cell = build(name, torch.float64)
+
+A name says what is in the cell: "ltc-gaps" is an LTC with gap junctions, "ctrnn-rk4" a CT-RNN solved by RK4.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells.ode import ODECell
+from ncp_control.ops import explain_backends
+from ncp_control.solvers import SOLVERS
+from ncp_control.wiring import NCP, AutoNCP, FullyConnected, GapJunctions, Random, Wiring
+
+NCP_7 = AutoNCP(7, 2, seed=3)
+GAPS_7 = GapJunctions(NCP_7, 3, seed=1)
+DEEP_9 = NCP(
+    (3, 2), 2, 2, sensory_fanout=2, inter_fanout=(1, 2), recurrent_command=3, motor_fanin=1, recurrent_inter=2, seed=2
+)
+RANDOM_5 = Random(5, 2, sparsity=0.6, seed=4)
+DENSE_5 = FullyConnected(5, 2, seed=5)
+GAPS_3 = GapJunctions(FullyConnected(3, 1, seed=6), 1)
+# One synapse from the input and one to the motor neuron, nothing recurrent.
+CHAIN = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0, -1)], synapses=[(0, 1)])
+# No chemical synapse among neurons: the motor neuron hears of the input through a gap junction only.
+GAP_ONLY = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0)], gap_junctions=[(0, 1)])
+SOLITARY = Wiring.from_edges(1, motor=1, sensory=[(0, 0)])
+
+ZOO: dict[str, Callable[[], Cell]] = {
+    "ltc-sparse": lambda: LTC(3, NCP_7),
+    "ltc-gaps": lambda: LTC(3, GAPS_7),
+    "ltc-deep": lambda: LTC(2, DEEP_9, init="centred"),
+    "ltc-random": lambda: LTC(3, RANDOM_5, init="original", unfolds=3),
+    "ltc-dense": lambda: LTC(2, 3, init="biophysical", unfolds=2),
+    "ltc-chain": lambda: LTC(1, CHAIN, input_map="linear", output_map="none", unfolds=1),
+    "ltc-gap-only": lambda: LTC(1, GAP_ONLY, input_map="none", output_map="linear"),
+    "ltc-solitary": lambda: LTC(1, SOLITARY),
+    "ltc-slow": lambda: LTC(3, NCP_7, time_constants=(0.5, 20.0)),
+    **{
+        f"ltc-{solver}": lambda solver=solver: LTC(2, GAPS_3, solver=solver, unfolds=3, time_constants=(0.5, 2.0))
+        for solver in SOLVERS[1:]
+    },
+    "neural-ltc-sigmoid": lambda: NeuralLTC(3, NCP_7),
+    "neural-ltc-relu": lambda: NeuralLTC(2, DENSE_5, activation="relu", unfolds=2),
+    "neural-ltc-tanh": lambda: NeuralLTC(3, RANDOM_5, activation="tanh", init="constant", unfolds=3),
+    "neural-ltc-hard_tanh": lambda: NeuralLTC(2, 3, activation="hard_tanh", time_constants=(0.1, 0.8)),
+    "neural-ltc-deep": lambda: NeuralLTC(2, DEEP_9),
+    "neural-ltc-chain": lambda: NeuralLTC(1, CHAIN, unfolds=1),
+    **{
+        f"neural-ltc-{solver}": lambda solver=solver: NeuralLTC(
+            3, RANDOM_5, solver=solver, unfolds=3, time_constants=(0.5, 2.0)
+        )
+        for solver in SOLVERS[1:]
+    },
+    **{f"ctrnn-{solver}": lambda solver=solver: CTRNN(2, DENSE_5, solver=solver) for solver in SOLVERS},
+    "ctrnn-sparse": lambda: CTRNN(3, NCP_7, activation="sigmoid", time_constants=(0.5, 5.0)),
+    **{
+        f"neural-ode-{solver}": lambda solver=solver: NeuralODE(2, DENSE_5, solver=solver, unfolds=2)
+        for solver in SOLVERS
+    },
+    "neural-ode-sparse": lambda: NeuralODE(3, NCP_7, activation="hard_tanh", unfolds=2),
+    "cfc-default": lambda: CfC(3, NCP_7),
+    "cfc-no_gate": lambda: CfC(2, DEEP_9, mode="no_gate"),
+    "cfc-pure": lambda: CfC(3, RANDOM_5, mode="pure"),
+    "cfc-dense": lambda: CfC(2, DENSE_5),
+    "cfc-chain": lambda: CfC(1, CHAIN),
+    "cfc-backbone": lambda: CfC(2, 3, backbone=(11,)),
+    "cfc-backbone-no_gate": lambda: CfC(2, 3, mode="no_gate", backbone=(5, 4)),
+    "cfc-backbone-pure": lambda: CfC(1, 3, mode="pure", backbone=(5,)),
+    "ct-gru": lambda: CTGRU(2, FullyConnected(3, 2)),
+    "ct-gru-scales": lambda: CTGRU(1, 3, scales=3),
+    "lstm": lambda: LSTM(3, DENSE_5),
+    "gru": lambda: GRU(3, DENSE_5),
+    "gru-solitary": lambda: GRU(1, 1),
+    "mixed-cfc": lambda: MixedMemory(CfC(1, CHAIN)),
+    "mixed-ltc": lambda: MixedMemory(LTC(2, GAPS_3, unfolds=2)),
+    "mixed-ct-gru": lambda: MixedMemory(CTGRU(1, 2, scales=2)),
+    "mixed-gru": lambda: MixedMemory(GRU(1, FullyConnected(3, 1))),
+}
+
+
+def build(name: str, dtype: torch.dtype = torch.float32, shaken: float = 0.0) -> Cell:
+    """The cell of that name, with the same parameters every time.
+
+    :param shaken: noise of this deviation on every parameter, so that none stays at a special value such as 0
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        cell = ZOO[name]()
+        with torch.no_grad():
+            for parameter in cell.parameters():
+                parameter += shaken * torch.randn_like(parameter)
+    return cell.to(dtype)
+
+
+def names(*, ode: bool | None = None, exact: bool | None = None) -> list[str]:
+    """Names of all cells, or of those that are (not) an ODE's, or (not) exact.
+
+    Rows of a cell that is not exact share the steps of an adaptive solver, and so agree within its tolerance only.
+    """
+    chosen = []
+    for name in ZOO:
+        cell = build(name)
+        fits = ode is None or isinstance(cell, ODECell) == ode
+        if fits and (exact is None or (getattr(cell, "solver", "") != "dopri5") == exact):
+            chosen.append(name)
+    return chosen
+
+
+def runs(**chosen: bool) -> list[Any]:
+    """Names as `names` chooses them, each with every backend that can run the cell here."""
+    pairs = []
+    for name in names(**chosen):
+        cell = build(name)
+        for backend, (able, _) in explain_backends(cell, torch.zeros(1, 1, cell.inputs)).items():
+            if able:
+                pairs.append(pytest.param(name, backend, id=f"{name}-{backend}"))
+    return pairs
+
+
+def tolerance(cell: Cell, exact: float = 1e-12) -> dict[str, float]:
+    """How near two float64 runs of one cell come that are equal in exact arithmetic: `exact`, or dopri5's own."""
+    allowed = 1e-6 if getattr(cell, "solver", "") == "dopri5" else exact
+    return {"rtol": allowed, "atol": allowed}
