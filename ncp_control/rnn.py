@@ -80,17 +80,12 @@ class RNN(nn.Module):
         :param elapsed: time since the previous step: a number, (B,), or (B, T); for one sequence (T,)
         :param reset: (B, T) bool, or (T,); true starts that row anew before that step
         :param mask: (B, T) bool, or (T,); false marks padding, through which state and outputs hold still, so that
-            the returned state is each row's at its last true step
+            the returned state is each row's at its last true step (a reset there still resets)
         :param states: also return every neuron's state after every step
         :return: outputs (B, T, O) and the last state (B, N), and with `states` all states (B, T, N)
         """
-        if mask is not None and inputs.shape[:-1] == mask.shape:
-            mask = mask.to(inputs.device, torch.bool)
-            inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
-            if isinstance(elapsed, Tensor) and elapsed.shape == mask.shape:
-                elapsed = torch.where(mask, elapsed.to(inputs.device), torch.zeros_like(elapsed))
         if self.check_finite:
-            check_values(self.cell.dtype, inputs, state, elapsed)
+            check_values(self.cell.dtype, inputs, state, elapsed, mask)
         single = inputs.dim() == 2
         if single:
             inputs, state, elapsed, reset, mask = _batch_of_one(inputs, state, elapsed, reset, mask)
@@ -135,14 +130,22 @@ def _batch_of_one(
     )
 
 
-def check_values(dtype: torch.dtype, inputs: Tensor, state: Tensor | None, elapsed: float | Tensor) -> None:
-    """Refuses what is NaN or infinite in `dtype`, and a negative elapsed, naming the first position and how many."""
+def check_values(
+    dtype: torch.dtype, inputs: Tensor, state: Tensor | None, elapsed: float | Tensor, mask: Tensor | None
+) -> None:
+    """Refuses what is NaN or infinite in `dtype`, and a negative elapsed, naming the first position and how many.
+
+    What the mask hides is not looked at.
+    """
     for name, values in (("inputs", inputs), ("state", state), ("elapsed", torch.as_tensor(elapsed))):
         if values is None:
             continue
-        bad = ~torch.isfinite(values.to(dtype))
+        bad = ~torch.isfinite(values.to(dtype) if values.is_floating_point() else values)
         if name == "elapsed":
             bad = bad | (values < 0)
+        if mask is not None and name != "state" and bad.shape[: mask.dim()] == mask.shape:
+            seen = mask.to(bad.device, torch.bool)
+            bad = bad & (seen[..., None] if name == "inputs" else seen)
         if bad.any():
             first = torch.nonzero(bad)[0].tolist()
             others = int(bad.sum()) - 1

@@ -193,6 +193,25 @@ def test_what_fills_the_padding_reaches_nothing(name: str, backend: str, what: s
         torch.testing.assert_close(poisoned, clean, **tolerance(rnn.cell))
 
 
+@pytest.mark.parametrize("backend", [name for name, (able, _) in available_backends().items() if able])
+def test_a_scan_called_by_itself_keeps_padding_out_of_the_gradients(backend: str) -> None:
+    cell = build("ltc-sparse")
+    inputs = torch.randn(1, 3, 3)
+    inputs[0, 2] = math.nan
+    scan(cell, inputs, mask=torch.tensor([[True, True, False]]), backend=backend).sum().backward()
+    gradients = [parameter.grad for parameter in cell.parameters() if parameter.grad is not None]
+    assert len(gradients) > 8
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_a_reset_within_padding_still_resets() -> None:
+    cell = build("ltc-sparse")
+    flags = torch.tensor([[False, True, False]])
+    states = scan(cell, torch.randn(1, 3, 3), reset=flags, mask=~flags)
+    assert states[0, 0].any()
+    assert not states[0, 1].any()
+
+
 @pytest.mark.parametrize(("name", "backend"), RUNS)
 def test_elapsed_of_every_shape_means_the_same(name: str, backend: str) -> None:
     rnn = double(name, backend)

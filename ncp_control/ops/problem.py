@@ -44,7 +44,7 @@ class ScanProblem:
     :param state: state before the first step, (B, N)
     :param elapsed: time since the previous step: a float, a scalar tensor, or (B, T)
     :param reset: (B, T) bool or None; true sets the state to the initial state before that step
-    :param mask: (B, T) bool or None; false holds the state through that step
+    :param mask: (B, T) bool or None; false holds the state through that step, after the reset if there is one
     :param program: the cell as compiled backends read it, or None
     """
 
@@ -84,13 +84,19 @@ def make_problem(
         state = cell.initial_state(batch, dtype=dtype, device=device)
     elif tuple(state.shape) != (batch, cell.state_size):
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
+    mask = _flags("mask", mask, batch, time, device)
+    elapsed = _normal_elapsed(elapsed, batch, time, dtype, device)
+    if mask is not None:  # whatever fills the padding, it must not reach a gradient
+        inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
+        if isinstance(elapsed, Tensor) and elapsed.dim() == 2:
+            elapsed = torch.where(mask, elapsed, torch.zeros_like(elapsed))
     return ScanProblem(
         cell=cell,
         inputs=inputs if inputs.dtype == dtype else inputs.to(dtype),
         state=state if state.dtype == dtype else state.to(dtype),
-        elapsed=_normal_elapsed(elapsed, batch, time, dtype, device),
+        elapsed=elapsed,
         reset=_flags("reset", reset, batch, time, device),
-        mask=_flags("mask", mask, batch, time, device),
+        mask=mask,
         program=cell.program(),
     )
 
