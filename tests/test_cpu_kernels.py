@@ -252,6 +252,14 @@ def test_infinite_inputs_saturate_as_in_the_reference(level):
     assert (ours - want).abs().max() < 1e-5
 
 
+def test_inference_mode_before_training():
+    cell, inputs = CELLS["LTC"](), torch.randn(2, 3, 5)
+    with torch.inference_mode():
+        nc.scan(cell, inputs, elapsed=0.123, backend="cpu")
+    nc.scan(cell, inputs, elapsed=0.123, backend="cpu").sum().backward()
+    assert cell.mu.grad.abs().sum() > 0
+
+
 def test_double_backward_is_refused():
     cell = CELLS["LTC"]()
     inputs = torch.randn(2, 3, 5, requires_grad=True)

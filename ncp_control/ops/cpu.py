@@ -56,7 +56,8 @@ def run(problem: ScanProblem) -> Tensor:
 @functools.lru_cache(maxsize=64)
 def _number(value: float, dtype: torch.dtype) -> Tensor:
     """A scalar tensor, made once; nothing writes to it."""
-    return torch.full((), value, dtype=dtype)
+    with torch.inference_mode(False):  # one made in inference mode could not be saved for a backward pass later
+        return torch.full((), value, dtype=dtype)
 
 
 def _operator(program: Program, problem: ScanProblem) -> Tensor:
