@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ncp_control.ops import cpu, reference
+from ncp_control.ops import cpu, gpu, reference
 from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
 
 
@@ -22,6 +22,7 @@ class Backend(NamedTuple):
 # In order of preference: "auto" takes the first that supports the problem.
 BACKENDS: dict[str, Backend] = {
     "cpu": Backend(cpu.available, cpu.supports, cpu.run),
+    "gpu": Backend(gpu.available, gpu.supports, gpu.run),
     "reference": Backend(reference.available, reference.supports, reference.run),
 }
 
