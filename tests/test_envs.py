@@ -15,6 +15,7 @@ import ncp_envs  # noqa: E402
 
 TASKS = {
     "HalfCheetahNoVel-v0": ("HalfCheetah-v5", [0, 1, 2, 3, 4, 5, 6, 7]),
+    "HalfCheetahNoPos-v0": ("HalfCheetah-v5", [8, 9, 10, 11, 12, 13, 14, 15, 16]),
     "CartPoleNoVel-v0": ("CartPole-v1", [0, 2]),
     "PendulumNoVel-v0": ("Pendulum-v1", [0, 1]),
     "MountainCarContinuousNoVel-v0": ("MountainCarContinuous-v0", [0]),
@@ -25,7 +26,7 @@ TASKS = {
 def task(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param.startswith("HalfCheetah"):
         pytest.importorskip("mujoco")
-        monkeypatch.chdir(tmp_path)  # MuJoCo writes its log into the working folder
+        monkeypatch.chdir(tmp_path)  # making the base, MuJoCo writes its log into the working folder
     return str(request.param)
 
 
@@ -73,6 +74,11 @@ def test_gymnasium_accepts_them(task: str) -> None:
         check_env(make(task), skip_render_check=True)
 
 
+def test_stable_baselines_accepts_them(task: str) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(make(task))
+
+
 def test_options_reach_the_base_environment(task: str) -> None:
     assert make(task, render_mode="rgb_array").render_mode == "rgb_array"
     if task.startswith("HalfCheetah"):
@@ -96,8 +102,18 @@ def test_several_at_once() -> None:
 def test_an_option_that_moves_the_observations_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="17 entries, but this environment has 18"):
-        make("HalfCheetahNoVel-v0", exclude_current_positions_from_observation=False)
+    for name in ("HalfCheetahNoVel-v0", "HalfCheetahNoPos-v0"):
+        with pytest.raises(ValueError, match="17 entries, but this environment has 18"):
+            make(name, exclude_current_positions_from_observation=False)
+
+
+def test_positions_and_velocities_are_the_whole_observation() -> None:
+    pytest.importorskip("mujoco")
+    positions, velocities = make("HalfCheetahNoVel-v0"), make("HalfCheetahNoPos-v0")
+    played = zip(play(positions), play(velocities), strict=True)
+    *_, whole = (np.concatenate([first, second]) for (first, *_), (second, *_) in played)
+    body = positions.unwrapped.data
+    np.testing.assert_array_equal(whole, np.concatenate([body.qpos[1:], body.qvel]))
 
 
 def test_the_order_asked_for_is_the_order_given() -> None:
@@ -130,9 +146,9 @@ def test_only_vectors_can_be_cut() -> None:
 
 
 def test_registering_twice_changes_nothing() -> None:
-    from ncp_envs.no_velocity import register_no_velocity
+    from ncp_envs.partial import register_partial
 
     before = {name: gym.registry[name] for name in gym.registry if name.startswith("ncp/")}
     assert len(before) == len(TASKS)
-    register_no_velocity()
+    register_partial()
     assert all(gym.registry[name] is spec for name, spec in before.items())

@@ -1,11 +1,36 @@
 """Gymnasium environments that give a controller with memory something to remember.
 
 Importing this package registers them, so one call is enough: `gym.make("ncp_envs:ncp/HalfCheetahNoVel-v0")`.
+Its wrappers make any environment harder in one way each: a part of the observation hidden, noise, gaps, late or
+overwritten actions, irregular time. Those whose names begin with Vector are for vector environments.
 """
 
-from ncp_envs.no_velocity import register_no_velocity
+from ncp_envs.delay import ActionDelay, VectorActionDelay
+from ncp_envs.dropout import ObservationDropout, VectorObservationDropout
+from ncp_envs.history import History, VectorHistory
+from ncp_envs.irregular import IrregularTime
+from ncp_envs.mujoco_messages import without_mass_warning
+from ncp_envs.names import observation_names
+from ncp_envs.noise import ObservationNoise, VectorObservationNoise
 from ncp_envs.observations import KeepObservations
+from ncp_envs.partial import register_partial
+from ncp_envs.random_actions import RandomActionOverwrite, VectorRandomActionOverwrite
 
-__all__ = ["KeepObservations"]
+__all__ = [
+    "ActionDelay",
+    "History",
+    "IrregularTime",
+    "KeepObservations",
+    "ObservationDropout",
+    "ObservationNoise",
+    "RandomActionOverwrite",
+    "VectorActionDelay",
+    "VectorHistory",
+    "VectorObservationDropout",
+    "VectorObservationNoise",
+    "VectorRandomActionOverwrite",
+    "observation_names",
+    "without_mass_warning",
+]
 
-register_no_velocity()
+register_partial()

@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from ncp_envs.names import observation_names
+
 Action = TypeVar("Action")
 Vector = NDArray[Any]
 
@@ -54,6 +56,12 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
         self.observation_space = gym.spaces.Box(
             low=space.low[self._kept], high=space.high[self._kept], dtype=space.dtype.type
         )
+
+    @property
+    def observation_names(self) -> list[str]:
+        """The names of the kept entries."""
+        names = observation_names(self.env)
+        return [names[index] for index in self._kept]
 
     def observation(self, observation: Vector) -> Vector:
         """Return the kept entries as a new array."""

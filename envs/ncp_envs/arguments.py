@@ -1,0 +1,40 @@
+"""Checks of what wrappers are made with: one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+def check_probability(wrapper: str, probability: float) -> float:
+    """Return `probability` as a float if it lies between 0 and 1."""
+    if not 0.0 <= probability <= 1.0:
+        raise ValueError(f"{wrapper} needs a probability between 0 and 1, and got {probability}")
+    return float(probability)
+
+
+def check_count(wrapper: str, name: str, value: Any, least: int) -> int:
+    """Return `value` as an int if it is a whole number of at least `least`."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{wrapper} needs a whole number for {name}, and got {value!r}") from None
+    if isinstance(value, bool):
+        raise TypeError(f"{wrapper} needs a whole number for {name}, and got {value}")
+    if count < least:
+        raise ValueError(f"{wrapper} needs {name} of at least {least}, and got {count}")
+    return count
+
+
+def check_box(wrapper: str, space: gym.Space[Any], vector: bool = False, floating: bool = False) -> gym.spaces.Box:
+    """Return `space` if it is a Box, and if asked for a vector and one of floating-point numbers."""
+    if not isinstance(space, gym.spaces.Box):
+        raise TypeError(f"{wrapper} needs observations from a Box, and got {space}")
+    if vector and len(space.shape) != 1:
+        raise TypeError(f"{wrapper} needs vector observations, a Box of shape (size,), and got {space}")
+    if floating and not np.issubdtype(space.dtype, np.floating):
+        raise TypeError(f"{wrapper} needs observations of floating-point numbers, and got {space}")
+    return space

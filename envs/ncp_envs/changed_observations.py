@@ -1,0 +1,110 @@
+"""Wrappers that show another observation than the environment's: one rule, for an environment or each of several."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+
+from ncp_envs.vector_episodes import VectorEpisodes
+
+Info = dict[str, Any]
+
+
+class ObservationRule(ABC):
+    """What becomes of one environment's observations."""
+
+    space: gym.Space[Any]
+
+    @abstractmethod
+    def start(self, seed: int | None) -> None:
+        """Begin an episode; a seed begins the random stream anew, and without one it goes on."""
+
+    @abstractmethod
+    def observe(self, observation: Any) -> tuple[Any, Info]:
+        """Return the observation to show, in new arrays, and what to add to the info."""
+
+
+class ChangedObservations(gym.Wrapper[Any, Any, Any, Any]):
+    """One environment whose observations a rule changes.
+
+    :param env: the environment
+    :param rule: what becomes of its observations
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], rule: ObservationRule) -> None:
+        super().__init__(env)
+        self._rule = rule
+        self.observation_space = rule.space
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Reset the environment and show what the rule makes of its first observation."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._rule.start(seed)
+        shown, notes = self._rule.observe(observation)
+        return shown, notes | info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """Step the environment and show what the rule makes of its observation."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        shown, notes = self._rule.observe(observation)
+        return shown, reward, terminated, truncated, notes | info
+
+
+class VectorChangedObservations(gym.vector.VectorWrapper):
+    """A vector environment whose observations change by one rule for each of its environments.
+
+    :param env: the vector environment
+    :param rules: a rule for each
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], rules: Sequence[ObservationRule]) -> None:
+        super().__init__(env)
+        self._rules = rules
+        self._episodes = VectorEpisodes(env)
+        self._shown: list[Any] = [None] * env.num_envs
+        self.single_observation_space = rules[0].space
+        self.observation_space = batch_space(rules[0].space, env.num_envs)
+
+    def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Reset the environments; those that a mask leaves alone show what they showed last."""
+        begun = self._episodes.reset(seed, options)
+        observations, infos = self.env.reset(seed=seed, options=options)
+        notes: Info = {}
+        for index, own in begun:
+            self._rules[index].start(own)
+            notes = self._observe(index, observations[index], notes)
+        return self._batch(), notes | infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
+        """Step the environments and show what the rules make of their observations, the final ones included."""
+        begins = self._episodes.begin_on_this_step()
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        began = self._episodes.step(terminations, truncations)
+        finals = np.full(self.num_envs, None, dtype=object)
+        final_notes: Info = {}
+        notes: Info = {}
+        for index in range(self.num_envs):
+            if began[index]:
+                finals[index], note = self._rules[index].observe(infos["final_obs"][index])
+                final_notes = self._add_info(final_notes, note, index)
+            if began[index] or begins[index]:
+                self._rules[index].start(None)
+            notes = self._observe(index, observations[index], notes)
+        if began.any():
+            changed = {"final_obs": finals, "final_info": final_notes | infos.get("final_info", {})}
+            infos = infos | changed
+        return self._batch(), rewards, terminations, truncations, notes | infos
+
+    def _observe(self, index: int, observation: Any, notes: Info) -> Info:
+        self._shown[index], note = self._rules[index].observe(observation)
+        return self._add_info(notes, note, index)
+
+    def _batch(self) -> Any:
+        space = self.single_observation_space
+        batch: Any = create_empty_array(space, self.num_envs)
+        return concatenate(space, self._shown, batch)

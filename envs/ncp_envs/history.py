@@ -1,0 +1,91 @@
+"""The last few observations as one, so that an algorithm without memory can train a recurrent network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from ncp_envs.arguments import check_box, check_count
+from ncp_envs.changed_observations import ChangedObservations, Info, ObservationRule, VectorChangedObservations
+from ncp_envs.names import observation_names
+
+
+class _Window(ObservationRule):
+    def __init__(self, space: gym.Space[Any], window: int) -> None:
+        box = check_box("History", space, vector=True)
+        length = check_count("History", "window", window, least=1)
+        shape = (length, *box.shape)
+        self.space = gym.spaces.Dict(
+            observations=gym.spaces.Box(
+                low=np.broadcast_to(np.minimum(box.low, 0), shape),
+                high=np.broadcast_to(np.maximum(box.high, 0), shape),
+                dtype=box.dtype.type,
+            ),
+            starts=gym.spaces.MultiBinary(length),
+        )
+        self._empty = np.zeros(shape, dtype=box.dtype)
+        self.start(None)
+
+    def start(self, seed: int | None) -> None:
+        self._observations = self._empty
+        self._starts = np.ones(len(self._empty), dtype=np.int8)
+        self._next_start = 1
+
+    def observe(self, observation: Any) -> tuple[Any, Info]:
+        row = np.asarray(observation, dtype=self._empty.dtype)
+        self._observations = np.concatenate([self._observations[1:], row[None]])
+        self._starts = np.append(self._starts[1:], np.int8(self._next_start))
+        self._next_start = 0
+        return {"observations": self._observations.copy(), "starts": self._starts.copy()}, {}
+
+
+class History(ChangedObservations, RecordConstructorArgs):
+    """Show the last W observations at once, with flags that say where a recurrent network has to begin anew.
+
+    The observation is a `Dict` of `observations`, (W, n), oldest first, and `starts`, W flags. Until an episode has
+    shown W observations, the rows before its first are zeros; their flags are 1, as is that of the episode's first
+    observation. A scan that sets its state to zero wherever a flag is 1 thus forgets the padding before it sees
+    anything real. Later windows, from which the episode's first observation is gone, hold no flag at all. Nothing of
+    an episode is left in the next.
+
+    Stable-Baselines3's `MultiInputPolicy` takes such observations as they are. Its `VecNormalize` has to be told to
+    leave the flags alone (`norm_obs_keys=["observations"]`), and says so.
+
+    :param env: an environment whose observations are vectors, that is a `Box` of shape (n,)
+    :param window: how many observations, W
+
+    >>> import gymnasium as gym
+    >>> env = History(gym.make("CartPole-v1"), window=3)
+    >>> _ = env.reset(seed=0)
+    >>> observation = env.step(0)[0]
+    >>> observation["observations"].shape, observation["starts"].tolist()
+    ((3, 4), [1, 1, 0])
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], window: int) -> None:
+        RecordConstructorArgs.__init__(self, window=window)
+        super().__init__(env, _Window(env.observation_space, window))
+
+    @property
+    def observation_names(self) -> list[str]:
+        """The names of one row's entries."""
+        return observation_names(self.env)
+
+
+class VectorHistory(VectorChangedObservations):
+    """`History` for a vector environment: each of its environments as if it were wrapped by itself.
+
+    :param env: the vector environment
+    :param window: how many observations of each environment
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], window: int) -> None:
+        super().__init__(env, [_Window(env.single_observation_space, window) for _ in range(env.num_envs)])
+
+    @property
+    def observation_names(self) -> list[str]:
+        """The names of one row's entries."""
+        return observation_names(self.env)

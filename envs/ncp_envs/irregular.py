@@ -1,0 +1,105 @@
+"""Observations at irregular times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from ncp_envs.arguments import check_box, check_count
+from ncp_envs.names import observation_names
+from ncp_envs.streams import RandomStream, Stream, count_layers
+
+Info = dict[str, Any]
+
+
+class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Repeat each action for a random number k of the environment's steps, and tell how much time has passed.
+
+    The rewards of the k steps are summed, and an episode's end cuts them short. `info["elapsed"]` is the time since
+    the previous observation, as a recurrent cell takes it: the number of steps executed, divided by `nominal`. With the
+    default, 1.0 is one step of the environment. An episode's first observation, which has none before it, says 1.0. A
+    time limit inside, such as that of `gymnasium.make`, counts the environment's steps.
+
+    `reset(seed=s)` makes the numbers of steps a function of s, drawn from a stream of this wrapper's own; without a
+    seed the stream goes on. There is no form for vector environments, whose environments step together: wrap each by
+    itself, with `gymnasium.make_vec(..., wrappers=[...])`.
+
+    :param env: any environment; one whose observations are vectors of floating-point numbers, to observe the time
+    :param frames: k is drawn uniformly from 1 to this, or from (low, high), both ends included
+    :param observe_elapsed: add the elapsed time to the observation as its last entry
+    :param nominal: how many of the environment's steps count as an elapsed time of 1.0; the mean of `frames` makes the
+        average about 1.0
+    :param seed: where the stream begins before any `reset(seed=...)`
+
+    >>> import gymnasium as gym
+    >>> env = IrregularTime(gym.make("Pendulum-v1"), frames=(3, 3), observe_elapsed=True)
+    >>> env.reset(seed=0)[0][-1], env.step([0.0])[0][-1]
+    (np.float32(1.0), np.float32(3.0))
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        frames: int | tuple[int, int],
+        observe_elapsed: bool = False,
+        nominal: float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        RecordConstructorArgs.__init__(self, frames=frames, observe_elapsed=observe_elapsed, nominal=nominal, seed=seed)
+        super().__init__(env)
+        self._low, self._high = _range_of_frames(frames)
+        if not (np.isfinite(nominal) and nominal > 0):
+            raise ValueError(f"IrregularTime needs a nominal number of steps above zero, and got {nominal}")
+        self._nominal = float(nominal)
+        self._observes = observe_elapsed
+        self._random = RandomStream(Stream.IRREGULAR_TIME, count_layers(env, IrregularTime), seed)
+        if observe_elapsed:
+            box = check_box("IrregularTime, to observe the time,", env.observation_space, vector=True, floating=True)
+            least, most = min(1.0, 1 / self._nominal), max(1.0, self._high / self._nominal)
+            self.observation_space = gym.spaces.Box(
+                low=np.append(box.low, least).astype(box.dtype),
+                high=np.append(box.high, most).astype(box.dtype),
+                dtype=box.dtype.type,
+            )
+
+    @property
+    def observation_names(self) -> list[str]:
+        """The names of the environment's entries, and of the time's if it is observed."""
+        return observation_names(self.env) + ["elapsed time"] * self._observes
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Reset the environment."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self._random.restart(seed)
+        return self._show(observation, 1.0), {**info, "elapsed": 1.0}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """Repeat the action until its time is up or the episode ends; the info is that of the last step."""
+        total, steps = 0.0, 0
+        frames = int(self._random.generator.integers(self._low, self._high, endpoint=True))
+        while True:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            total += float(reward)
+            steps += 1
+            if terminated or truncated or steps == frames:
+                break
+        elapsed = steps / self._nominal
+        return self._show(observation, elapsed), total, terminated, truncated, {**info, "elapsed": elapsed}
+
+    def _show(self, observation: Any, elapsed: float) -> Any:
+        if not self._observes:
+            return observation
+        return np.append(observation, elapsed).astype(self.observation_space.dtype)
+
+
+def _range_of_frames(frames: Any) -> tuple[int, int]:
+    if isinstance(frames, tuple | list):
+        if len(frames) != 2:
+            raise ValueError(f"IrregularTime needs a largest number of frames or (low, high), and got {frames}")
+        low = check_count("IrregularTime", "the fewest frames", frames[0], least=1)
+        return low, check_count("IrregularTime", "the most frames", frames[1], least=low)
+    return 1, check_count("IrregularTime", "the most frames", frames, least=1)

@@ -1,0 +1,90 @@
+"""What the entries of an observation are called, so that a picture can say what it shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+_JOINTS = ("back thigh", "back shin", "back foot", "front thigh", "front shin", "front foot")
+_HALF_CHEETAH = (
+    "front tip z",
+    "torso angle",
+    *(f"{joint} angle" for joint in _JOINTS),
+    "front tip x velocity",
+    "front tip z velocity",
+    "torso angular velocity",
+    *(f"{joint} angular velocity" for joint in _JOINTS),
+)
+_CART_POLE = ("cart position", "cart velocity", "pole angle", "pole angular velocity")
+_MOUNTAIN_CAR = ("position", "velocity")
+
+# Gymnasium's classes by name, so that looking up a name imports no simulator; the size tells their options apart.
+_KNOWN: dict[str, tuple[tuple[str, ...], ...]] = {
+    "HalfCheetahEnv": (_HALF_CHEETAH, ("front tip x", *_HALF_CHEETAH)),
+    "CartPoleEnv": (_CART_POLE,),
+    "CartPoleVectorEnv": (_CART_POLE,),
+    "PendulumEnv": (("cosine of the angle", "sine of the angle", "angular velocity"),),
+    "Continuous_MountainCarEnv": (_MOUNTAIN_CAR,),
+    "MountainCarEnv": (_MOUNTAIN_CAR,),
+}
+
+
+def observation_names(env: Any) -> list[str]:
+    """Return a name for each entry of an observation of `env`; a vector environment's are those of one environment.
+
+    An environment or a wrapper that has an attribute `observation_names` answers for itself, and so do the wrappers of
+    this package that remove or add entries. A wrapper without it is taken to keep the entries if it keeps their number.
+    HalfCheetah, CartPole, Pendulum and MountainCar are known; where nothing is, the names are "observation 0",
+    "observation 1" and so on.
+
+    :param env: an environment or vector environment of Gymnasium's, or a `VecEnv` of Stable-Baselines3's, wrapped or
+        not. For an `AsyncVectorEnv` one more environment is made for a moment, as its own are in other processes
+
+    >>> import gymnasium as gym
+    >>> observation_names(gym.make("ncp_envs:ncp/CartPoleNoVel-v0"))
+    ['cart position', 'pole angle']
+    """
+    own = getattr(env, "observation_names", None)
+    if own is not None:
+        return list(own)
+    size = _size(env)
+    names = _names_below(env) or _names_by_class(env, size)
+    return names if len(names) == size else [f"observation {index}" for index in range(size)]
+
+
+def _size(env: Any) -> int:
+    is_vector = isinstance(env, gym.vector.VectorEnv)
+    return int(gym.spaces.flatdim(env.single_observation_space if is_vector else env.observation_space))
+
+
+def _names_below(env: Any) -> list[str]:
+    """The names of the environment inside this one, if there is one to look into."""
+    if isinstance(env, gym.Wrapper | gym.vector.VectorWrapper):
+        return observation_names(env.env)
+    if isinstance(env, gym.vector.AsyncVectorEnv):
+        one = env.env_fns[0]()
+        try:
+            return observation_names(one)
+        finally:
+            one.close()
+    if isinstance(env, gym.Env):
+        return []
+    # `venv`, `envs` and `has_attr` are what Stable-Baselines3, which need not be installed, and Gymnasium's
+    # SyncVectorEnv call the way to what is inside.
+    if (inside := getattr(env, "venv", None)) is not None:
+        return observation_names(inside)
+    if environments := getattr(env, "envs", None):
+        return observation_names(environments[0])
+    if (has := getattr(env, "has_attr", None)) is not None and has("observation_names"):
+        return list(env.get_attr("observation_names", indices=[0])[0])
+    return []
+
+
+def _names_by_class(env: Any, size: int) -> list[str]:
+    for kind in type(env).__mro__:
+        if kind.__module__.startswith("gymnasium.envs."):
+            for names in _KNOWN.get(kind.__name__, ()):
+                if len(names) == size:
+                    return list(names)
+    return []

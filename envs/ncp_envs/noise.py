@@ -1,0 +1,84 @@
+"""Sensors with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from ncp_envs.arguments import check_box
+from ncp_envs.changed_observations import ChangedObservations, Info, ObservationRule, VectorChangedObservations
+from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed
+
+Deviation = float | Sequence[float] | NDArray[Any]
+
+
+class _Noise(ObservationRule):
+    def __init__(self, space: gym.Space[Any], std: Deviation, layer: int, seed: int | None) -> None:
+        box = check_box("ObservationNoise", space, floating=True)
+        given = np.array(std, dtype=np.float64)
+        try:
+            self._std = np.broadcast_to(given, box.shape)
+        except ValueError:
+            raise ValueError(
+                f"ObservationNoise needs one std, or one for each entry of an observation of shape {box.shape}, "
+                f"and got shape {given.shape}"
+            ) from None
+        if not (np.isfinite(given).all() and (given >= 0).all()):
+            raise ValueError(f"ObservationNoise needs a std that is finite and not negative, and got {std}")
+        noisy = self._std > 0
+        self.space = gym.spaces.Box(
+            low=np.where(noisy, -np.inf, box.low).astype(box.dtype),
+            high=np.where(noisy, np.inf, box.high).astype(box.dtype),
+            dtype=box.dtype.type,
+        )
+        self._random = RandomStream(Stream.OBSERVATION_NOISE, layer, seed)
+
+    def start(self, seed: int | None) -> None:
+        if seed is not None:
+            self._random.restart(seed)
+
+    def observe(self, observation: Any) -> tuple[Any, Info]:
+        noise = self._std * self._random.generator.standard_normal(self._std.shape)
+        return (observation + noise).astype(self.space.dtype), {"clean_observation": np.array(observation)}
+
+
+class ObservationNoise(ChangedObservations, RecordConstructorArgs):
+    """Add Gaussian noise to every observation, an episode's first included: `observation + std * N(0, 1)`.
+
+    Nothing is clipped, so the bounds of the entries with noise go; `info["clean_observation"]` is the observation
+    without it. `reset(seed=s)` makes the noise a function of s, drawn from a stream of this wrapper's own; without a
+    seed the stream goes on.
+
+    :param env: an environment whose observations are a `Box` of floating-point numbers
+    :param std: the standard deviation, one for all entries or one for each
+    :param seed: where the stream begins before any `reset(seed=...)`
+
+    >>> import gymnasium as gym
+    >>> env = ObservationNoise(gym.make("CartPole-v1"), std=(0.1, 0.0, 0.1, 0.0))
+    >>> observation, info = env.reset(seed=0)
+    >>> (observation == info["clean_observation"]).tolist()
+    [False, True, False, True]
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], std: Deviation, seed: int | None = None) -> None:
+        RecordConstructorArgs.__init__(self, std=np.asarray(std).tolist(), seed=seed)
+        super().__init__(env, _Noise(env.observation_space, std, count_layers(env, ObservationNoise), seed))
+
+
+class VectorObservationNoise(VectorChangedObservations):
+    """`ObservationNoise` for a vector environment: each of its environments as if it were wrapped by itself.
+
+    :param env: the vector environment
+    :param std: the standard deviation, one for all entries of one environment's observation or one for each
+    :param seed: where the streams begin: the environment at place i gets `seed + i`, as in a vector `reset`
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], std: Deviation, seed: int | None = None) -> None:
+        layer = count_layers(env, VectorObservationNoise)
+        space = env.single_observation_space
+        super().__init__(env, [_Noise(space, std, layer, offset_seed(seed, index)) for index in range(env.num_envs)])

@@ -1,0 +1,110 @@
+"""MuJoCo's message about Gymnasium's model file stays out of the user's terminal and folder; its other ones do not."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gymnasium")
+mujoco = pytest.importorskip("mujoco")
+
+import gymnasium as gym  # noqa: E402
+
+import ncp_envs  # noqa: E402
+
+# Compiling this gives a warning of its own beside the one about settotalmass, since MuJoCo 4.
+TWO_WARNINGS = """
+<mujoco>
+  <compiler settotalmass="1"/>
+  <statistic meaninertia="1"/>
+  <worldbody><body><freejoint/><geom size="1"/></body></worldbody>
+</mujoco>
+"""
+UNWANTED = "settotalmass"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def compile_model() -> list[str]:
+    """What MuJoCo says of the model above."""
+    messages: list[str] = []
+    mujoco.set_mju_user_warning(messages.append)
+    try:
+        mujoco.MjModel.from_xml_string(TWO_WARNINGS)
+    finally:
+        mujoco.set_mju_user_warning(None)
+    return messages
+
+
+@pytest.fixture
+def others() -> list[str]:
+    """The messages that must get through."""
+    found = [message for message in compile_model() if UNWANTED not in message]
+    if not found:
+        pytest.skip("this version of MuJoCo has nothing to say about the model")
+    return found
+
+
+@pytest.mark.parametrize("task", ["ncp/HalfCheetahNoVel-v0", "ncp/HalfCheetahNoPos-v0"])
+def test_making_a_task_says_nothing(task: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    gym.make(task).reset(seed=0)
+    assert capfd.readouterr() == ("", "")
+    assert list(folder.iterdir()) == []
+    assert mujoco.get_mju_user_warning() is None
+
+
+def test_making_the_base_inside_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with ncp_envs.without_mass_warning():
+        gym.make("HalfCheetah-v5")
+    assert capfd.readouterr() == ("", "")
+    assert list(folder.iterdir()) == []
+
+
+def test_other_warnings_become_warnings_of_python(others: list[str]) -> None:
+    with pytest.warns(RuntimeWarning) as seen, ncp_envs.without_mass_warning():
+        mujoco.MjModel.from_xml_string(TWO_WARNINGS)
+    assert [str(warning.message) for warning in seen] == [f"MuJoCo: {message}" for message in others]
+
+
+def test_other_warnings_reach_a_handler_that_was_there(others: list[str]) -> None:
+    every, seen = compile_model(), list[str]()
+    mujoco.set_mju_user_warning(seen.append)
+    try:
+        with ncp_envs.without_mass_warning():
+            mujoco.MjModel.from_xml_string(TWO_WARNINGS)
+        assert seen == others
+        mujoco.MjModel.from_xml_string(TWO_WARNINGS)
+        assert seen == others + every
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
+def test_an_error_inside_gets_out_and_gives_the_handler_back() -> None:
+    with pytest.raises(ValueError, match="XML"), ncp_envs.without_mass_warning():
+        mujoco.MjModel.from_xml_string("no model")
+    assert mujoco.get_mju_user_warning() is None
+
+
+def test_a_warning_of_the_simulation_is_not_hidden(folder: Path) -> None:
+    env = gym.make("ncp/HalfCheetahNoVel-v0")
+    env.reset(seed=0)
+    env.unwrapped.data.qvel[:] = 1e12
+    mujoco.mj_step(env.unwrapped.model, env.unwrapped.data)
+    assert "unstable" in (folder / "MUJOCO_LOG.TXT").read_text()
+
+
+def test_importing_the_environments_imports_no_simulator() -> None:
+    code = "import sys, ncp_envs; sys.exit('mujoco' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_mujoco_the_context_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)  # an import of it now fails
+    with ncp_envs.without_mass_warning():
+        inside = True
+    assert inside
