@@ -1,12 +1,15 @@
 """How fast is the scan, against `ncps` and `torch.nn.LSTM`, and how far from what the processor allows?
 
 Every row times one kind of work on all of its contestants in turn, in one process with one thread (two where it says
-so), and gives medians. Before anything is timed, our outputs and gradients are held to those of `ncps` with the same
-weights, or to the reference scan where `ncps` has no such cell; if one is off by more than 1e-4, nothing is printed.
+so), and gives medians. Each timed run follows an untimed one of the same contestant, so that a run finds its own code
+and data in the caches rather than another's. Before anything is timed, our outputs and gradients are held to those of
+`ncps` with the same weights, or to the reference scan where `ncps` has no such cell; if one is off by more than 1e-4,
+nothing is printed.
 
 The floor is one sigmoid for each existing synapse, solver step, time step and row, 0.2 ns each with AVX-512 and 0.4 ns
 with AVX2, and three times that with the backward pass. For NeuralLTC and CfC, whose synapses only multiply, it is
-one activation for each neuron and map.
+one activation for each neuron and map. On a GPU (`--device cuda`) it is two special functions for each sigmoid, three
+times that with the backward pass, 16 a clock on each multiprocessor.
 
 Peak memory is that of one forward and backward pass in a process of its own, less what the process held before. `ncps`
 would need more than this machine has for the largest shape: its memory is measured at two short lengths and
@@ -21,9 +24,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 import tyro
@@ -50,6 +53,9 @@ class Arguments:
 
     quick: bool = False
     """Small shapes and few repeats, to see that it works."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    """On a GPU: its own rows, against ncps and cuDNN's LSTM there."""
 
     figure: Path | None = None
     """Also time how cost grows with batch, length, neurons and sparsity, and draw it here."""
@@ -88,6 +94,16 @@ WORKS = (
 )
 
 
+GPU_WORKS = (
+    Work("LTC dense 32", "ltc", 4096, 128, "dense", ("ncps", "LSTM"), target="40 x ncps, 2 x LSTM"),
+    Work("LTC AutoNCP(32, 6)", "ltc", 4096, 128, "ncp", ("ncps", "LSTM")),
+    Work("NeuralLTC AutoNCP(32, 6)", "neural_ltc", 4096, 128, "ncp", ("LSTM",)),
+    Work("CfC AutoNCP(32, 6)", "cfc", 4096, 128, "ncp", ("ncps", "LSTM")),
+    Work("LTC AutoNCP(32, 6)", "ltc", 64, 128, "ncp", ("ncps", "LSTM")),
+    Work("LTC AutoNCP(32, 6), one step", "ltc", 1, 1, "ncp", ("ncps", "LSTM"), backward=False),
+)
+
+
 def peer(cell: str, plan: str) -> torch.nn.Module | None:
     """The `ncps` model of a row, or None where there is none."""
     import ncps.torch
@@ -106,7 +122,7 @@ def ours(cell: str, plan: str, theirs: torch.nn.Module | None) -> nc.RNN:
     return nc.RNN(nc.make_cell(cell.replace("_", ""), INPUTS, nc.AutoNCP(32, 6) if plan == "ncp" else 32))
 
 
-def check(work: Work) -> float:
+def check(work: Work, device: str) -> float:
     """How far our outputs and gradients are from the peer's, or from the reference's, relative to the largest."""
     torch.manual_seed(0)
     theirs = peer(work.cell, work.plan)
@@ -115,16 +131,17 @@ def check(work: Work) -> float:
         model = nc.from_ncps(theirs)
     other = theirs or nc.RNN(model.cell, backend="reference")
     results = []
-    for network in (nc.RNN(model.cell, backend="cpu"), other):
-        inputs = torch.randn(20, 9, INPUTS, generator=torch.Generator().manual_seed(1)).requires_grad_()
-        outputs = network(inputs)[0]
+    for network in (nc.RNN(model.cell, backend="gpu" if device == "cuda" else "cpu"), other):
+        inputs = torch.randn(20, 9, INPUTS, generator=torch.Generator().manual_seed(1)).to(device).requires_grad_()
+        outputs = network.to(device)(inputs)[0]
         results.append((outputs.detach(), torch.autograd.grad(outputs.square().sum(), inputs)[0]))
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(*results, strict=True))
 
 
-def run_of(network: torch.nn.Module, work: Work, threads: int = 1) -> Callable[[], None]:
+def run_of(network: torch.nn.Module, work: Work, device: str = "cpu") -> Callable[[], None]:
     """One forward pass, or a forward and a backward pass, from set inputs; one step carries its state in."""
-    inputs = torch.randn(work.batch, work.time, INPUTS, generator=torch.Generator().manual_seed(2))
+    inputs = torch.randn(work.batch, work.time, INPUTS, generator=torch.Generator().manual_seed(2)).to(device)
+    network.to(device)
     if not work.backward:
         state = network(inputs)[1]
 
@@ -135,27 +152,37 @@ def run_of(network: torch.nn.Module, work: Work, threads: int = 1) -> Callable[[
         return forward
 
     def both() -> None:
-        torch.set_num_threads(threads)
         network.zero_grad(set_to_none=True)
         network(inputs)[0].sum().backward()
-        torch.set_num_threads(1)
 
     return both
 
 
-def medians(contestants: dict[str, Callable[[], None]], repeats: int) -> dict[str, float]:
-    """Median milliseconds of each, run in turn."""
+def medians(
+    contestants: dict[str, Callable[[], None]], repeats: int, threads: dict[str, int] | None = None
+) -> dict[str, float]:
+    """Median milliseconds of each, run in turn, with one thread or as many as `threads` says."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
-    for repeat in range(repeats + 1):
+    for _ in range(repeats):
         for name, run in contestants.items():
+            torch.set_num_threads((threads or {}).get(name, 1))
+            run()
+            wait()
             start = time.perf_counter()
             run()
-            if repeat:  # the first one warms up
-                times[name].append(1e3 * (time.perf_counter() - start))
+            wait()
+            times[name].append(1e3 * (time.perf_counter() - start))
+    torch.set_num_threads(1)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool) -> float:
+def wait() -> None:
+    """Until a GPU has done what it was given."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool, device: str) -> float:
     """What the processor needs for the sigmoids alone."""
     cell, wiring = rnn.cell, rnn.wiring
     unfolds = getattr(cell, "unfolds", 1)
@@ -163,29 +190,33 @@ def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool) -> float:
         sigmoids = unfolds * len(wiring.synapses) + len(wiring.sensory)
     else:
         sigmoids = wiring.units * (3 if isinstance(cell, nc.CfC) else unfolds)
+    sigmoids *= batch * steps * (3 if backward else 1)
+    if device == "cuda":
+        gpu = torch.cuda.get_device_properties(0)
+        return 2 * sigmoids / (16 * gpu.multi_processor_count * gpu.clock_rate)
     library, reason = cpu_library.load()
     if library is None:
         raise SystemExit(f"there is no compiled scan to time: {reason}")
-    return batch * steps * sigmoids * FLOOR_NS[library.level] * (3 if backward else 1) / 1e6
+    return sigmoids * FLOOR_NS[library.level] / 1e6
 
 
-def measure(work: Work, repeats: int) -> dict[str, Any]:
+def measure(work: Work, repeats: int, device: str) -> dict[str, Any]:
     """One row: milliseconds of everyone, and our distance from the floor."""
     torch.manual_seed(0)
     theirs = peer(work.cell, work.plan)
     rnn = ours(work.cell, work.plan, theirs)
-    contestants = {"ours": run_of(rnn, work, work.threads)}
+    contestants = {"ours": run_of(rnn, work, device)}
     if "ncps" in work.against and theirs is not None:
-        contestants["ncps"] = run_of(theirs, work)
+        contestants["ncps"] = run_of(theirs, work, device)
     if "LSTM" in work.against:
-        contestants["LSTM"] = run_of(torch.nn.LSTM(INPUTS, 32, batch_first=True), work)
+        contestants["LSTM"] = run_of(torch.nn.LSTM(INPUTS, 32, batch_first=True), work, device)
     if "one thread" in work.against:
         contestants["one thread"] = run_of(rnn, work)
     if work.time * work.batch == 1:
         repeats *= 20
-    times = medians(contestants, repeats)
-    floor = floor_ms(rnn, work.batch, work.time, work.backward)
-    forward = medians({"ours": run_of(rnn, Work(**{**vars(work), "backward": False}))}, repeats)["ours"]
+    times = medians(contestants, repeats, {"ours": work.threads})
+    floor = floor_ms(rnn, work.batch, work.time, work.backward, device)
+    forward = medians({"ours": run_of(rnn, replace(work, backward=False), device)}, repeats)["ours"]
     return {**vars(work), "milliseconds": times, "forward": forward, "floor": floor / work.threads}
 
 
@@ -313,15 +344,18 @@ def main() -> None:
         report_memory(arguments.memory_of)
         return
     torch.set_num_threads(1)
-    console = Console()
-    works, repeats = (WORKS[:1], 3) if arguments.quick else (WORKS, arguments.repeats)
-    off = {work.name: error for work in works if (error := check(work)) > 1e-4}
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("torch finds no CUDA device to time")
+    every = GPU_WORKS if arguments.device == "cuda" else WORKS
+    works, repeats = (every[:1], 3) if arguments.quick else (every, arguments.repeats)
+    off = {work.name: error for work in works if (error := check(work, arguments.device)) > 1e-4}
     if off:
         raise SystemExit(f"the scan does not agree with its peer, so there is nothing to time: {off}")
-    rows = [measure(work, repeats) for work in track(works, description="timing", transient=True)]
-    memory = {} if arguments.quick else measure_memory(256, 256)
-    _, reason = cpu_library.load()
-    console.print(f"one thread, medians of {repeats}, {reason}, torch {torch.__version__}")
+    rows = [measure(work, repeats, arguments.device) for work in track(works, description="timing", transient=True)]
+    memory = {} if arguments.quick or arguments.device == "cuda" else measure_memory(256, 256)
+    where = torch.cuda.get_device_name() if arguments.device == "cuda" else cpu_library.load()[1]
+    console.print(f"one thread, medians of {repeats}, {where}, torch {torch.__version__}")
     show(rows, memory, console)
     found = growth(3 if arguments.quick else max(3, repeats // 3)) if arguments.figure else {}
     if arguments.figure:

@@ -238,7 +238,8 @@ class LTC(ODECell):
 
     def motor(self, states: Tensor) -> Tensor:
         """The motor neurons, scaled and shifted by the output map."""
-        return apply_map(super().motor(states), self.output_scale, self.output_shift)
+        given = self._parameters  # faster than attributes, which counts in a controller's single step
+        return apply_map(super().motor(states), given["output_scale"], given["output_shift"])
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
         """`cm / (gleak + sum w + sum gap) <= tau <= cm / (gleak + sum gap)`, each (N,) (2018, Eq. 40)."""

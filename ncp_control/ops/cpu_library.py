@@ -76,6 +76,7 @@ def function(library: Library, name: str) -> Callable[[int, int], int]:
 
 def call(library: Library, name: str, problem: list[int], arguments: list[int]) -> None:
     """Calls a kernel with its two structs, given as lists of eight-byte values."""
-    first, second = array("q", problem), array("q", arguments)
-    if function(library, name)(first.buffer_info()[0], second.buffer_info()[0]):
+    structs = array("q", problem + arguments)
+    address = structs.buffer_info()[0]
+    if function(library, name)(address, address + 8 * len(problem)):
         raise MemoryError(f"not enough memory for the scan ({name})")

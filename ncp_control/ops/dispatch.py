@@ -53,9 +53,11 @@ def scan(
 
 def choose_backend(problem: ScanProblem, backend: str = "auto") -> str:
     """The name of the backend that will run `problem`; refuses one that cannot, with its reason."""
-    check_backend(backend)
     if backend == "auto":
-        return next(name for name, candidate in BACKENDS.items() if candidate.supports(problem)[0])
+        for name, candidate in BACKENDS.items():
+            if candidate.supports(problem)[0]:
+                return name
+    check_backend(backend)
     able, reason = BACKENDS[backend].supports(problem)
     if not able:
         raise RuntimeError(f"backend {backend!r} cannot run this scan: {reason}")

@@ -84,9 +84,14 @@ def make_problem(
         state = cell.initial_state(batch, dtype=dtype, device=device)
     elif tuple(state.shape) != (batch, cell.state_size):
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
-    mask = _flags("mask", mask, batch, time, device)
-    elapsed = _normal_elapsed(elapsed, batch, time, dtype, device)
+    if isinstance(elapsed, Tensor):
+        elapsed = _normal_elapsed(elapsed, batch, time, dtype, device)
+    else:
+        elapsed = float(elapsed)
+    if reset is not None:
+        reset = _flags("reset", reset, batch, time, device)
     if mask is not None:  # whatever fills the padding, it must not reach a gradient
+        mask = _flags("mask", mask, batch, time, device)
         inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
         if isinstance(elapsed, Tensor) and elapsed.dim() == 2:
             elapsed = torch.where(mask, elapsed, torch.zeros_like(elapsed))
@@ -95,15 +100,13 @@ def make_problem(
         inputs=inputs if inputs.dtype == dtype else inputs.to(dtype),
         state=state if state.dtype == dtype else state.to(dtype),
         elapsed=elapsed,
-        reset=_flags("reset", reset, batch, time, device),
+        reset=reset,
         mask=mask,
         program=cell.program(),
     )
 
 
-def _normal_elapsed(elapsed: Elapsed, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Elapsed:
-    if not isinstance(elapsed, Tensor):
-        return float(elapsed)
+def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     shape = tuple(elapsed.shape)
     elapsed = elapsed.to(device=device, dtype=dtype)
     if shape == ():
@@ -115,9 +118,7 @@ def _normal_elapsed(elapsed: Elapsed, batch: int, time: int, dtype: torch.dtype,
     raise ValueError(f"elapsed must be a number or have shape ({batch},) or ({batch}, {time}), got {shape}")
 
 
-def _flags(name: str, flags: Tensor | None, batch: int, time: int, device: torch.device) -> Tensor | None:
-    if flags is None:
-        return None
+def _flags(name: str, flags: Tensor, batch: int, time: int, device: torch.device) -> Tensor:
     if tuple(flags.shape) != (batch, time):
         raise ValueError(f"{name} must have shape ({batch}, {time}), got {tuple(flags.shape)}")
     return flags.to(device=device, dtype=torch.bool)
