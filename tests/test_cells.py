@@ -15,6 +15,7 @@ from torch.func import functional_call
 from cell_zoo import DEEP_9, DENSE_5, GAPS_7, NCP_7, RANDOM_5, SOLITARY, ZOO, build
 from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.cells.positive import raw_of
+from ncp_control.ops import available_backends
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Plan, Wiring
 
@@ -216,10 +217,14 @@ def test_ct_gru_memory_decays_with_the_time_constants_of_its_scales() -> None:
         torch.testing.assert_close(kept, exact(expected).expand(3, 3, 8), rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize(("ours", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU)])
-def test_lstm_and_gru_are_those_of_torch(ours: type[Cell], theirs: Any) -> None:
+def test_lstm_and_gru_are_those_of_torch(ours: type[Cell], theirs: Any, backend: str) -> None:
+    able, reason = available_backends()[backend]
+    if not able:
+        pytest.skip(reason)
     peer = theirs(3, 5, batch_first=True).double()
-    rnn = RNN(ours(3, FullyConnected(5, 2)).double())
+    rnn = RNN(ours(3, FullyConnected(5, 2)).double(), backend=backend)
     rnn.cell.load_state_dict({key.removesuffix("_l0"): value for key, value in peer.state_dict().items()})
     inputs, first = torch.randn(4, 7, 3).double(), torch.randn(4, rnn.cell.state_size).double()
     results = []

@@ -42,6 +42,10 @@ CELLS = {
     "CfC no_gate": lambda: nc.CfC(5, SPARSE, mode="no_gate"),
     "CfC pure": lambda: nc.CfC(5, SPARSE, mode="pure"),
     "CfC dense": lambda: nc.CfC(4, nc.FullyConnected(9, 2)),
+    "LSTM": lambda: nc.LSTM(5, nc.FullyConnected(9, 2)),
+    "LSTM one unit": lambda: nc.LSTM(1, 1),
+    "GRU": lambda: nc.GRU(5, nc.FullyConnected(11, 2)),
+    "GRU one unit": lambda: nc.GRU(1, 1),
 }
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -83,14 +87,12 @@ def sequences(cell, batch, time, dtype, time_dims=2):
 
 
 def outputs_and_gradients(backend, cell, tensors, weights):
-    """States and every gradient that is wanted, by name."""
+    """States and every gradient that is wanted, by name; zeros for what plays no part."""
     wanted = dict(zip(("inputs", "state", "elapsed"), tensors[:3], strict=True)) | dict(cell.named_parameters())
     wanted = {name: tensor for name, tensor in wanted.items() if tensor.requires_grad}
     states = nc.scan(cell, *tensors, backend=backend)
-    grads = torch.autograd.grad((states * weights).sum(), list(wanted.values()), allow_unused=True)
-    return {"states": states.detach()} | {
-        name: grad for name, grad in zip(wanted, grads, strict=True) if grad is not None
-    }
+    grads = torch.autograd.grad((states * weights).sum(), list(wanted.values()), materialize_grads=True)
+    return {"states": states.detach()} | dict(zip(wanted, grads, strict=True))
 
 
 def assert_close(ours, reference, tolerance, rounding=None):
@@ -131,7 +133,7 @@ def test_every_cell_agrees_with_the_reference(name, dtype, level, poisoned):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("time", [1, 3, 17])
 @pytest.mark.parametrize("batch", [1, 3, 17, 33, 130])
-@pytest.mark.parametrize("name", ["LTC gap junctions", "NeuralLTC sigmoid", "CfC default"])
+@pytest.mark.parametrize("name", ["LTC gap junctions", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
 def test_odd_sizes(name, batch, time, threads, poisoned, monkeypatch):
     monkeypatch.setattr(cpu_kernels, "_threads", lambda program, inputs: threads)
     compare(CELLS[name](), batch, time, torch.float32)
@@ -152,22 +154,24 @@ def test_a_few_rows_without_gradients(name, batch, level, poisoned):
 @pytest.mark.parametrize("time_dims", [0, 1, 2])
 @pytest.mark.parametrize("flags", [True, False])
 def test_every_form_of_elapsed(time_dims, flags):
-    for name in ("LTC", "NeuralLTC sigmoid", "CfC default", "CfC pure"):
+    for name in ("LTC", "NeuralLTC sigmoid", "CfC default", "CfC pure", "LSTM", "GRU"):
         compare(CELLS[name](), 18, 5, torch.float64, time_dims, flags)
 
 
-def test_empty_batches_and_sequences():
-    cell = CELLS["LTC"]()
+@pytest.mark.parametrize("name", ["LTC", "LSTM", "GRU"])
+def test_empty_batches_and_sequences(name):
+    cell = CELLS[name]()
     for batch, time in ((0, 4), (4, 0), (0, 0)):
         inputs = torch.randn(batch, time, 5, requires_grad=True)
         states = nc.scan(cell, inputs, backend="cpu")
-        assert states.shape == (batch, time, 17)
-        grads = torch.autograd.grad(states.sum(), [inputs, cell.mu])
+        assert states.shape == (batch, time, cell.state_size)
+        grads = torch.autograd.grad(states.sum(), [inputs, *cell.parameters()], materialize_grads=True)
         assert grads[0].shape == inputs.shape
-        assert (grads[1] == 0).all()
+        for grad, parameter in zip(grads[1:], cell.parameters(), strict=True):
+            assert torch.equal(grad, torch.zeros_like(parameter))
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC tanh", "CfC default"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralLTC tanh", "CfC default", "LSTM", "GRU"])
 def test_non_contiguous_inputs(name):
     cell = CELLS[name]()
     inputs = torch.randn(cell.inputs, 7, 20).permute(2, 1, 0)
@@ -182,9 +186,17 @@ def test_non_contiguous_inputs(name):
     assert_close(outputs_and_gradients("cpu", cell, tensors, weights), reference, 1e-5)
 
 
-@pytest.mark.parametrize("wanted", ["inputs", "state", "elapsed", "mu", "E", "sensory_w_raw", "input_scale"])
-def test_any_subset_of_gradients(wanted):
-    cell = CELLS["LTC"]().double()
+GATED = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+SUBSETS = {
+    "LTC": ("inputs", "state", "elapsed", "mu", "E", "sensory_w_raw", "input_scale"),
+    "LSTM": ("inputs", "state", *GATED),
+    "GRU": ("inputs", "state", *GATED),
+}
+
+
+@pytest.mark.parametrize(("name", "wanted"), [(name, wanted) for name, subset in SUBSETS.items() for wanted in subset])
+def test_any_subset_of_gradients(name, wanted):
+    cell = CELLS[name]().double()
     tensors = sequences(cell, 5, 6, torch.float64)
     named = dict(zip(("inputs", "state", "elapsed"), tensors[:3], strict=True)) | dict(cell.named_parameters())
     for name, tensor in named.items():
@@ -196,7 +208,7 @@ def test_any_subset_of_gradients(wanted):
 
 
 @pytest.mark.parametrize(
-    "name", ["LTC gap junctions", "LTC euler", "NeuralLTC sigmoid", "CTRNN", "CfC default", "CfC pure"]
+    "name", ["LTC gap junctions", "LTC euler", "NeuralLTC sigmoid", "CTRNN", "CfC default", "CfC pure", "LSTM", "GRU"]
 )
 def test_gradcheck(name):
     cell = CELLS[name]().double()
@@ -218,7 +230,7 @@ def test_gradcheck(name):
     assert torch.autograd.gradcheck(run, (*tensors[:3], *cell.parameters()), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_call_gives_the_same_bits(name, threads, monkeypatch):
     monkeypatch.setattr(cpu_kernels, "_threads", lambda program, inputs: threads)
@@ -229,7 +241,7 @@ def test_the_same_call_gives_the_same_bits(name, threads, monkeypatch):
         assert torch.equal(value, second[name]), name
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
 def test_a_row_never_changes_another(name):
     cell = CELLS[name]()
     inputs, state, elapsed, reset, _ = sequences(cell, 40, 9, torch.float32)
@@ -288,10 +300,22 @@ def test_a_subclass_with_its_own_dynamics_is_not_run_as_its_parent():
             rate, drive = super().rate_and_drive(constants, sensed, state)
             return rate, 2 * drive
 
-    cell = Doubled(5, 4)
+    class Halved(nc.GRU):
+        def advance(self, constants, sensed, state, elapsed):
+            return super().advance(constants, sensed, state, elapsed) / 2
+
     inputs = torch.randn(2, 3, 5)
-    assert torch.equal(nc.scan(cell, inputs), nc.scan(cell, inputs, backend="reference"))
-    assert not nc.explain_backends(cell, inputs)["cpu"][0]
+    for cell in (Doubled(5, 4), Halved(5, 4)):
+        assert torch.equal(nc.scan(cell, inputs), nc.scan(cell, inputs, backend="reference"))
+        assert not nc.explain_backends(cell, inputs)["cpu"][0]
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_the_gradient_of_an_elapsed_time_that_plays_no_part_is_zero(name):
+    cell = CELLS[name]()
+    elapsed = torch.rand(3, 4, requires_grad=True)
+    states = nc.scan(cell, torch.randn(3, 4, 5), elapsed=elapsed, backend="cpu")
+    assert torch.equal(torch.autograd.grad(states.sum(), elapsed)[0], torch.zeros(3, 4))
 
 
 def test_without_the_compiled_kernels_there_is_a_sentence(monkeypatch):
@@ -310,7 +334,7 @@ def test_a_level_can_be_chosen(value, message, monkeypatch):
     assert (found is None and message in reason) if message else found.level == value
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
 def test_compilers_see_one_operator(name):
     rnn = nc.RNN(CELLS[name]())
     inputs, reset = torch.randn(3, 7, 5, requires_grad=True), torch.rand(3, 7) < 0.3

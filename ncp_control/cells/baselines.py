@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, softplus
 
 from ncp_control.cells.affine import ACTIVATIONS, AffineODECell
-from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only
 from ncp_control.cells.initial import Range, check_time_constants, spread
 from ncp_control.cells.ode import solver_caveat
 from ncp_control.cells.positive import positive, raw_of
+from ncp_control.ops.programs import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
@@ -125,6 +126,9 @@ class NeuralODE(AffineODECell):
         return Guarantee(False, "a Neural ODE has no leak: its state can grow without end")
 
 
+PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
 class GatedCell(Cell):
     """A discrete gated cell of torch's shape: weight_ih (G U, I), weight_hh (G U, U) and two biases (G U,).
 
@@ -133,6 +137,7 @@ class GatedCell(Cell):
     """
 
     gates: int
+    program_form: ProgramForm
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int) -> None:
         super().__init__(inputs, plan)
@@ -144,6 +149,12 @@ class GatedCell(Cell):
 
         self.weight_ih, self.weight_hh = draw(rows, self.inputs), draw(rows, self.units)
         self.bias_ih, self.bias_hh = draw(rows), draw(rows)
+
+    def program(self) -> Program | None:
+        """Compiled."""
+        if type(self) not in (LSTM, GRU):
+            return None
+        return self.program_form.read(self, (self.units**2, self.inputs * self.units))
 
     def constants(self) -> None:
         """Nothing to prepare."""
@@ -174,6 +185,7 @@ class LSTM(GatedCell):
     """
 
     gates = 4
+    program_form = ProgramForm("lstm", (), PARAMETERS)
 
     @property
     def state_size(self) -> int:
@@ -215,6 +227,7 @@ class GRU(GatedCell):
     """
 
     gates = 3
+    program_form = ProgramForm("gru", (), PARAMETERS)
 
     def advance(self, constants: None, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """One step, whatever the elapsed time."""

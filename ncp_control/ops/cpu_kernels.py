@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ncp_control.ops import cpu_library
+from ncp_control.ops import cpu_gated, cpu_library
 from ncp_control.ops.programs import Program
 
-KINDS = ("ltc", "affine", "cfc")
+KINDS = ("ltc", "affine", "cfc", "lstm", "gru")
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
@@ -49,13 +49,19 @@ def backward(
     """
     library = _library()
     parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
-    sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]
     make = torch.empty if states.numel() else torch.zeros  # the kernel writes every gradient whole
-    flat = make(sum(sizes), dtype=inputs.dtype)
-    grads = [
-        part if given is not None and given.dim() == 1 else None if given is None else part.view(given.shape)
-        for part, given in zip(flat.split(sizes), parameters, strict=True)
-    ]
+    grads: list[Tensor | None]
+    grad_maps = None
+    if program.kind in cpu_gated.MAPS:
+        grad_maps = make(cpu_gated.shape_of_maps(program, inputs), dtype=inputs.dtype)
+        grads = [grad_maps]
+    else:
+        sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]
+        flat = make(sum(sizes), dtype=inputs.dtype)
+        grads = [
+            part if given is not None and given.dim() == 1 else None if given is None else part.view(given.shape)
+            for part, given in zip(flat.split(sizes), parameters, strict=True)
+        ]
     grad_inputs = make(inputs.shape, dtype=inputs.dtype) if wanted[0] else None
     grad_elapsed = make(inputs.shape[:2], dtype=inputs.dtype) if wanted[1] else None
     grad_state = make(state.shape, dtype=inputs.dtype)
@@ -68,6 +74,8 @@ def backward(
         del keep
     if grad_elapsed is not None and elapsed.dim() == 0:
         grad_elapsed = grad_elapsed.sum()
+    if grad_maps is not None:
+        grads = cpu_gated.parameter_gradients(program, inputs, state, reset, states, grad_maps)
     return [grad_inputs, grad_state, grad_elapsed, *grads]
 
 
@@ -110,4 +118,5 @@ def _address(tensor: Tensor | None) -> int:
 def _threads(program: Program, inputs: Tensor) -> int:
     """Torch's number of threads, or one where starting a thread would cost more than it saves."""
     synapses = program.settings[0] + program.settings[1]
-    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > 100_000 else 1
+    enough = 1_000_000 if program.kind in cpu_gated.MAPS else 100_000  # a gated cell's synapses are four products
+    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > enough else 1

@@ -84,10 +84,7 @@ def make_problem(
         state = cell.initial_state(batch, dtype=dtype, device=device)
     elif tuple(state.shape) != (batch, cell.state_size):
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
-    if isinstance(elapsed, Tensor):
-        elapsed = _normal_elapsed(elapsed, batch, time, dtype, device)
-    else:
-        elapsed = float(elapsed)
+    elapsed = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else float(elapsed)
     if reset is not None:
         reset = _flags("reset", reset, batch, time, device)
     if mask is not None:  # whatever fills the padding, it must not reach a gradient

@@ -1,6 +1,7 @@
 // The functions that Python calls, one library a machine level (see setup.py).
 #include "affine.h"
 #include "cfc.h"
+#include "gated.h"
 #include "ltc.h"
 
 namespace {
@@ -39,6 +40,8 @@ void backward(const ncp::Problem* problem, const Arguments* arguments) {
 NCP_CELL(ncp_ltc, LTC, LTCArguments)
 NCP_CELL(ncp_affine, Affine, AffineArguments)
 NCP_CELL(ncp_cfc, CfC, CfCArguments)
+NCP_CELL(ncp_lstm, LSTM, GatedArguments)
+NCP_CELL(ncp_gru, GRU, GatedArguments)
 
 extern "C" int ncp_vector_bytes() { return NCP_VECTOR_BYTES; }
 

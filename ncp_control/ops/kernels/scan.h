@@ -7,7 +7,8 @@
 // A cell gives: `T`; `scratch_vectors()`, `accumulators()`; `step<record>(scratch, x, v, elapsed)`, which moves v;
 // `step_back(scratch, x, g, dx, accumulate)`, called after a recorded step, which takes the gradient g of the new
 // state to that of the old one, adds to dx, and returns the gradient of elapsed; and `finish(sums)`. With
-// `has_row_path` it also gives `step_row(scratch, x, v, elapsed)` for one row, and `row_scratch()`.
+// `has_row_path` it also gives `step_row(scratch, x, v, elapsed)` for one row, and `row_scratch()`. With `writes_back` it
+// gives `write_back(scratch, row, t, rows)`, called after every step_back.
 #pragma once
 
 #include <exception>
@@ -68,6 +69,13 @@ NCP_INLINE void store_rows(const Vec<T>* from, T* to, int64_t row_stride, int ro
     }
 }
 
+// Asks for rows of a coming step: there are more of them, each in a place of its own, than the processor foresees.
+template <typename T>
+NCP_INLINE void prefetch_rows(const T* from, int64_t row_stride, int rows, int64_t count) {
+    for (int lane = 0; lane < rows; ++lane)
+        for (int64_t i = 0; i < count; i += 64 / sizeof(T)) __builtin_prefetch(from + lane * row_stride + i, 0, 3);
+}
+
 // Flags of one time step as lanes of all ones or zeros; lanes past the last row are zero.
 template <typename T>
 NCP_INLINE bool load_flags(const uint8_t* flags, int64_t time, int64_t t, int rows, typename Lanes<T>::I* to) {
@@ -90,6 +98,10 @@ NCP_INLINE Vec<T> load_elapsed(const Problem& p, int64_t row, int64_t t, int row
         for (int lane = 1; lane < rows; ++lane) lanes[lane] = from[lane * p.elapsed_row_stride];
     return lanes;
 }
+
+// Whether a cell's backward pass also writes something of every step; true for the cells that say so.
+template <class Cell>
+constexpr bool writes_back = false;
 
 template <class Cell>
 void forward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Vec<typename Cell::T>* scratch) {
@@ -124,6 +136,10 @@ void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, V
         const T* before = t ? static_cast<const T*>(p.states) + (row * S + t - 1) * N
                             : static_cast<const T*>(p.state) + row * N;
         load_rows<T>(before, t ? S * N : N, rows, N, v);
+        if (t > 1) {
+            prefetch_rows<T>(before - N, S * N, rows, N);
+            prefetch_rows<T>(static_cast<const T*>(p.grad_states) + (row * S + t - 1) * N, S * N, rows, N);
+        }
         bool any_reset = p.reset && load_flags<T>(p.reset + row * S, S, t, rows, &reset);
         if (any_reset)
             for (int64_t j = 0; j < N; ++j) v[j] = reset ? Vec<T>{} : v[j];
@@ -141,6 +157,7 @@ void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, V
         cell.template step<true>(work, x, v, elapsed);
         std::memset(dx, 0, I * sizeof(Vec<T>));
         Vec<T> d_elapsed = cell.step_back(work, x, g, dx, elapsed, sums);
+        if constexpr (writes_back<Cell>) cell.write_back(work, row, t, rows);
         if (p.mask)
             for (int64_t j = 0; j < N; ++j) g[j] += held[j];
         if (any_reset)
