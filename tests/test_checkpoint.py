@@ -125,12 +125,13 @@ def test_foreign_safetensors(path):
 
 def rewrite(path, **changes):
     """Writes the checkpoint again with other metadata and a checksum that fits it."""
-    from ncp_control.checkpoint import _checksum
+    from ncp_control.checkpoint import DESCRIBED
+    from ncp_control.safe_file import checksum
 
     metadata = read_metadata(path)
     metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()} | changes
     weights = load_file(path)
-    metadata["sha256"] = _checksum(metadata, weights)
+    metadata["sha256"] = checksum(metadata, DESCRIBED, weights)
     save_file(weights, path, metadata)
 
 

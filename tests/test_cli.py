@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +102,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("docter", "did you mean doctor?"),
         ("desc", "did you mean describe?"),
-        ("zzz", "the commands are describe, doctor"),
+        ("zzz", f"the commands are {', '.join(cli.COMMANDS)}"),
     ],
 )
 def test_an_unknown_command_names_the_near_ones(capsys: pytest.CaptureFixture[str], word: str, advice: str) -> None:
@@ -313,6 +315,217 @@ def test_a_bound_that_does_not_exist_is_null(capsys: pytest.CaptureFixture[str],
     assert told["time_constants"]["all"] == [0.0, None]
     assert told["guarantee"]["holds"] is False
     assert "0 to unbounded" in printed(capsys, "describe", str(path))
+
+
+# describe: rollouts and policies
+
+
+@pytest.fixture
+def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Minari's datasets in a folder of the test's own."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    return tmp_path / "datasets"
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from stable_baselines3 import PPO
+
+    from ncp_control.rl import save_policy
+
+    path = tmp_path_factory.mktemp("policies") / "upright.safetensors"
+    save_policy(PPO("MlpPolicy", "CartPole-v1", seed=0, device="cpu"), path, {"score": 21.5, "command": "train it"})
+    return path
+
+
+def collected(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """The JSON object of a collection of CartPole that must succeed."""
+    assert main(["collect", "--env", "CartPole-v1", "--json", *words]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_describe_a_dataset(capsys: pytest.CaptureFixture[str], datasets: Path) -> None:
+    made = collected(capsys, "--rollouts", "4", "--random", "0.2", "--seed", "7", "--out", "ncp/pole-v0")
+    for target in ("ncp/pole-v0", str(datasets / "ncp" / "pole-v0"), str(datasets / "ncp" / "pole-v0" / "data")):
+        found = described(capsys, target)["rollouts"]
+        assert (found["rollouts"], found["steps"], found["terminated"]) == (4, made["steps"], 4)
+        assert found["returns"]["mean"] == made["mean_return"]
+        assert found["random_actions"]["share"] == made["random_share"]
+        assert found["random_actions"]["wanted"] == 0.2
+        assert found["random_actions"]["low"] < made["random_share"] < found["random_actions"]["high"]
+        assert found["elapsed"] is None
+        assert [row["name"] for row in found["observations"]][:2] == ["cart position", "cart velocity"]
+        assert all(row["least"] <= row["mean"] <= row["most"] for row in found["observations"])
+        assert found["about"]["seed"] == 7
+    text = printed(capsys, "describe", "ncp/pole-v0")
+    for word in ("20.00% was wanted", "95 % interval", "pole angular velocity", "controller", "ncp-control collect"):
+        assert word in " ".join(text.split())
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_a_description_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], datasets: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    collected(capsys, "--rollouts", "2", "--out", "ncp/pole-v0")
+    assert max(map(len, printed(capsys, "describe", "ncp/pole-v0").splitlines())) <= int(columns)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_a_figure_of_rollouts(capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path, suffix: str) -> None:
+    collected(capsys, "--rollouts", "2", "--out", "ncp/pole-v0")
+    figure = tmp_path / f"pole{suffix}"
+    described(capsys, "ncp/pole-v0", "--figure", str(figure))
+    start = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
+    assert figure.read_bytes().startswith(start)
+    if suffix == ".svg":
+        assert b"</svg>" in figure.read_bytes()
+
+
+def test_describe_traces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    import numpy as np
+
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for k in range(3):
+        np.save(folder / f"{k}.npy", np.arange(20.0).reshape(10, 2) + k)
+    found = described(capsys, str(folder), "--figure", str(tmp_path / "traces.png"))["rollouts"]
+    assert (found["rollouts"], found["steps"], found["returns"], found["random_actions"]) == (3, 27, None, None)
+    one = described(capsys, str(folder / "1.npy"))["rollouts"]["observations"]
+    assert one == [
+        {
+            "name": f"observation {k}",
+            "mean": 10.0 + k,
+            "std": pytest.approx(33**0.5),
+            "least": 1.0 + k,
+            "most": 19.0 + k,
+        }
+        for k in range(2)
+    ]
+    np.savez(folder / "1.npz", observations=np.ones((4, 2)), elapsed=np.array([1, 0.5, 2, 3.5]))
+    assert described(capsys, str(folder / "1.npz"))["rollouts"]["elapsed"]["most"] == 3.5
+    assert "0.5 to 3.5, mean 2" in printed(capsys, "describe", str(folder / "1.npz"))
+    assert "none stored" in printed(capsys, "describe", str(folder))
+
+
+def test_rollouts_that_cannot_be_described(
+    capsys: pytest.CaptureFixture[str], datasets: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "holds no Minari dataset" in refused(capsys, "describe", str(tmp_path / "empty"))
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY")
+    assert "cut.npy" in refused(capsys, "describe", str(tmp_path / "cut.npy"))
+    assert "there is no file, folder or dataset" in refused(capsys, "describe", "ncp/nothing-v0")
+    assert "--figure draws rollouts" in refused(capsys, "describe", str(checkpoint), "--figure", "x.png")
+    assert "--inputs is for plans" in refused(capsys, "describe", str(tmp_path / "empty"), "--inputs", "3")
+    assert ".png, .svg or .pdf" in refused(capsys, "describe", str(tmp_path / "empty"), "--figure", "x.txt")
+
+
+def test_describe_a_policy(capsys: pytest.CaptureFixture[str], policy: Path) -> None:
+    found = described(capsys, str(policy))["policy"]
+    assert found["class"] == "ActorCriticPolicy"
+    assert found["action_space"] == "Discrete(2)"
+    assert found["observation_space"].startswith("Box(")
+    assert found["normalizes_observations"] is False
+    assert found["note"] == {"score": 21.5, "command": "train it"}
+    text = printed(capsys, "describe", str(policy))
+    for word in ("ActorCriticPolicy", "Discrete(2)", "21.5", "train it", found["sha256"][:20]):
+        assert word in text
+
+
+# collect
+
+
+def test_collect_with_a_policy(capsys: pytest.CaptureFixture[str], datasets: Path, policy: Path) -> None:
+    made = collected(capsys, "--policy", str(policy), "--rollouts", "3", "--random", "0")
+    assert made["id"] == "ncp/cartpole/upright-r00-v0"
+    assert Path(made["folder"]) == datasets / made["id"]
+    assert (made["rollouts"], made["random_share"]) == (3, 0.0)
+    about = described(capsys, made["id"])["rollouts"]["about"]
+    assert about["controller"]["name"] == "upright"
+    assert about["controller"]["sha256"] == described(capsys, str(policy))["policy"]["sha256"]
+    assert list((datasets / "ncp" / "cartpole").iterdir()) == [datasets / made["id"]]
+
+
+def test_the_recorded_command_makes_it_again(
+    capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path
+) -> None:
+    from ncp_control.data import Rollouts
+
+    first, second = tmp_path / "a b-v0", tmp_path / "again-v0"
+    collected(capsys, "--rollouts", "3", "--seed", "9", "--random", "0.5", "--out", str(first))
+    command = shlex.split(described(capsys, str(first))["rollouts"]["about"]["command"])
+    assert command[:2] == ["ncp-control", "collect"]
+    assert command[-1] == str(first)
+    assert main([*command[1:-1], str(second)]) == 0
+    one, other = Rollouts.load(first), Rollouts.load(second)
+    assert all((a.observations == b.observations).all() for a, b in zip(one, other, strict=True))
+
+
+def test_an_existing_dataset_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = import_module("ncp_control.data.collect")  # the package has a function of that name
+
+    def work(*arguments: Any, **named: Any) -> None:
+        raise AssertionError("work was done")
+
+    (tmp_path / "there-v0").mkdir()
+    monkeypatch.setattr(module, "collect", work)
+    line = refused(capsys, "collect", "--env", "CartPole-v1", "--out", str(tmp_path / "there-v0"))
+    assert "exists already: choose another --out" in line
+
+
+def test_collections_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path, checkpoint: Path) -> None:
+    out = ("--out", str(tmp_path / "x-v0"))
+    assert "there is no environment 'CartPoel-v1'" in refused(capsys, "collect", "--env", "CartPoel-v1", *out)
+    assert "unpickled, which runs code" in refused(capsys, "collect", "--policy", "model.zip", *out)
+    assert "there is no checkpoint" in refused(capsys, "collect", "--policy", "missing.safetensors", *out)
+    assert "was not written by" in refused(capsys, "collect", "--policy", str(checkpoint), *out)
+    assert "is a probability" in refused(capsys, "collect", "--env", "CartPole-v1", "--random", "2", *out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_finished_survives_a_full_disk(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ncp_control.data.minari_files as module
+
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_minari", full)
+        assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "3 of 3 rollouts are kept in" in told
+    assert "No space left" in told.splitlines()[-1]
+    assert main(words) == 2
+    assert "--resume goes on with it" in capsys.readouterr().err
+    assert main([*words, "--resume"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["pole-v0"]
+
+
+def test_control_c_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ncp_control.data.episodes as module
+
+    write, written = module.write_trace, []
+
+    def interrupted(rollout: Any, path: Path) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(path)
+        write(rollout, path)
+
+    words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_trace", interrupted)
+        assert main(words) == 130
+    assert "2 of 3 rollouts are kept in" in capsys.readouterr().err
+    assert main([*words, "--resume"]) == 0
 
 
 # doctor

@@ -14,6 +14,8 @@ PACKAGES = {"ncp_control": ROOT / "ncp_control", "ncp_envs": ROOT / "envs" / "nc
 FLOORS = {
     "ncp_control._version": 0,
     "ncp_control.files": 0,
+    "ncp_control.progress": 0,
+    "ncp_control.safe_file": 0,
     "ncp_control.wiring": 0,
     "ncp_control.solvers": 0,
     "ncp_control.ops": 1,

@@ -16,7 +16,9 @@ from ncp_control._version import __version__
 
 # One line for each module of this folder that is a command.
 COMMANDS = {
-    "describe": "what is in a wiring, a plan or a checkpoint",
+    "collect": "rollouts of a controller, some actions random, as a Minari dataset",
+    "describe": "what is in a wiring, a plan, a checkpoint, a policy or rollouts",
+    "evaluate": "the return of a policy over whole episodes",
     "doctor": "what is installed here, what can run, and how to fix what cannot",
 }
 

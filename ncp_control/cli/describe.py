@@ -1,9 +1,10 @@
-"""`ncp-control describe`: what is in a wiring, a plan or a checkpoint."""
+"""`ncp-control describe`: what is in a wiring, a plan, a checkpoint, a policy or rollouts."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,14 +24,19 @@ Described = dict[str, Any]
 @dataclass
 class Arguments:
     """Say what is in a wiring, a plan or a checkpoint: its layers and synapses, and for a checkpoint also its cell, its
-    bounds, and whether they are guaranteed.
+    bounds, and whether they are guaranteed. Say what is in rollouts: returns, random actions, ranges, how they were
+    made. Say what a policy's file holds.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
-    """A wiring's .json file, a checkpoint's .safetensors file, or a plan such as "AutoNCP(40, 16)"."""
+    """A wiring's .json file, a checkpoint's or a policy's .safetensors file, or a plan such as "AutoNCP(40, 16)"; for
+    rollouts a Minari id, a Minari folder, a folder of traces, or one .npy or .npz trace."""
 
     inputs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """How many inputs a plan is built for; wirings and checkpoints know theirs."""
+
+    figure: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Draw rollouts into a .png, .svg or .pdf file."""
 
     json: bool = False
     """Print one JSON object; a bound that does not exist is null."""
@@ -38,30 +44,59 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Print the description."""
-    path = Path(arguments.target)
-    if "(" in arguments.target and not os.path.exists(path):
-        wiring, checkpoint = build(arguments.target, arguments.inputs), None
-    elif arguments.inputs is not None:
-        raise ValueError(f"--inputs is for plans; {arguments.target} knows its own")
+    from ncp_control.cli import describe_policy, describe_rollouts
+
+    target, path = arguments.target, Path(arguments.target)
+    is_plan = "(" in target and not os.path.exists(path)
+    if arguments.inputs is not None and not is_plan:
+        raise ValueError(f"--inputs is for plans; {target} knows its own")
+    if not is_plan and path.suffix not in (".json", ".safetensors") and describe_rollouts.is_rollouts(target):
+        rollouts = describe_rollouts.describe(target, arguments.figure)
+        return tell(arguments, {"rollouts": rollouts}, lambda: describe_rollouts.show(rollouts))
+    if arguments.figure is not None:
+        raise ValueError(f"--figure draws rollouts, and {target!r} is none")
+    if path.suffix == ".safetensors" and is_policy(path):
+        policy = describe_policy.describe(path)
+        return tell(arguments, {"policy": policy}, lambda: describe_policy.show(policy))
+    checkpoint = None
+    if is_plan:
+        wiring = build(target, arguments.inputs)
     elif path.suffix == ".json":
-        wiring, checkpoint = read_wiring(path), None
+        wiring = read_wiring(path)
     elif path.suffix == ".safetensors":
         wiring, checkpoint = read_checkpoint(path)
     else:
-        lead = "there is no file" if not os.path.exists(path) else "cannot tell what is in"
+        lead = "there is no file, folder or dataset" if not os.path.exists(path) else "cannot tell what is in"
         raise ValueError(
-            f"{lead} {arguments.target!r}: describe reads a wiring (.json), a checkpoint (.safetensors) or a plan "
-            "such as 'AutoNCP(40, 16)'"
+            f"{lead} {target!r}: describe reads a wiring (.json), a checkpoint or a policy (.safetensors), rollouts "
+            "(a Minari id, a folder, .npy, .npz) or a plan such as 'AutoNCP(40, 16)'"
         )
+    described = {"wiring": describe_wiring(wiring), "checkpoint": checkpoint}
+    return tell(arguments, described, lambda: show_wiring(wiring, checkpoint))
+
+
+def tell(arguments: Arguments, described: Described, show: Callable[[], None]) -> int:
+    """Print a description as JSON or in words; always possible, so 0."""
     if arguments.json:
-        described = {"target": arguments.target, "wiring": describe_wiring(wiring), "checkpoint": checkpoint}
-        print(json.dumps(described, indent=2, allow_nan=False))
+        print(json.dumps({"target": arguments.target, **described}, indent=2, allow_nan=False))
     else:
-        print(wiring.summary())
-        if checkpoint is not None:
-            print()
-            show_checkpoint(checkpoint)
+        show()
     return 0
+
+
+def is_policy(path: Path) -> bool:
+    """Whether a safetensors file says that it holds a policy."""
+    from ncp_control.safe_file import read_kind
+
+    return read_kind(path) == "ncp_control.policy"
+
+
+def show_wiring(wiring: Wiring, checkpoint: Described | None) -> None:
+    """A wiring, and the checkpoint that it is of, for the terminal."""
+    print(wiring.summary())
+    if checkpoint is not None:
+        print()
+        show_checkpoint(checkpoint)
 
 
 def build(text: str, inputs: int | None) -> Wiring:

@@ -1,0 +1,170 @@
+"""`ncp-control collect`: rollouts of a controller, written as a Minari dataset."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+
+@dataclass
+class Arguments:
+    """Collect rollouts of a controller, some of its actions overwritten at random, as a Minari dataset.
+
+    Example: ncp-control collect --policy checkpoints/halfcheetah-teacher.safetensors --rollouts 25 --out ./cheetah-v0
+    """
+
+    env: Annotated[str, tyro.conf.arg(metavar="ID")] = "HalfCheetah-v5"
+    """The environment's id, such as HalfCheetah-v5 or ncp_envs:ncp/HalfCheetahNoVel-v0."""
+
+    policy: Annotated[str, tyro.conf.arg(metavar="random|FILE")] = "random"
+    """Who acts: random, or a policy's .safetensors file."""
+
+    rollouts: int = 25
+    """How many episodes."""
+
+    random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.05
+    """The probability that a step's action is overwritten by a random one."""
+
+    seed: int = 0
+    """Everything random follows from it."""
+
+    workers: int = 1
+    """Processes; the result does not depend on them."""
+
+    group: int = 16
+    """Episodes that one call of the policy acts for; a part of what makes the result."""
+
+    sample: bool = False
+    """Draw the policy's actions instead of taking their mode."""
+
+    out: Annotated[str | None, tyro.conf.arg(metavar="DATASET")] = None
+    """A Minari id, stored where Minari looks for it, or the path of a folder, such as ./cheetah-v0. By default
+    ncp/ENVIRONMENT/POLICY-rPERCENT-v0."""
+
+    resume: bool = False
+    """Go on with a collection that was interrupted."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Collect and write."""
+    from ncp_control.data.collect import collect
+    from ncp_control.data.environments import spec_of
+    from ncp_control.data.minari_files import place_of, write_minari
+    from ncp_control.data.plan import remove_finished
+
+    spec = spec_of(arguments.env)
+    policy, name = read_policy(arguments.policy)
+    dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random))
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already: choose another --out, or remove it first")
+    keep = folder.with_name(f".{folder.name}.unfinished")
+    try:
+        rollouts = collect(
+            policy,
+            spec,
+            rollouts=arguments.rollouts,
+            random_action_fraction=arguments.random,
+            seed=arguments.seed,
+            workers=arguments.workers,
+            group=arguments.group,
+            name=name,
+            deterministic=not arguments.sample,
+            keep=keep,
+            resume=arguments.resume,
+        )
+        record = {
+            **rollouts.about,
+            "description": f"{arguments.rollouts} rollouts of {name} in {spec.id}, "
+            f"{100 * arguments.random:.3g} % random actions",
+            "command": command(arguments, dataset_id),
+            "observation_names": list(rollouts.observation_names),
+        }
+        write_minari(rollouts, dataset_id, folder, spec, record)
+    except FileExistsError as error:
+        raise FileExistsError(f"{error} (--resume goes on with it)") from error
+    except (KeyboardInterrupt, OSError):
+        say_what_is_kept(keep, arguments.rollouts)
+        raise
+    remove_finished(keep)
+    show(summary(rollouts, dataset_id, folder), arguments.json)
+    return 0
+
+
+def read_policy(text: str) -> tuple[Any, str]:
+    """The policy that an argument names, and what to call it."""
+    if text == "random":
+        return text, text
+    path = Path(text)
+    if path.suffix == ".zip":
+        raise ValueError(
+            f"{path} is an archive that is unpickled, which runs code from it: in Python, "
+            "ncp_control.rl.save_policy(PPO.load(...), 'policy.safetensors') makes a file that is safe to load"
+        )
+    from ncp_control.rl import load_policy
+
+    return load_policy(path), path.stem
+
+
+def default_id(env: str, name: str, random: float) -> str:
+    """The Minari id for an environment, a controller and a share of random actions."""
+    short = env.rsplit("/", 1)[-1].rsplit("-v", 1)[0].lower()
+    plain = re.sub(r"[^\w-]+", "-", name)  # of what Minari takes in an id
+    return f"ncp/{short}/{plain}-r{round(100 * random):02d}-v0"
+
+
+def command(arguments: Arguments, dataset_id: str) -> str:
+    """The command that makes the dataset again."""
+    words = []
+    for key, value in vars(arguments).items():
+        if not isinstance(value, bool) and key != "out":
+            words += [f"--{key}", str(value)]
+    flags = ["--sample"] if arguments.sample else []
+    return shlex.join(["ncp-control", "collect", *words, *flags, "--out", arguments.out or dataset_id])
+
+
+def say_what_is_kept(keep: Path, rollouts: int) -> None:
+    """How many rollouts an interrupted collection has, and how to go on."""
+    from ncp_control.data.plan import count_finished
+
+    if finished := count_finished(keep):
+        kept = f"{finished} of {rollouts} rollouts are kept in {keep}"
+        print(f"\n{kept}: go on with the same command and --resume", file=sys.stderr)
+
+
+def summary(rollouts: Any, dataset_id: str, folder: Path) -> dict[str, Any]:
+    """What was collected."""
+    import numpy as np
+
+    returns = [rollout.total_reward for rollout in rollouts]
+    return {
+        "id": dataset_id,
+        "folder": str(folder),
+        "rollouts": len(rollouts),
+        "steps": rollouts.steps,
+        "mean_return": float(np.mean(returns)),
+        "std_return": float(np.std(returns)),
+        "random_share": float(np.mean(np.concatenate([rollout.is_random for rollout in rollouts]))),
+    }
+
+
+def show(found: dict[str, Any], as_json: bool) -> None:
+    """Print the summary."""
+    if as_json:
+        print(json.dumps(found))
+        return
+    print(
+        f"{found['rollouts']} rollouts, {found['steps']:,} steps, return {found['mean_return']:.1f} "
+        f"+- {found['std_return']:.1f}, {found['random_share']:.2%} of the actions random\n"
+        f"written to {found['folder']}\n"
+        f"look at it:  ncp-control describe {found['folder']}"
+    )

@@ -1,0 +1,97 @@
+"""`ncp-control describe` for rollouts: a dataset, a folder of traces, or one trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+Described = dict[str, Any]
+SUFFIXES = (".npy", ".npz")
+
+
+def is_rollouts(target: str) -> bool:
+    """Whether a target is a folder, a trace, or the id of a Minari dataset of this machine."""
+    path = Path(target)
+    if path.is_dir() or path.suffix in SUFFIXES:
+        return True
+    if path.exists():
+        return False
+    from ncp_control.data.minari_files import minari_folder
+
+    return minari_folder(target) is not None
+
+
+def describe(target: str, figure: Path | None) -> Described:
+    """The summary of rollouts, drawn too if there is a file for it."""
+    from ncp_control.data.figure import check_suffix, draw
+    from ncp_control.data.sources import read_rollouts
+    from ncp_control.data.summary import summarize
+
+    if figure is not None:
+        check_suffix(figure)  # before a long read
+    rollouts = read_rollouts(target)
+    if figure is not None:
+        draw(rollouts, figure)
+    return summarize(rollouts)
+
+
+def show(found: Described) -> None:
+    """The summary, for the terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, text in [*counts(found), *made(found["about"])]:
+        facts.add_row(name, escape(text))
+    console.print(facts)
+    console.print()
+    table = Table("observation", *(f"{name:>8}" for name in ("least", "mean", "std", "most")))
+    for column in table.columns[1:]:
+        column.justify, column.no_wrap = "right", True
+    for row in found["observations"]:
+        table.add_row(escape(row["name"]), *(f"{row[key]:.4g}" for key in ("least", "mean", "std", "most")))
+    console.print(table)
+
+
+def counts(found: Described) -> list[tuple[str, str]]:
+    """Rows of what was counted and measured."""
+    least, most = found["steps_of_a_rollout"]
+    each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
+    rows = [("rollouts", f"{found['rollouts']:,}"), ("steps", f"{found['steps']:,}, {each}")]
+    if found["parts"]:
+        rows.append(("parts", ", ".join(f"{part} {count}" for part, count in found["parts"].items())))
+    if returns := found["returns"]:
+        spread = f"{returns['mean']:,.2f} +- {returns['std']:,.2f}"
+        rows.append(("return", f"{spread}, from {returns['least']:,.2f} to {returns['most']:,.2f}"))
+        rows.append(("terminated", f"{found['terminated']} of {found['rollouts']}"))
+    if found["action_shape"] is None:
+        rows.append(("actions", "none stored"))
+    else:
+        shape = found["action_shape"]
+        rows.append(("actions", " x ".join(map(str, shape)) + " numbers a step" if shape else "one choice a step"))
+    if random := found["random_actions"]:
+        wanted = "" if random["wanted"] is None else f"; {random['wanted']:.2%} was wanted"
+        measured = f"{random['share']:.2%} ({random['count']:,} of {random['of']:,})"
+        rows.append(("random", f"{measured}, 95 % interval {random['low']:.2%} to {random['high']:.2%}{wanted}"))
+    if times := found["elapsed"]:
+        rows.append(("elapsed", f"{times['least']:.4g} to {times['most']:.4g}, mean {times['mean']:.4g}"))
+    return rows
+
+
+def made(about: Described) -> list[tuple[str, str]]:
+    """Rows of how the rollouts were made, as far as their record says."""
+    rows = []
+    if "env" in about:
+        rows.append(("environment", str(about["env"])))
+    if controller := about.get("controller"):
+        digest = f", SHA-256 {controller['sha256'][:16]}..." if controller.get("sha256") else ""
+        rows.append(("controller", f"{controller.get('name')}{digest}"))
+    rows += [(key, str(about[key])) for key in ("seed", "group") if key in about]
+    if versions := about.get("versions"):
+        rows.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))
+    rows += [(key, str(about[key])) for key in ("command", "id", "source") if about.get(key)]
+    return rows

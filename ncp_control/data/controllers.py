@@ -1,0 +1,159 @@
+"""Whoever chooses the actions of a rollout, behind one interface: several episodes at once, one call a step."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Controller(Protocol):
+    """Chooses actions for several episodes, step by step.
+
+    :ivar name: short, for the name of a dataset
+    :ivar sha256: of what determines its actions, or None where that cannot be told
+    """
+
+    name: str
+    sha256: str | None
+
+    def begin(self, seeds: Sequence[int]) -> None:
+        """New episodes start, one a seed; what is random in the controller follows from these seeds."""
+
+    def act(self, observations: Array) -> Array:
+        """Actions (B, ...) for observations (B, ...), of the episodes that `begin` was told of, in their order."""
+
+
+class RandomController:
+    """Actions drawn uniformly, each episode's from its own stream."""
+
+    name = "random"
+    sha256: str | None = None
+
+    def __init__(self, action_space: gym.Space[Any]) -> None:
+        self._space = action_space
+        self._spaces: list[gym.Space[Any]] = []
+
+    def begin(self, seeds: Sequence[int]) -> None:
+        """A stream for each episode."""
+        self._spaces = [copy.deepcopy(self._space) for _ in seeds]
+        for space, seed in zip(self._spaces, seeds, strict=True):
+            space.seed(int(np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1)[0]))
+
+    def act(self, observations: Array) -> Array:
+        """A draw for each episode."""
+        return np.stack([space.sample() for space in self._spaces])
+
+
+class PredictController:
+    """A model with Stable-Baselines3's `predict(observation, state, episode_start, deterministic)`."""
+
+    def __init__(self, model: Any, name: str | None, deterministic: bool) -> None:
+        self.name = name or getattr(model, "name", None) or type(model).__name__.lower()
+        self.sha256 = getattr(model, "sha256", None) or hash_of_weights(model)
+        self._model, self._deterministic = model, deterministic
+        self._state: Any = None
+        self._starts: Array = np.ones(0, dtype=bool)
+
+    def begin(self, seeds: Sequence[int]) -> None:
+        """Forget the recurrent state; what the model draws follows from the first seed."""
+        self._state, self._starts = None, np.ones(len(seeds), dtype=bool)
+        torch.manual_seed(seeds[0])
+
+    def act(self, observations: Array) -> Array:
+        """One batched call of `predict`."""
+        actions, self._state = self._model.predict(
+            observations, state=self._state, episode_start=self._starts, deterministic=self._deterministic
+        )
+        self._starts = np.zeros(len(observations), dtype=bool)
+        return np.asarray(actions)
+
+
+class FunctionController:
+    """A function from observations (B, ...) to actions (B, ...), without memory."""
+
+    sha256: str | None = None
+
+    def __init__(self, function: Callable[[Array], Any], name: str | None) -> None:
+        self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")
+        self._function = function
+
+    def begin(self, seeds: Sequence[int]) -> None:
+        """Whatever the function draws with torch follows from the first seed."""
+        torch.manual_seed(seeds[0])
+
+    def act(self, observations: Array) -> Array:
+        """One call."""
+        return np.asarray(self._function(observations))
+
+
+def as_controller(
+    policy: Any, action_space: gym.Space[Any], name: str | None = None, deterministic: bool = True
+) -> Controller:
+    """Makes a `Controller` of "random", of anything with `predict`, of a function, or of a controller.
+
+    :param policy: what chooses the actions
+    :param action_space: of one environment
+    :param name: what to call it; by default it says itself
+    :param deterministic: of a model with `predict`, its mode rather than a sample
+    """
+    if isinstance(policy, str):
+        if policy != "random":
+            raise ValueError(f"unknown policy {policy!r}: give 'random', a model with predict, or a function")
+        return RandomController(action_space)
+    if hasattr(policy, "begin") and hasattr(policy, "act"):
+        found: Controller = policy
+        return found
+    if hasattr(policy, "predict"):
+        return PredictController(policy, name, deterministic)
+    if callable(policy):
+        return FunctionController(policy, name)
+    raise TypeError(f"a policy is 'random', a model with predict, or a function, not {type(policy).__name__}")
+
+
+def check_actions(actions: Array, space: gym.Space[Any], count: int, step: int) -> None:
+    """Refuses what a policy must not give: the first step in full, later ones for what may change on the way.
+
+    :param actions: should be (B, ...)
+    :param space: of one action
+    :param count: how many observations the policy was given, B
+    :param step: of the episodes, for messages
+    """
+    if actions.shape != (count, *(space.shape or ())):
+        raise ValueError(
+            f"the policy gave actions of shape {actions.shape} for {count} observations at step {step}: "
+            f"they should be {(count, *(space.shape or ()))}"
+        )
+    if isinstance(space, gym.spaces.Discrete):
+        fine = np.issubdtype(actions.dtype, np.integer) and (actions >= space.start) & (actions < space.start + space.n)
+    else:
+        fine = np.issubdtype(actions.dtype, np.number) and np.isfinite(actions)
+    if not np.all(fine):
+        wrong = actions if np.ndim(fine) == 0 else actions[~np.asarray(fine)]
+        raise ValueError(f"the policy gave {wrong.flat[0]} at step {step}, which is no action of {space}")
+
+
+def hash_of_weights(model: Any) -> str | None:
+    """SHA-256 over the names, shapes and bytes of a model's weights; None for one without any."""
+    module = getattr(model, "policy", model)
+    if not isinstance(module, torch.nn.Module):
+        return None
+    return hash_of_tensors(module.state_dict())
+
+
+def hash_of_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 over the names, types, shapes and bytes of tensors, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,105 @@
+"""What is to be collected, and the folder where finished rollouts wait for the others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ncp_control.files import write_atomically
+
+PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is collected; two equal plans give equal rollouts.
+
+    :param env: the environment's spec as JSON, without the wrapper that overwrites actions
+    :param rollouts: how many
+    :param random_action_fraction: the probability that a step's action is random
+    :param seed: all of them follow from it
+    :param group: rollouts that are collected together
+    :param controller: its name
+    :param sha256: of the controller, or None where that cannot be told
+    :param deterministic: of a controller that can do both, its mode rather than a sample
+    """
+
+    env: str
+    rollouts: int
+    random_action_fraction: float
+    seed: int
+    group: int
+    controller: str
+    sha256: str | None
+    deterministic: bool
+
+    def seed_of(self, rollout: int) -> int:
+        """What the environment of a rollout is reset with."""
+        return int(np.random.SeedSequence(self.seed, spawn_key=(rollout,)).generate_state(1)[0])
+
+    def groups(self) -> list[range]:
+        """The rollouts of each group, as even as can be."""
+        count = -(-self.rollouts // self.group)
+        cuts = [self.rollouts * k // count for k in range(count + 1)]
+        return [range(first, last) for first, last in pairwise(cuts)]
+
+    def about(self) -> dict[str, Any]:
+        """How the rollouts were made, as JSON values."""
+        return {
+            "controller": {"name": self.controller, "sha256": self.sha256, "deterministic": self.deterministic},
+            "env": json.loads(self.env)["id"],
+            "random_action_fraction": self.random_action_fraction,
+            "seed": self.seed,
+            "group": self.group,
+            "versions": versions(),
+        }
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that shape a rollout, of those that are installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def path_of(folder: Path, rollout: int) -> Path:
+    """Where a finished rollout lies."""
+    return folder / f"rollout_{rollout:05d}.npz"
+
+
+def count_finished(folder: Path) -> int:
+    """How many finished rollouts a folder holds."""
+    return len(list(folder.glob("rollout_*.npz")))
+
+
+def prepare(folder: Path, plan: Plan, resume: bool) -> None:
+    """Makes the folder, or checks that it holds rollouts of the same plan; a plan without any is replaced."""
+    record = folder / "plan.json"
+    if record.is_file() and count_finished(folder):
+        if not resume:
+            raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
+        kept = json.loads(record.read_text(encoding="utf-8"))
+        other = sorted(key for key, value in asdict(plan).items() if kept.get(key) != value)
+        if other:
+            raise ValueError(f"{folder} was begun with another {' and '.join(other)}: use the same, or another folder")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(record, json.dumps(asdict(plan), indent=2).encode())
+
+
+def remove_finished(folder: Path) -> None:
+    """Removes the folder, once its rollouts are in a dataset."""
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()

@@ -1,0 +1,55 @@
+"""Shifts and scales that bring each feature to mean 0 and standard deviation 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.data.rollouts import Rollouts
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """`(x - mean) / std`, feature by feature; a feature that never changes keeps its scale.
+
+    :param mean: (n,)
+    :param std: (n,), positive
+    """
+
+    mean: Array
+    std: Array
+
+    @classmethod
+    def fit(cls, train: Rollouts, what: str = "observations") -> Scaler:
+        """Mean and standard deviation over all steps of the training rollouts.
+
+        :param train: the training part only: what a model is tested on must not shape its inputs
+        :param what: "observations", or "actions"
+        """
+        if what not in ("observations", "actions"):
+            raise ValueError(f"a scaler is fitted to observations or actions, not to {what!r}")
+        values = [getattr(rollout, what) for rollout in train]
+        if any(value is None for value in values):
+            raise ValueError("these rollouts have no actions")
+        rows = np.concatenate([np.asarray(value, np.float64).reshape(len(value), -1) for value in values])
+        std = rows.std(axis=0)
+        still = std <= 1e-12 * np.maximum(1.0, np.abs(rows).max(axis=0))
+        return cls(rows.mean(axis=0), np.where(still, 1.0, std))
+
+    def transform(self, values: Any) -> Any:
+        """Values (..., n) scaled; arrays or tensors."""
+        return (values - self._like(self.mean, values)) / self._like(self.std, values)
+
+    def inverse(self, values: Any) -> Any:
+        """Scaled values (..., n) as they were."""
+        return values * self._like(self.std, values) + self._like(self.mean, values)
+
+    @staticmethod
+    def _like(numbers: Array, values: Any) -> Any:
+        """`numbers` as an array or tensor of the kind of `values`."""
+        return numbers if isinstance(values, np.ndarray) else values.new_tensor(numbers)

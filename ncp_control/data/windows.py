@@ -1,0 +1,124 @@
+"""Windows of rollouts for training: big batches cut from one copy of the data, without Python for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from ncp_control.data.rollouts import Rollouts
+
+
+class Batch(NamedTuple):
+    """Windows of L steps, B of them.
+
+    :param observations: (B, L, n)
+    :param targets: (B, L, n), the observation after each
+    :param actions: (B, L, m), the action that was executed between the two; None for bare traces
+    :param elapsed: (B, L), the time between the observation before and this one; None where it is always the same
+    """
+
+    observations: Tensor
+    targets: Tensor
+    actions: Tensor | None
+    elapsed: Tensor | None
+
+
+class Windows(Dataset[Batch]):
+    """Every window of `length` steps that lies in one rollout, `stride` steps apart.
+
+    `windows[indexes]`, for a list or tensor of window numbers, is a `Batch`; `loader` walks through all of them. A
+    `torch.utils.data.DataLoader` takes it with `batch_size=None` and a `BatchSampler` as its sampler.
+
+    :param rollouts: where they are cut from
+    :param length: steps of a window, L
+    :param stride: from the start of one window to the start of the next in the same rollout
+    :param dtype: of the tensors
+    :param device: where the data lies, once
+    """
+
+    def __init__(
+        self,
+        rollouts: Rollouts,
+        length: int = 32,
+        stride: int = 1,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if length < 1 or stride < 1:
+            raise ValueError(f"length and stride of windows must be at least 1, got {length} and {stride}")
+        if all(rollout.steps < length for rollout in rollouts):
+            longest = max(rollout.steps for rollout in rollouts)
+            raise ValueError(f"no rollout has {length} steps, the longest has {longest}: choose shorter windows")
+        self.length, self.stride = length, stride
+        ends = np.cumsum([len(rollout.observations) for rollout in rollouts])
+        starts = [
+            np.arange(end - len(rollout.observations), end - length, stride)
+            for end, rollout in zip(ends, rollouts, strict=True)
+        ]
+        self.starts = torch.from_numpy(np.concatenate(starts)).to(device)
+        total = int(ends[-1])
+        self.observations = torch.empty(total, rollouts.features, dtype=dtype, device=device)
+        first = rollouts[0]
+        size = 0 if first.actions is None else int(np.prod(first.actions.shape[1:]))
+        self.actions = None if first.actions is None else torch.zeros(total, size, dtype=dtype, device=device)
+        timed = any(rollout.elapsed is not None for rollout in rollouts)
+        self.elapsed = torch.ones(total, dtype=dtype, device=device) if timed else None
+        for end, rollout in zip(ends, rollouts, strict=True):
+            rows = slice(int(end) - len(rollout.observations), int(end))
+            self.observations[rows] = torch.as_tensor(rollout.observations, dtype=dtype)
+            if self.actions is not None and rollout.actions is not None:
+                actions = torch.as_tensor(rollout.actions, dtype=dtype)
+                self.actions[rows.start : rows.stop - 1] = actions.reshape(rollout.steps, size)
+            if self.elapsed is not None and rollout.elapsed is not None:
+                self.elapsed[rows] = torch.as_tensor(rollout.elapsed, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, indexes: int | list[int] | Tensor) -> Batch:
+        """The windows of these numbers; of one number, a batch of one."""
+        numbers = torch.as_tensor(indexes, dtype=torch.long, device=self.starts.device).reshape(-1)
+        starts = self.starts[numbers]
+        seen = self._cut(self.observations, starts, self.length + 1)
+        return Batch(
+            observations=seen[:, :-1],
+            targets=seen[:, 1:],
+            actions=None if self.actions is None else self._cut(self.actions, starts, self.length),
+            elapsed=None if self.elapsed is None else self._cut(self.elapsed, starts, self.length),
+        )
+
+    @staticmethod
+    def _cut(values: Tensor, starts: Tensor, length: int) -> Tensor:
+        """Rows start .. start + length of values, for each start: one gather of whole stretches of memory."""
+        size, step = values[0].numel(), values.stride(0)
+        every = values.as_strided((len(values) - length + 1, length * size), (step, 1))
+        return every.index_select(0, starts).view(len(starts), length, *values.shape[1:])
+
+    def loader(self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False) -> WindowLoader:
+        """Walks through all windows in batches; each walk with `shuffle` has another order, all of them from `seed`."""
+        return WindowLoader(self, batch_size, shuffle, seed, drop_last)
+
+
+class WindowLoader:
+    """Batches of all windows, once each time it is iterated."""
+
+    def __init__(self, windows: Windows, batch_size: int, shuffle: bool, seed: int, drop_last: bool) -> None:
+        if batch_size < 1:
+            raise ValueError(f"a batch needs at least one window, got {batch_size}")
+        self.windows, self.batch_size, self.shuffle, self.drop_last = windows, batch_size, shuffle, drop_last
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __len__(self) -> int:
+        count = len(self.windows)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        count = len(self.windows)
+        order = torch.randperm(count, generator=self.generator) if self.shuffle else torch.arange(count)
+        for k in range(len(self)):
+            yield self.windows[order[k * self.batch_size : (k + 1) * self.batch_size]]

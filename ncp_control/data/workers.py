@@ -1,0 +1,85 @@
+"""Groups of rollouts in several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import torch
+
+from ncp_control.data.controllers import Controller
+from ncp_control.data.episodes import Report, collect_groups
+from ncp_control.data.plan import Plan
+
+
+def in_processes(
+    groups: list[range], plan: Plan, controller: Controller, folder: Path, report: Report, workers: int
+) -> None:
+    """Collects groups in worker processes, each of which takes the next group when it is free."""
+    # CUDA does not survive a fork; elsewhere a fork spares the policy being pickled.
+    forks = "fork" in multiprocessing.get_all_start_methods() and not torch.cuda.is_initialized()
+    context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+    waiting, reports = context.Queue(), context.Queue()
+    for group in [*groups, *[None] * workers]:
+        waiting.put(group)
+    started = [
+        context.Process(target=_work, args=(waiting, reports, plan, controller, folder), daemon=True)
+        for _ in range(workers)
+    ]
+    try:
+        for process in started:
+            process.start()
+        busy = workers
+        while busy:
+            try:
+                message = reports.get(timeout=1.0)
+            except Empty:
+                lost = [process.exitcode for process in started if process.exitcode not in (None, 0)]
+                if lost:
+                    raise ChildProcessError(f"a worker process ended with code {lost[0]}") from None
+                continue
+            if message is None:
+                busy -= 1
+            elif isinstance(message, BaseException):
+                raise message
+            else:
+                report(*message)
+    finally:
+        for process in started:
+            if process.is_alive() and process.pid is not None:
+                process.terminate()
+            if process.pid is not None:
+                process.join()
+
+
+def _work(waiting: Any, reports: Any, plan: Plan, controller: Controller, folder: Path) -> None:
+    """What a worker process does: groups until there are none; the parent deals with Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    parent = multiprocessing.parent_process()
+
+    def report(rollouts: int, steps: int) -> None:
+        if parent is not None and not parent.is_alive():
+            os._exit(1)  # nobody waits for the rest
+        reports.put((rollouts, steps))
+
+    try:
+        while (group := waiting.get()) is not None:
+            collect_groups([group], plan, controller, folder, report)
+        reports.put(None)
+    except Exception as error:
+        reports.put(_portable(error))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its words where it cannot be sent to another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,80 @@
+"""Progress of long work: a bar in a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class Tracker:
+    """Counts what is done; a bar or a log line shows it."""
+
+    def __init__(self, description: str, total: int, done: int, unit: str) -> None:
+        self.description, self.total, self.done, self.unit = description, total, done, unit
+        self.work = 0
+        self.note = ""
+        self.start = self.shown = time.monotonic()
+
+    def advance(self, done: int = 0, work: int = 0, note: str | None = None) -> None:
+        """Adds to what is done of the total, and to the work whose rate is shown."""
+        self.done += done
+        self.work += work
+        self.note = self.note if note is None else note
+
+    def rate(self) -> str:
+        """The work a second, in words."""
+        seconds = time.monotonic() - self.start
+        return f"{self.work / seconds:,.0f} {self.unit}/s" if self.work and seconds > 0 else ""
+
+    def line(self) -> str:
+        """All of it as one line of text."""
+        return "  ".join(
+            part for part in (f"{self.description}: {self.done} of {self.total}", self.rate(), self.note) if part
+        )
+
+
+class _Log(Tracker):
+    def advance(self, done: int = 0, work: int = 0, note: str | None = None) -> None:
+        super().advance(done, work, note)
+        if time.monotonic() - self.shown > SECONDS_BETWEEN_LINES:
+            self.shown = time.monotonic()
+            print(self.line(), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def tracked(description: str, total: int, done: int = 0, unit: str = "steps", shown: bool = True) -> Iterator[Tracker]:
+    """Shows progress on stderr while the block runs.
+
+    :param description: what is being done
+    :param total: how much there is to do
+    :param done: how much of it is done already
+    :param unit: of the work whose rate is shown
+    :param shown: false counts and shows nothing
+    """
+    if not shown:
+        yield Tracker(description, total, done, unit)
+    elif not sys.stderr.isatty():
+        log = _Log(description, total, done, unit)
+        yield log
+        print(log.line(), file=sys.stderr, flush=True)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"),
+            TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[note]}"), TimeRemainingColumn(),
+        )  # fmt: skip
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            task = progress.add_task(description, total=total, completed=done, rate="", note="")
+
+            class Bar(Tracker):
+                def advance(self, done: int = 0, work: int = 0, note: str | None = None) -> None:
+                    super().advance(done, work, note)
+                    progress.update(task, completed=self.done, rate=self.rate(), note=self.note)
+
+            yield Bar(description, total, done, unit)

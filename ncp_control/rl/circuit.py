@@ -1,0 +1,69 @@
+"""The circuits of a policy: built from names and plans, run over sequences with episode starts inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ncp_control.cells import Cell, make_cell
+from ncp_control.rnn import RNN
+from ncp_control.wiring import AutoNCP, Plan, Wiring
+
+WiringLike = Plan | Wiring | int
+# What is better for control than a cell's own default (thresholds where normalised observations lie).
+DEFAULTS: dict[str, dict[str, Any]] = {"ltc": {"init": "centred"}}
+DEFAULT_WIRING = AutoNCP(40, 16)
+
+
+class Circuit(nn.Module):
+    """An RNN with the attributes that sb3-contrib asks of its recurrent module.
+
+    :param features: number of features of an observation
+    :param wiring: a plan (`AutoNCP(40, 16)`), a `Wiring`, or a number of fully connected neurons
+    :param cell: the cell's name, such as "ltc"
+    :param cell_kwargs: its settings
+    """
+
+    num_layers = 1
+
+    def __init__(self, features: int, wiring: WiringLike, cell: str, cell_kwargs: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        settings = {**DEFAULTS.get(cell.lower().replace("_", ""), {}), **(cell_kwargs or {})}
+        self.rnn = RNN(make_cell(cell, features, wiring, **settings))
+        self.input_size = features
+        self.hidden_size = self.cell.state_size
+        self.output_size = self.cell.outputs
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        return self.rnn.cell
+
+    def forward(self, features: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs (S, T, O) and last state (S, N) from features (S, T, F), first state (S, N), starts (S, T) bool."""
+        outputs, last = self.rnn(features, state, reset=starts)
+        return outputs, last
+
+
+def unroll(
+    circuit: Circuit, features: Tensor, states: tuple[Tensor, Tensor], episode_starts: Tensor
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Runs whole sequences in one scan, in the form that sb3-contrib's policies use.
+
+    :param features: (S T, F), sequence by sequence
+    :param states: the state (1, S, M), of which the first N of M numbers are the circuit's; and a second tensor of an
+        LSTM's, which nothing uses here
+    :param episode_starts: (S T,), not zero where an episode begins
+    :return: outputs (S T, O), and the states after the last step
+    """
+    packed, unused = states
+    sequences, size = packed.shape[1], circuit.hidden_size
+    narrow = size < packed.shape[2]
+    state = packed[0, :, :size] if narrow else packed[0]
+    starts = (episode_starts != 0).reshape(sequences, -1)
+    outputs, last = circuit.rnn(features.reshape(sequences, -1, circuit.input_size), state, reset=starts)
+    if narrow:
+        last = torch.cat([last, last.new_zeros(sequences, packed.shape[2] - size)], dim=1)
+    return outputs.reshape(-1, circuit.output_size), (last[None], unused)

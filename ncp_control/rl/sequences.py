@@ -1,0 +1,120 @@
+"""A rollout buffer of equal sequences: no padding, no Python for each sequence.
+
+sb3-contrib cuts its minibatches into episodes of different length and pads them. A scan takes episode starts in the
+middle of a sequence, so here every environment's steps are cut into sequences of one length, and a minibatch is some of
+these, in a new order every epoch. Of the recurrent states that were seen while collecting only those before a sequence
+are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import torch
+from sb3_contrib.common.recurrent.buffers import RecurrentDictRolloutBuffer, RecurrentRolloutBuffer
+from sb3_contrib.common.recurrent.type_aliases import (
+    RecurrentDictRolloutBufferSamples,
+    RecurrentRolloutBufferSamples,
+    RNNStates,
+)
+from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
+from torch import Tensor
+
+FIELDS = ("actions", "values", "log_probs", "advantages", "returns", "episode_starts")
+
+
+def sequence_length(n_steps: int, wanted: int) -> int:
+    """The largest divisor of `n_steps` that is at most `wanted`; refused if it is less than half of what could be."""
+    longest = min(wanted, n_steps)
+    length = next(length for length in range(longest, 0, -1) if n_steps % length == 0)
+    if 2 * length < longest:
+        raise ValueError(
+            f"a rollout of {n_steps} steps cannot be cut into equal sequences of about {longest} steps, only of "
+            f"{length}: make n_steps a multiple of the sequence, such as {round(n_steps / longest) * longest}"
+        )
+    return length
+
+
+class Sequences:
+    """What makes a recurrent rollout buffer one of sequences.
+
+    :param sequence: steps of a sequence; divides the buffer's steps
+    :param hidden_state_shape: (steps, 1, environments, numbers of a state)
+    """
+
+    plain: type[RolloutBuffer] | type[DictRolloutBuffer]
+
+    def __init__(self, *args: Any, sequence: int, hidden_state_shape: tuple[int, ...], **kwargs: Any) -> None:
+        self.sequence, self.hidden_state_shape = sequence, hidden_state_shape
+        self.plain.__init__(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    def reset(self) -> None:
+        """Forgets what was added."""
+        steps, _, envs, size = self.hidden_state_shape
+        if steps % self.sequence:
+            raise ValueError(f"{steps} steps cannot be cut into sequences of {self.sequence}")
+        shape = (steps // self.sequence, envs, size)
+        self.states_pi, self.states_vf = (np.zeros(shape, dtype=np.float32) for _ in range(2))
+        self.plain.reset(self)  # type: ignore[arg-type]
+
+    def add(self, *args: Any, lstm_states: RNNStates, **kwargs: Any) -> None:
+        """A step of every environment, and the states before it."""
+        if self.pos % self.sequence == 0:  # type: ignore[attr-defined]
+            row = self.pos // self.sequence  # type: ignore[attr-defined]
+            self.states_pi[row] = lstm_states.pi[0][0].cpu().numpy()
+            self.states_vf[row] = lstm_states.vf[0][0].cpu().numpy()
+        self.plain.add(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
+        """Minibatches of about `batch_size` steps, whole sequences each; every sequence once."""
+        if not self.full:  # type: ignore[attr-defined]
+            raise ValueError("the rollout buffer must be full before it is sampled")
+        rows, envs, _ = self.states_pi.shape
+        each = rows * envs if batch_size is None else max(1, batch_size // self.sequence)
+        order = np.random.permutation(rows * envs)
+        for first in range(0, len(order), each):
+            yield self._cut(*np.divmod(order[first : first + each], envs))
+
+    def _cut(self, rows: Any, envs: Any) -> Any:
+        """The sequences that begin in these rows of states, of these environments."""
+        steps = rows[:, None] * self.sequence + np.arange(self.sequence)
+        device = self.device  # type: ignore[attr-defined]
+
+        def cut(values: Any) -> Tensor:
+            """(steps, environments, ...) to (sequences x length, ...)."""
+            return torch.as_tensor(values[steps, envs[:, None]].reshape(steps.size, *values.shape[2:]), device=device)
+
+        actions, values, log_probs, advantages, returns, starts = (cut(getattr(self, name)) for name in FIELDS)
+        actions = actions.float()  # as Stable-Baselines3 does: not every distribution takes whole numbers
+        pi, vf = (torch.as_tensor(kept[rows, envs][None], device=device) for kept in (self.states_pi, self.states_vf))
+        observations = self.observations  # type: ignore[attr-defined]
+        if isinstance(observations, dict):
+            seen: Any = {key: cut(values) for key, values in observations.items()}
+            kind: Any = RecurrentDictRolloutBufferSamples
+        else:
+            seen, kind = cut(observations), RecurrentRolloutBufferSamples
+        return kind(
+            observations=seen,
+            actions=actions,
+            old_values=values,
+            old_log_prob=log_probs,
+            advantages=advantages,
+            returns=returns,
+            lstm_states=RNNStates((pi, pi), (vf, vf)),
+            episode_starts=starts,
+            mask=torch.ones(steps.size, device=device),
+        )
+
+
+class SequenceRolloutBuffer(Sequences, RecurrentRolloutBuffer):  # type: ignore[misc]
+    """Sequences of vector observations."""
+
+    plain = RolloutBuffer
+
+
+class SequenceDictRolloutBuffer(Sequences, RecurrentDictRolloutBuffer):  # type: ignore[misc]
+    """Sequences of dictionaries of observations."""
+
+    plain = DictRolloutBuffer

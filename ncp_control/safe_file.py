@@ -1,0 +1,90 @@
+"""Tensors and a description in one safetensors file: written whole, with a checksum, read without running code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_safetensors
+from torch import Tensor
+
+from ncp_control._version import __version__
+from ncp_control.files import write_atomically
+
+HEADER = ("format", "version", "package")
+
+
+class CheckpointError(ValueError):
+    """A file that is not a checkpoint, or no longer the one that was written."""
+
+
+def write_tensors(
+    path: str | Path, kind: str, version: int, described: Mapping[str, str], tensors: Mapping[str, Tensor]
+) -> None:
+    """Writes tensors and their description.
+
+    :param path: the file; replaced whole if it exists
+    :param kind: which format it is, such as "ncp_control.rnn"
+    :param version: of that format
+    :param described: text by name, covered by the checksum in this order
+    """
+    values = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    metadata = {"format": kind, "version": str(version), "package": __version__, **described}
+    metadata["sha256"] = checksum(metadata, tuple(described), values)
+    write_atomically(path, to_safetensors(values, metadata))
+
+
+def read_tensors(
+    path: str | Path, kind: str, version: int, described: tuple[str, ...], writer: str
+) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a file whose checksum holds.
+
+    :param described: the names that its description must have
+    :param writer: the function that writes such files, for messages
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no checkpoint at {path}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is not a readable safetensors file, or was cut short ({error})") from error
+    if metadata.get("format") != kind:
+        raise CheckpointError(f"{path} is a safetensors file, but was not written by {writer}")
+    if metadata.get("version") != str(version):
+        raise CheckpointError(
+            f"{path} has checkpoint version {metadata.get('version')}, this package reads {version}: "
+            "use the version of ncp-control that wrote it, or a newer one"
+        )
+    missing = [key for key in (*HEADER, *described, "sha256") if key not in metadata]
+    if missing:
+        raise CheckpointError(f"{path} lacks {', '.join(missing)} in its metadata: it was altered")
+    if metadata["sha256"] != checksum(metadata, described, tensors):
+        raise CheckpointError(f"{path} does not match its checksum: it was altered or damaged after it was written")
+    return metadata, tensors
+
+
+def read_kind(path: str | Path) -> str | None:
+    """The format that a safetensors file says it has, or None."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return (file.metadata() or {}).get("format")
+    except (SafetensorError, OSError):
+        return None
+
+
+def checksum(metadata: Mapping[str, str], described: tuple[str, ...], tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over the description and, in order of their names, every tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256()
+    for key in (*HEADER, *described):
+        digest.update(f"{key}={metadata[key]}\n".encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""Train the half-cheetah's teacher: the controller whose rollouts the dynamics models learn from.
+
+Plain Stable-Baselines3: PPO with two hidden layers of 256, eight HalfCheetah-v5 in one process, observations and
+rewards normalised, one thread. Writes the policy as safetensors and a card beside it: command, seed, steps, the return
+of 20 episodes without random actions, versions, the learning curve. Ctrl-C ends the training early and writes what
+there is.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+import tyro
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+from ncp_control.data import collect
+from ncp_control.files import write_atomically
+from ncp_control.progress import Tracker, tracked
+from ncp_control.rl import load_policy, save_policy
+from ncp_envs import without_mass_warning
+
+ENV = "HalfCheetah-v5"
+PACKAGES = ("ncp-control", "stable-baselines3", "gymnasium", "mujoco", "torch", "numpy")
+EPISODES = 20
+POINTS = 100_000  # steps between two points of the curve
+
+
+@dataclass
+class Arguments:
+    """Train the half-cheetah's teacher (about ten minutes on an idle core).
+
+    Example: python scripts/train_teacher.py --out checkpoints/halfcheetah-teacher.safetensors
+    """
+
+    out: Path = Path("checkpoints/halfcheetah-teacher.safetensors")
+    """The policy's file; the card beside it ends in .md."""
+
+    steps: int = 1_500_000
+    """Environment steps of training."""
+
+    seed: int = 0
+    """Everything random follows from it."""
+
+
+class Curve(BaseCallback):
+    """Records the mean return of the last episodes, and shows it."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        super().__init__()
+        self.tracker = tracker
+        self.points: list[tuple[int, float]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        episodes = list(self.model.ep_info_buffer or [])[-16:]
+        mean = float(np.mean([episode["r"] for episode in episodes])) if episodes else float("nan")
+        before = self.tracker.done
+        self.tracker.advance(self.num_timesteps - before, self.num_timesteps - before, f"return {mean:.0f}")
+        if episodes and self.num_timesteps // POINTS > before // POINTS:
+            self.points.append((self.num_timesteps, round(mean, 1)))
+
+
+def make() -> gym.Env[Any, Any]:
+    """One environment whose returns are recorded."""
+    with without_mass_warning():
+        return Monitor(gym.make(ENV))
+
+
+def train(arguments: Arguments) -> tuple[PPO, list[tuple[int, float]]]:
+    """The trained model, and its curve: steps and mean return."""
+    env = VecNormalize(DummyVecEnv([make] * 8), gamma=0.98)
+    model = PPO(
+        "MlpPolicy",
+        env,
+        n_steps=512,
+        batch_size=512,
+        n_epochs=10,
+        learning_rate=lambda left: 3e-4 * left,
+        gamma=0.98,
+        gae_lambda=0.92,
+        clip_range=0.2,
+        ent_coef=4e-4,
+        vf_coef=0.58,
+        max_grad_norm=0.8,
+        policy_kwargs={
+            "net_arch": [256, 256],
+            "activation_fn": torch.nn.ReLU,
+            "log_std_init": -2.0,
+            "ortho_init": False,
+        },
+        seed=arguments.seed,
+        device="cpu",
+    )
+    batch = model.n_steps * model.n_envs
+    with tracked("training", -(-arguments.steps // batch) * batch) as tracker:
+        curve = Curve(tracker)
+        try:
+            model.learn(arguments.steps, callback=curve)
+        except KeyboardInterrupt:
+            print("\ninterrupted: writing what there is", file=sys.stderr)
+    return model, curve.points
+
+
+def card(path: Path, note: dict[str, Any], size: int) -> str:
+    """The card, as Markdown."""
+    rows = "\n".join(f"| {steps:,} | {value:,.0f} |" for steps, value in note["curve"])
+    score = f"**{note['return']:,.0f}** ± {note['return_std']:,.0f} (lowest {note['return_min']:,.0f})"
+    return f"""# {path.name.removesuffix(".safetensors")}
+
+A controller of {ENV}, full observations: PPO of Stable-Baselines3, two hidden layers of 256 (ReLU) and the
+normalisation of its observations. Made to be collected from, not to be the best that is possible.
+
+| | |
+|---|---|
+| return, {EPISODES} episodes, mode of the policy | {score} |
+| made by | `{note["command"]}` |
+| seed, steps | {note["seed"]}, {note["steps"]:,} |
+| training | {note["seconds"] / 60:.0f} minutes, one thread |
+| versions | {", ".join(f"{name} {found}" for name, found in note["versions"].items())} |
+| file | {size / 1e6:.2f} MB, SHA-256 of its content {note["sha256"][:16]}... |
+
+```python
+from ncp_control.rl import load_policy
+
+teacher = load_policy("checkpoints/{path.name}")
+action, _ = teacher.predict(observation)
+```
+
+Mean return of the last 16 training episodes, sampled actions:
+
+| steps | return |
+|---|---|
+{rows}
+"""
+
+
+def main() -> None:
+    """Train, write, evaluate what was written, write the card."""
+    arguments = tyro.cli(Arguments)
+    if not arguments.out.parent.is_dir():
+        raise SystemExit(f"the folder {arguments.out.parent} does not exist: create it first")
+    torch.set_num_threads(1)
+    start = time.monotonic()
+    model, curve = train(arguments)
+    note: dict[str, Any] = {
+        "command": " ".join(["python", *map(shlex.quote, sys.argv)]),
+        "env": ENV,
+        "seed": arguments.seed,
+        "steps": model.num_timesteps,
+        "seconds": round(time.monotonic() - start),
+        "versions": {name: version(name) for name in PACKAGES},
+        "curve": curve,
+    }
+    save_policy(model, arguments.out, note)
+    returns = [
+        rollout.total_reward
+        for rollout in collect(load_policy(arguments.out), ENV, EPISODES, random_action_fraction=0.0, seed=1000)
+    ]
+    note |= {"return": float(np.mean(returns)), "return_std": float(np.std(returns)), "return_min": min(returns)}
+    save_policy(model, arguments.out, note)
+    note["sha256"] = load_policy(arguments.out).sha256
+    write_atomically(arguments.out.with_suffix(".md"), card(arguments.out, note, arguments.out.stat().st_size).encode())
+    print(json.dumps({key: note[key] for key in ("return", "return_std", "steps", "seconds")}))
+
+
+if __name__ == "__main__":
+    main()

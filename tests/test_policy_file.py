@@ -1,0 +1,163 @@
+"""A policy in a safe file: it acts as the trained model does, and no other file is taken for one."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from safetensors.torch import save_file
+from stable_baselines3 import A2C, PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+import ncp_control as nc
+from ncp_control.checkpoint import CheckpointError
+from ncp_control.rl import load_policy, save_policy
+from ncp_control.safe_file import read_kind
+
+
+def trained(kind: Any, env: str, normalize: bool, **arguments: Any) -> Any:
+    """A model after a little training, so that its statistics and weights are no defaults."""
+    envs: Any = DummyVecEnv([lambda: gym.make(env)] * 2)
+    envs = VecNormalize(envs, clip_obs=1.5) if normalize else envs
+    model = kind("MlpPolicy", envs, seed=0, device="cpu", n_steps=32, **arguments)
+    return model.learn(64)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("policies") / "pendulum.safetensors"
+    save_policy(trained(A2C, "Pendulum-v1", True), path, {"score": -3.5})
+    return path
+
+
+@pytest.mark.parametrize("kind", [PPO, A2C])
+@pytest.mark.parametrize("env", ["Pendulum-v1", "CartPole-v1"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_loaded_policy_acts_as_the_model(kind: Any, env: str, normalize: bool, tmp_path: Path) -> None:
+    model = trained(kind, env, normalize)
+    save_policy(model, tmp_path / "policy.safetensors")
+    loaded = load_policy(tmp_path / "policy.safetensors")
+    assert loaded.observation_space == model.observation_space
+    assert loaded.action_space == model.action_space
+    raw = np.random.default_rng(0).normal(scale=3, size=(33, *model.observation_space.shape)).astype(np.float32)
+    wrapper = model.get_vec_normalize_env()
+    seen = raw if wrapper is None else wrapper.normalize_obs(raw)
+    assert loaded.normalizes == normalize
+    batch, one = loaded.predict(raw)[0], loaded.predict(raw[0])[0]
+    wanted = model.predict(seen, deterministic=True)[0]
+    assert batch.dtype == wanted.dtype
+    if env == "Pendulum-v1":  # NumPy adds in another order than torch: float32's last digit
+        assert_allclose(batch, wanted, rtol=0, atol=1e-7)
+        assert_allclose(one, wanted[0], rtol=0, atol=1e-7)
+    else:
+        assert_array_equal(batch, wanted)
+        assert_array_equal(one, wanted[0])
+    torch.manual_seed(1)
+    sampled = loaded.predict(raw, deterministic=False)[0]
+    torch.manual_seed(1)
+    assert_array_equal(sampled, model.predict(seen, deterministic=False)[0], strict=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"net_arch": {"pi": [7], "vf": [5, 3]}, "activation_fn": torch.nn.ELU, "log_std_init": -1.0},
+        {"net_arch": [], "activation_fn": torch.nn.SiLU, "ortho_init": False},
+    ],
+)
+def test_settings_come_along(settings: dict[str, Any], tmp_path: Path) -> None:
+    model = trained(PPO, "Pendulum-v1", False, policy_kwargs=settings)
+    save_policy(model, tmp_path / "policy.safetensors")
+    loaded = load_policy(tmp_path / "policy.safetensors")
+    for name, value in model.policy.state_dict().items():
+        assert torch.equal(value, loaded.policy.state_dict()[name])
+    seen = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    assert_array_equal(loaded.predict(seen)[0], model.predict(seen, deterministic=True)[0])
+
+
+def test_a_policy_with_its_own_exploration(tmp_path: Path) -> None:
+    model = trained(PPO, "Pendulum-v1", False, use_sde=True)
+    save_policy(model, tmp_path / "policy.safetensors")
+    seen = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    loaded = load_policy(tmp_path / "policy.safetensors")
+    assert_array_equal(loaded.predict(seen)[0], model.predict(seen, deterministic=True)[0])
+
+
+def test_what_is_written_beside_the_weights(path: Path) -> None:
+    loaded = load_policy(path)
+    assert loaded.note == {"score": -3.5}
+    assert loaded.name == "pendulum"
+    assert len(loaded.sha256) == 64
+    assert read_kind(path) == "ncp_control.policy"
+
+
+def test_loading_leaves_the_random_numbers_alone(path: Path) -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    load_policy(path)
+    assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 0.999])
+def test_a_truncated_file_is_refused(path: Path, tmp_path: Path, share: float) -> None:
+    content = path.read_bytes()
+    (tmp_path / "cut.safetensors").write_bytes(content[: int(share * len(content))])
+    with pytest.raises(CheckpointError, match=r"cut\.safetensors is not a readable safetensors file, or was cut short"):
+        load_policy(tmp_path / "cut.safetensors")
+
+
+def test_an_altered_file_is_refused(path: Path, tmp_path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    (tmp_path / "altered.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match="does not match its checksum"):
+        load_policy(tmp_path / "altered.safetensors")
+    text = path.read_bytes().replace(b"-3.5", b"+9.5")
+    (tmp_path / "boasting.safetensors").write_bytes(text)
+    with pytest.raises(CheckpointError, match="does not match its checksum"):
+        load_policy(tmp_path / "boasting.safetensors")
+
+
+def test_foreign_files_are_refused(tmp_path: Path) -> None:
+    trap, file = tmp_path / "trap", tmp_path / "foreign.safetensors"
+
+    class Trap:
+        def __reduce__(self) -> Any:
+            return (open, (str(trap), "w"))
+
+    file.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(CheckpointError, match="not a readable safetensors file"):
+        load_policy(file)
+    torch.save({"weights": torch.ones(2)}, file)
+    with pytest.raises(CheckpointError, match="not a readable safetensors file"):
+        load_policy(file)
+    assert not trap.exists()
+    save_file({"weights": torch.ones(2)}, file)
+    with pytest.raises(CheckpointError, match=r"was not written by ncp_control\.rl\.save_policy"):
+        load_policy(file)
+    nc.save(nc.RNN(nc.LTC(4, 6)), file)
+    with pytest.raises(CheckpointError, match=r"was not written by ncp_control\.rl\.save_policy"):
+        load_policy(file)
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load_policy(tmp_path / "missing.safetensors")
+
+
+def test_a_policy_is_no_network_of_ours(path: Path) -> None:
+    with pytest.raises(CheckpointError):
+        nc.load(path)
+
+
+def test_models_that_are_not_written(tmp_path: Path) -> None:
+    from stable_baselines3 import SAC
+
+    with pytest.raises(TypeError, match="writes ActorCriticPolicy, and this model has a SACPolicy"):
+        save_policy(SAC("MlpPolicy", "Pendulum-v1", buffer_size=10), tmp_path / "sac.safetensors")
+    model = PPO("MlpPolicy", "Pendulum-v1", device="cpu", policy_kwargs={"activation_fn": torch.nn.Softplus})
+    with pytest.raises(TypeError, match="knows the activations Tanh, ReLU, ELU, SiLU, not Softplus"):
+        save_policy(model, tmp_path / "softplus.safetensors")
+    assert list(tmp_path.iterdir()) == []
