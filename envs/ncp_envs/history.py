@@ -13,33 +13,50 @@ from ncp_envs.changed_observations import ChangedObservations, Info, Observation
 from ncp_envs.names import observation_names
 
 
+def _is_timed(space: gym.Space[Any]) -> bool:
+    """Whether these are the observations of `IrregularTime(observe_elapsed="apart")`."""
+    return isinstance(space, gym.spaces.Dict) and set(space.spaces) == {"observations", "elapsed"}
+
+
 class _Window(ObservationRule):
     def __init__(self, space: gym.Space[Any], window: int) -> None:
-        box = check_box("History", space, vector=True)
+        self._timed = _is_timed(space)
+        box = check_box("History", space["observations"] if self._timed else space, vector=True)  # type: ignore[index]
         length = check_count("History", "window", window, least=1)
         shape = (length, *box.shape)
-        self.space = gym.spaces.Dict(
-            observations=gym.spaces.Box(
+        entries: dict[str, gym.Space[Any]] = {
+            "observations": gym.spaces.Box(
                 low=np.broadcast_to(np.minimum(box.low, 0), shape),
                 high=np.broadcast_to(np.maximum(box.high, 0), shape),
                 dtype=box.dtype.type,
             ),
-            starts=gym.spaces.MultiBinary(length),
-        )
+            "starts": gym.spaces.MultiBinary(length),
+        }
+        if self._timed:
+            time = space["elapsed"]  # type: ignore[index]
+            low, high = min(1.0, time.low.item()), max(1.0, time.high.item())
+            entries["elapsed"] = gym.spaces.Box(low, high, (length,), time.dtype.type)
+        self.space = gym.spaces.Dict(entries)
         self._empty = np.zeros(shape, dtype=box.dtype)
         self.start(None)
 
     def start(self, seed: int | None) -> None:
         self._observations = self._empty
         self._starts = np.ones(len(self._empty), dtype=np.int8)
+        self._times = np.ones(len(self._empty), dtype=np.float32)
         self._next_start = 1
 
     def observe(self, observation: Any) -> tuple[Any, Info]:
-        row = np.asarray(observation, dtype=self._empty.dtype)
+        seen = observation["observations"] if self._timed else observation
+        row = np.asarray(seen, dtype=self._empty.dtype)
         self._observations = np.concatenate([self._observations[1:], row[None]])
         self._starts = np.append(self._starts[1:], np.int8(self._next_start))
         self._next_start = 0
-        return {"observations": self._observations.copy(), "starts": self._starts.copy()}, {}
+        shown = {"observations": self._observations.copy(), "starts": self._starts.copy()}
+        if self._timed:
+            self._times = np.append(self._times[1:], observation["elapsed"]).astype(np.float32)
+            shown["elapsed"] = self._times.copy()
+        return shown, {}
 
 
 class History(ChangedObservations, RecordConstructorArgs):
@@ -51,10 +68,13 @@ class History(ChangedObservations, RecordConstructorArgs):
     anything real. Later windows, from which the episode's first observation is gone, hold no flag at all. Nothing of
     an episode is left in the next.
 
+    Around `IrregularTime(observe_elapsed="apart")` there are also the W elapsed times, `elapsed`; 1 before an episode.
+
     Stable-Baselines3's `MultiInputPolicy` takes such observations as they are. Its `VecNormalize` has to be told to
     leave the flags alone (`norm_obs_keys=["observations"]`), and says so.
 
-    :param env: an environment whose observations are vectors, that is a `Box` of shape (n,)
+    :param env: an environment whose observations are vectors, that is a `Box` of shape (n,), or these and the elapsed
+        time
     :param window: how many observations, W
 
     >>> import gymnasium as gym
@@ -83,6 +103,7 @@ class VectorHistory(VectorChangedObservations):
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], window: int) -> None:
+        check_box("VectorHistory", env.single_observation_space, vector=True)
         super().__init__(env, [_Window(env.single_observation_space, window) for _ in range(env.num_envs)])
 
     @property

@@ -29,7 +29,9 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     :param env: any environment; one whose observations are vectors of floating-point numbers, to observe the time
     :param frames: k is drawn uniformly from 1 to this, or from (low, high), both ends included
-    :param observe_elapsed: add the elapsed time to the observation as its last entry
+    :param observe_elapsed: add the elapsed time to the observation as its last entry; or "apart", show a dictionary of
+        `observations` and `elapsed`, (1,), so that an agent can keep the time from being normalised and give it to its
+        cells (`ncp_control.rl` does; `VecNormalize` takes norm_obs_keys=["observations"])
     :param nominal: how many of the environment's steps count as an elapsed time of 1.0; the mean of `frames` makes the
         average about 1.0
     :param seed: where the stream begins before any `reset(seed=...)`
@@ -44,7 +46,7 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self,
         env: gym.Env[Any, Any],
         frames: int | tuple[int, int],
-        observe_elapsed: bool = False,
+        observe_elapsed: bool | str = False,
         nominal: float = 1.0,
         seed: int | None = None,
     ) -> None:
@@ -56,9 +58,14 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._nominal = float(nominal)
         self._observes = observe_elapsed
         self._random = RandomStream(Stream.IRREGULAR_TIME, count_layers(env, IrregularTime), seed)
-        if observe_elapsed:
+        if observe_elapsed not in (False, True, "apart"):
+            raise ValueError(f'IrregularTime can observe_elapsed=True, False or "apart", and got {observe_elapsed!r}')
+        least, most = min(1.0, 1 / self._nominal), max(1.0, self._high / self._nominal)
+        if observe_elapsed == "apart":
+            time = gym.spaces.Box(least, most, (1,), np.float32)
+            self.observation_space = gym.spaces.Dict(observations=env.observation_space, elapsed=time)
+        elif observe_elapsed:
             box = check_box("IrregularTime, to observe the time,", env.observation_space, vector=True, floating=True)
-            least, most = min(1.0, 1 / self._nominal), max(1.0, self._high / self._nominal)
             self.observation_space = gym.spaces.Box(
                 low=np.append(box.low, least).astype(box.dtype),
                 high=np.append(box.high, most).astype(box.dtype),
@@ -68,7 +75,7 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     @property
     def observation_names(self) -> list[str]:
         """The names of the environment's entries, and of the time's if it is observed."""
-        return observation_names(self.env) + ["elapsed time"] * self._observes
+        return observation_names(self.env) + ["elapsed time"] * bool(self._observes)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Reset the environment."""
@@ -93,6 +100,8 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def _show(self, observation: Any, elapsed: float) -> Any:
         if not self._observes:
             return observation
+        if self._observes == "apart":
+            return {"observations": observation, "elapsed": np.array([elapsed], dtype=np.float32)}
         return np.append(observation, elapsed).astype(self.observation_space.dtype)
 
 

@@ -6,7 +6,7 @@ from ncp_control.cells.cfc import CfC
 from ncp_control.cells.ct_gru import CTGRU
 from ncp_control.cells.ltc import LTC
 from ncp_control.cells.mixed_memory import MixedMemory
-from ncp_control.cells.named import CELLS, cell_config, cell_from_config, make_cell
+from ncp_control.cells.named import CELLS, cell_config, cell_from_config, make_cell, named_cell
 from ncp_control.cells.neural_ltc import NeuralLTC
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "cell_config",
     "cell_from_config",
     "make_cell",
+    "named_cell",
 ]

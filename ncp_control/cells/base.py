@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -32,7 +32,10 @@ class Cell(nn.Module, ABC):
 
     :param inputs: number of input features I
     :param plan: a plan (`AutoNCP(40, 16)`), a built `Wiring`, or a number of fully connected neurons
+    :cvar uses_elapsed: whether a step depends on how much time has passed
     """
+
+    uses_elapsed: ClassVar[bool] = True
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int) -> None:
         super().__init__()

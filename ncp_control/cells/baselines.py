@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -138,6 +138,7 @@ class GatedCell(Cell):
 
     gates: int
     program_form: ProgramForm
+    uses_elapsed: ClassVar[bool] = False
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int) -> None:
         super().__init__(inputs, plan)

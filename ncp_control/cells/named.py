@@ -17,10 +17,8 @@ from ncp_control.wiring import Plan, Wiring
 CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, CfC, CTRNN, NeuralODE, CTGRU, LSTM, GRU)
 
 
-def make_cell(
-    name: str, inputs: int, plan: Plan | Wiring | int, *, extra: Iterable[type[Cell]] = (), **settings: Any
-) -> Cell:
-    """A cell by its class's name, in any case ("ltc", "NeuralLTC"), with the constructor's keyword arguments.
+def named_cell(name: str, extra: Iterable[type[Cell]] = ()) -> type[Cell]:
+    """A cell's class by its name, in any case ("ltc", "NeuralLTC").
 
     :param extra: further cell classes that may be named
     """
@@ -28,7 +26,14 @@ def make_cell(
     if name.lower() not in known:
         names = ", ".join(cell.__name__ for cell in known.values())
         raise ValueError(f"unknown cell {name!r}: choose one of {names}")
-    return known[name.lower()](inputs, plan, **settings)
+    return known[name.lower()]
+
+
+def make_cell(
+    name: str, inputs: int, plan: Plan | Wiring | int, *, extra: Iterable[type[Cell]] = (), **settings: Any
+) -> Cell:
+    """A cell by its class's name (see `named_cell`), with the constructor's keyword arguments."""
+    return named_cell(name, extra)(inputs, plan, **settings)
 
 
 def cell_config(cell: Cell) -> dict[str, Any]:

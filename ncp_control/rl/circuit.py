@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell, make_cell
+from ncp_control.cells import Cell, make_cell, named_cell
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 
@@ -20,18 +20,27 @@ DEFAULT_WIRING = AutoNCP(40, 16)
 class Circuit(nn.Module):
     """An RNN with the attributes that sb3-contrib asks of its recurrent module.
 
-    :param features: number of features of an observation
+    :param features: columns of what it reads, F
     :param wiring: a plan (`AutoNCP(40, 16)`), a `Wiring`, or a number of fully connected neurons
     :param cell: the cell's name, such as "ltc"
     :param cell_kwargs: its settings
+    :param timed: the last column is the elapsed time; a cell whose steps do not depend on it reads it as an input
     """
 
     num_layers = 1
 
-    def __init__(self, features: int, wiring: WiringLike, cell: str, cell_kwargs: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        features: int,
+        wiring: WiringLike,
+        cell: str,
+        cell_kwargs: dict[str, Any] | None = None,
+        timed: bool = False,
+    ) -> None:
         super().__init__()
-        settings = {**DEFAULTS.get(cell.lower().replace("_", ""), {}), **(cell_kwargs or {})}
-        self.rnn = RNN(make_cell(cell, features, wiring, **settings))
+        settings = {**DEFAULTS.get(cell.lower(), {}), **(cell_kwargs or {})}
+        self.timed = timed and named_cell(cell).uses_elapsed
+        self.rnn = RNN(make_cell(cell, features - self.timed, wiring, **settings))
         self.input_size = features
         self.hidden_size = self.cell.state_size
         self.output_size = self.cell.outputs
@@ -41,10 +50,20 @@ class Circuit(nn.Module):
         """The cell."""
         return self.rnn.cell
 
-    def forward(self, features: Tensor, state: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs (S, T, O) and last state (S, N) from features (S, T, F), first state (S, N), starts (S, T) bool."""
-        outputs, last = self.rnn(features, state, reset=starts)
-        return outputs, last
+    def run(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Outputs (S, T, O) and every state (S, T, N) from features (S, T, F), the state before them (S, N), and
+        starts (S, T) bool.
+        """
+        elapsed: Tensor | float = 1.0
+        if self.timed:
+            features, elapsed = features[..., :-1], features[..., -1]
+        outputs, _, states = self.rnn(features, state, elapsed, reset=starts, states=True)
+        return outputs, states
+
+    def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+        """As `run`, but the last state (S, N) only."""
+        outputs, states = self.run(features, state, starts)
+        return outputs, states[:, -1]
 
 
 def unroll(
@@ -63,7 +82,7 @@ def unroll(
     narrow = size < packed.shape[2]
     state = packed[0, :, :size] if narrow else packed[0]
     starts = (episode_starts != 0).reshape(sequences, -1)
-    outputs, last = circuit.rnn(features.reshape(sequences, -1, circuit.input_size), state, reset=starts)
+    outputs, last = circuit(features.reshape(sequences, -1, circuit.input_size), state, starts)
     if narrow:
         last = torch.cat([last, last.new_zeros(sequences, packed.shape[2] - size)], dim=1)
     return outputs.reshape(-1, circuit.output_size), (last[None], unused)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from gymnasium import spaces
@@ -10,11 +10,12 @@ from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.torch_layers import CombinedExtractor, create_mlp
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
 from ncp_control.rl.circuit import DEFAULT_WIRING, Circuit, WiringLike, unroll
+from ncp_control.rl.elapsed import TimedExtractor, is_timed
 
 CRITICS = ("circuit", "lstm", "mlp", "shared")
 HEADS = ("linear", "motor")
@@ -28,7 +29,8 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         model = RecurrentPPO("NCPPolicy", env, policy_kwargs=dict(cell="ltc", wiring=AutoNCP(40, 16)))
 
     The other arguments are those of sb3-contrib's recurrent policies. Dictionaries of observations go through
-    `CombinedExtractor` unless another extractor is named.
+    `CombinedExtractor` unless another extractor is named. An entry `elapsed` of a dictionary, as
+    `ncp_envs.IrregularTime(observe_elapsed="apart")` shows it, is the cell's elapsed time.
 
     :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action head
     :param cell: the name of its cell
@@ -68,6 +70,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
                 "a circuit reads features, not images: pass policy_kwargs=dict(features_extractor_class=NatureCNN), or "
                 f"another extractor, for {observation_space}"
             )
+        self.timed = is_timed(observation_space)
         self.circuit_kwargs: dict[str, Any] = {
             "wiring": wiring, "cell": cell, "cell_kwargs": cell_kwargs, "critic": critic, "critic_units": critic_units,
             "head": head, "critic_lr_scale": critic_lr_scale,
@@ -98,16 +101,27 @@ class NCPPolicy(RecurrentActorCriticPolicy):
     def _build_mlp_extractor(self) -> None:
         """Makes the circuits, whose sizes the heads have to fit; called while the policy is built."""
         given = self.circuit_kwargs
-        actor = Circuit(self.features_dim, given["wiring"], given["cell"], given["cell_kwargs"])
+
+        def circuit(wiring: WiringLike, cell: str, cell_kwargs: dict[str, Any] | None = None) -> Circuit:
+            return Circuit(self.features_dim, wiring, cell, cell_kwargs, self.timed)
+
+        actor = circuit(given["wiring"], given["cell"], given["cell_kwargs"])
         self._made: dict[str, Circuit] = {"actor": actor}
         outputs = actor.output_size
         if given["critic"] == "circuit":
-            self._made["critic"] = Circuit(self.features_dim, given["wiring"], given["cell"], given["cell_kwargs"])
+            self._made["critic"] = circuit(given["wiring"], given["cell"], given["cell_kwargs"])
         elif given["critic"] == "lstm":
-            self._made["critic"] = Circuit(self.features_dim, given["critic_units"], "lstm")
+            self._made["critic"] = circuit(given["critic_units"], "lstm")
         if given["critic"] in ("lstm", "mlp"):
             outputs = given["critic_units"]
         self.mlp_extractor: Any = Heads(actor.output_size, outputs, self.net_arch, self.activation_fn)
+
+    def make_features_extractor(self) -> BaseFeaturesExtractor:
+        """The extractor, with the elapsed time going round it."""
+        space = self.observation_space
+        if not self.timed:
+            return super().make_features_extractor()
+        return TimedExtractor(cast("spaces.Dict", space), self.features_extractor_class, self.features_extractor_kwargs)
 
     def _no_head(self) -> nn.Module:
         """The motor neurons as the mean action; refused where there are not as many as actions."""
