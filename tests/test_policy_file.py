@@ -155,9 +155,70 @@ def test_a_policy_is_no_network_of_ours(path: Path) -> None:
 def test_models_that_are_not_written(tmp_path: Path) -> None:
     from stable_baselines3 import SAC
 
-    with pytest.raises(TypeError, match="writes ActorCriticPolicy, and this model has a SACPolicy"):
+    with pytest.raises(TypeError, match="writes ActorCriticPolicy or .*, and this model has a SACPolicy"):
         save_policy(SAC("MlpPolicy", "Pendulum-v1", buffer_size=10), tmp_path / "sac.safetensors")
     model = PPO("MlpPolicy", "Pendulum-v1", device="cpu", policy_kwargs={"activation_fn": torch.nn.Softplus})
     with pytest.raises(TypeError, match="knows the activations Tanh, ReLU, ELU, SiLU, not Softplus"):
         save_policy(model, tmp_path / "softplus.safetensors")
     assert list(tmp_path.iterdir()) == []
+
+
+# Policies with a memory.
+
+
+def build(kind: str, **settings: Any) -> Any:
+    pytest.importorskip("sb3_contrib")
+    from memory_tasks import Steps
+    from ncp_control.rl import RecurrentPPO
+
+    envs: Any = DummyVecEnv([lambda: Steps(0, (6, -9), as_dict=kind == "dict")] * 2)
+    keys = ["where"] if kind == "dict" else None
+    envs = VecNormalize(envs, norm_obs_keys=keys)
+    model = RecurrentPPO("NCPPolicy", envs, n_steps=16, batch_size=16, seed=0, policy_kwargs=settings, device="cpu")
+    return model.learn(64)
+
+
+@pytest.mark.parametrize("kind", ["box", "dict"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"wiring": nc.AutoNCP(9, 3, seed=5), "critic": "lstm", "critic_units": 5},
+        {"wiring": nc.AutoNCP(9, 2), "head": "motor", "cell_kwargs": {"time_constants": (1.0, 20.0)}},
+        {"wiring": nc.GapJunctions(nc.AutoNCP(9, 3), 2), "critic": "shared", "net_arch": [4]},
+        {"wiring": 5, "cell": "lstm", "critic": "mlp", "squash_output": False},
+        {"wiring": nc.AutoNCP(9, 3), "cell": "cfc", "activation_fn": torch.nn.ReLU, "net_arch": {"pi": [4], "vf": []}},
+    ],
+    ids=["lstm critic", "motor head", "gap junctions", "lstm", "cfc"],
+)
+def test_a_circuit_in_a_file_acts_and_judges_as_the_model(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    model = build(kind, **settings)
+    save_policy(model, tmp_path / "circuit.safetensors", {"env": "Steps"})
+    loaded = load_policy(tmp_path / "circuit.safetensors")
+    assert loaded.normalizes
+    assert type(loaded.policy) is type(model.policy)
+    if not isinstance(settings["wiring"], int):
+        assert loaded.policy.lstm_actor.cell.wiring == model.policy.lstm_actor.cell.wiring
+    for name, value in model.policy.state_dict().items():
+        assert torch.equal(value, loaded.policy.state_dict()[name]), name
+    env, state, other = model.get_env(), None, None
+    assert isinstance(env, VecNormalize)
+    env.training = False
+    seen = env.reset()
+    starts = np.ones(2, dtype=bool)
+    for _ in range(12):
+        action, state = model.predict(seen, state, starts, deterministic=True)
+        again, other = loaded.predict(env.get_original_obs(), other, starts, deterministic=True)
+        assert_array_equal(action, again)
+        seen, _, starts, _ = env.step(action)
+
+
+def test_an_extractor_that_a_file_cannot_describe_is_refused(tmp_path: Path) -> None:
+    from stable_baselines3.common.torch_layers import FlattenExtractor
+
+    class Own(FlattenExtractor):
+        pass
+
+    model = trained(PPO, "Pendulum-v1", False, policy_kwargs={"features_extractor_class": Own})
+    with pytest.raises(TypeError, match="extractors of vectors and their dictionaries, not Own"):
+        save_policy(model, tmp_path / "policy.safetensors")
+    assert not list(tmp_path.iterdir())

@@ -6,6 +6,7 @@ round the features extractor, and is the last column of what a `Circuit` reads.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -37,7 +38,8 @@ class TimedExtractor(BaseFeaturesExtractor):
     """
 
     def __init__(self, observation_space: spaces.Dict, kind: Any, settings: dict[str, Any]) -> None:
-        rest = spaces.Dict({key: space for key, space in observation_space.spaces.items() if key != KEY})
+        entries = ((key, space) for key, space in observation_space.spaces.items() if key != KEY)
+        rest = spaces.Dict(OrderedDict(entries))
         inner = kind(rest, **settings)
         super().__init__(observation_space, inner.features_dim + 1)
         self.inner = inner

@@ -17,21 +17,24 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.distributions import DiagGaussianDistribution
-from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.running_mean_std import RunningMeanStd
-from stable_baselines3.common.torch_layers import FlattenExtractor
+from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
+from ncp_control.rl.policies import NCPPolicy
+from ncp_control.rl.space_json import space_from_json, space_to_json
 from ncp_control.safe_file import CheckpointError, read_tensors, write_tensors
+from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.policy"
 VERSION = 1
 DESCRIBED = ("policy", "spaces", "normalize", "note")
 
-POLICIES: dict[str, Any] = {"ActorCriticPolicy": ActorCriticPolicy}
+POLICIES: dict[str, Any] = {kind.__name__: kind for kind in (ActorCriticPolicy, MultiInputActorCriticPolicy, NCPPolicy)}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "ELU": nn.ELU, "SiLU": nn.SiLU}
 # The arguments of a policy that are JSON values as they are.
 PLAIN = ("net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init")
+PLAIN_OF_CIRCUITS = ("cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor")
 
 Array = NDArray[Any]
 
@@ -39,7 +42,7 @@ Array = NDArray[Any]
 def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | None = None) -> None:
     """Writes the policy of a trained model, and its `VecNormalize`'s statistics if it has one.
 
-    :param model: a PPO or A2C with an `MlpPolicy`
+    :param model: a PPO or A2C with an `MlpPolicy` or a `MultiInputPolicy`, a `RecurrentPPO` or a `RecurrentA2C`
     :param path: the file, such as "teacher.safetensors"; replaced whole if it exists
     :param note: anything worth keeping with it (command, seed, score), as JSON values
     """
@@ -47,27 +50,61 @@ def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | N
     kind = type(policy).__name__
     if POLICIES.get(kind) is not type(policy):
         raise TypeError(f"save_policy writes {' or '.join(POLICIES)}, and this model has a {kind}")
-    arguments = policy._get_constructor_parameters()
-    activation = arguments["activation_fn"].__name__
-    if activation not in ACTIVATIONS:
-        raise TypeError(f"save_policy knows the activations {', '.join(ACTIVATIONS)}, not {activation}")
-    settings = {"class": kind, "activation": activation, **{key: arguments[key] for key in PLAIN if key in arguments}}
     tensors = {f"policy.{name}": value for name, value in policy.state_dict().items()}
-    normalize = None
-    wrapper = model.get_vec_normalize_env()
-    if wrapper is not None and wrapper.norm_obs:
-        if not isinstance(wrapper.obs_rms, RunningMeanStd):
-            raise TypeError("save_policy keeps the normalisation of vector observations, not of dictionaries")
-        normalize = {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs}
-        tensors["normalize.mean"] = torch.from_numpy(np.array(wrapper.obs_rms.mean))
-        tensors["normalize.var"] = torch.from_numpy(np.array(wrapper.obs_rms.var))
+    normalize = normalization_of(model)
+    if normalize is not None:
+        tensors |= normalize.pop("tensors")
     described = {
-        "policy": json.dumps(settings),
+        "policy": json.dumps(settings_of(policy)),
         "spaces": json.dumps([space_to_json(policy.observation_space), space_to_json(policy.action_space)]),
         "normalize": json.dumps(normalize),
         "note": json.dumps(note or {}),
     }
     write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
+def settings_of(policy: Any) -> dict[str, Any]:
+    """A policy's class and arguments as JSON values; refused where they are more than that."""
+    arguments = policy._get_constructor_parameters()
+    activation = arguments["activation_fn"].__name__
+    if activation not in ACTIVATIONS:
+        raise TypeError(f"save_policy knows the activations {', '.join(ACTIVATIONS)}, not {activation}")
+    extractor = policy.features_extractor_class
+    if extractor not in (FlattenExtractor, CombinedExtractor):
+        raise TypeError(f"save_policy knows the extractors of vectors and their dictionaries, not {extractor.__name__}")
+    plain = {key: arguments[key] for key in (*PLAIN, *PLAIN_OF_CIRCUITS) if key in arguments}
+    settings = {"class": type(policy).__name__, "activation": activation, **plain}
+    if isinstance(policy, NCPPolicy):
+        wiring = arguments["wiring"]
+        # the wiring as it was built: the file does not depend on how a plan is built in another version
+        settings["wiring"] = wiring if isinstance(wiring, int) else policy.lstm_actor.cell.wiring.to_json()
+    return settings
+
+
+def policy_from(settings: dict[str, Any], observation_space: Any, action_space: Any) -> Any:
+    """What `settings_of` described, freshly initialised."""
+    known = (*PLAIN, *PLAIN_OF_CIRCUITS)
+    arguments = {key: settings[key] for key in known if key in settings}
+    if "wiring" in settings:
+        wiring = settings["wiring"]
+        arguments["wiring"] = wiring if isinstance(wiring, int) else Wiring.from_json(wiring)
+    activation = ACTIVATIONS[settings["activation"]]
+    kind = POLICIES[settings["class"]]
+    return kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
+
+
+def normalization_of(model: BaseAlgorithm) -> dict[str, Any] | None:
+    """What a model's `VecNormalize` does to observations: clip, epsilon, keys and tensors; None without one."""
+    wrapper = model.get_vec_normalize_env()
+    if wrapper is None or not wrapper.norm_obs:
+        return None
+    found = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
+    tensors = {}
+    for key, statistics in found.items():
+        suffix = f".{key}" if key else ""
+        tensors[f"normalize.mean{suffix}"] = torch.from_numpy(np.array(statistics.mean))
+        tensors[f"normalize.var{suffix}"] = torch.from_numpy(np.array(statistics.var))
+    return {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs, "keys": sorted(found), "tensors": tensors}
 
 
 def load_policy(path: str | Path, device: str | torch.device = "cpu") -> LoadedPolicy:
@@ -77,27 +114,49 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu") -> LoadedP
     try:
         settings = json.loads(metadata["policy"])
         observation_space, action_space = (space_from_json(space) for space in json.loads(metadata["spaces"]))
-        arguments = {key: settings[key] for key in PLAIN if key in settings}
         with torch.random.fork_rng(devices=[]):
-            policy = POLICIES[settings["class"]](
-                observation_space,
-                action_space,
-                lambda _: 0.0,
-                activation_fn=ACTIVATIONS[settings["activation"]],
-                **arguments,
-            )
+            policy = policy_from(settings, observation_space, action_space)
         policy.load_state_dict(weights)
         normalize = json.loads(metadata["normalize"])
-        mean_and_var = None
-        if normalize is not None:
-            mean_and_var = tensors["normalize.mean"].numpy(), tensors["normalize.var"].numpy()
+        normalizer = None if normalize is None else Normalizer.read(normalize, tensors)
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{path} describes a policy that cannot be built: {error}") from error
     policy.set_training_mode(False)
     name = Path(path).name.removesuffix(".safetensors")
-    return LoadedPolicy(
-        policy.to(device), mean_and_var, normalize or {}, name, metadata["sha256"], json.loads(metadata["note"])
-    )
+    return LoadedPolicy(policy.to(device), normalizer, name, metadata["sha256"], json.loads(metadata["note"]))
+
+
+class Normalizer:
+    """What `VecNormalize` does to observations: `clip((x - mean) / sqrt(var + epsilon))`.
+
+    :param statistics: mean and variance of each entry of a dictionary that is normalised; of "", for vectors
+    """
+
+    def __init__(self, statistics: dict[str, tuple[Array, Array]], epsilon: float, clip: float) -> None:
+        self._clip = clip
+        self._scales = {key: (mean, np.sqrt(var + epsilon)) for key, (mean, var) in statistics.items()}
+
+    @classmethod
+    def read(cls, described: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Normalizer:
+        """From what `normalization_of` gave."""
+        statistics = {}
+        for key in described.get("keys", [""]):
+            suffix = f".{key}" if key else ""
+            mean, var = (tensors[f"normalize.{name}{suffix}"].numpy() for name in ("mean", "var"))
+            statistics[key] = mean, var
+        return cls(statistics, described["epsilon"], described["clip"])
+
+    def __call__(self, observation: Any) -> Any:
+        """The observations as the policy sees them."""
+        if not isinstance(observation, dict):
+            return self._one("", observation)
+        return {
+            key: self._one(key, value) if key in self._scales else value for key, value in observation.items()
+        }  # fmt: skip
+
+    def _one(self, key: str, values: Array) -> Array:
+        mean, scale = self._scales[key]
+        return np.clip((values - mean) / scale, -self._clip, self._clip).astype(np.float32)
 
 
 class LoadedPolicy:
@@ -112,23 +171,19 @@ class LoadedPolicy:
     def __init__(
         self,
         policy: ActorCriticPolicy,
-        mean_and_var: tuple[Array, Array] | None,
-        normalize: dict[str, float],
+        normalizer: Normalizer | None,
         name: str,
         sha256: str,
         note: dict[str, Any],
     ) -> None:
         self.policy, self.name, self.sha256, self.note = policy, name, sha256, note
-        self._normalize = normalize
+        self._normalizer = normalizer
         self._layers = layers_of(policy)
-        self._mean, self._scale = None, None
-        if mean_and_var is not None:
-            self._mean, self._scale = mean_and_var[0], np.sqrt(mean_and_var[1] + normalize["epsilon"])
 
     @property
     def normalizes(self) -> bool:
         """Whether it normalises its observations."""
-        return self._mean is not None
+        return self._normalizer is not None
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
@@ -140,21 +195,20 @@ class LoadedPolicy:
         """Of the environment that it was trained in."""
         return self.policy.action_space
 
-    def normalize(self, observation: Array) -> Array:
-        """The observations as the policy sees them: `clip((x - mean) / sqrt(var + epsilon))`."""
-        if self._mean is None or self._scale is None:
-            return observation
-        clip = self._normalize["clip"]
-        return np.clip((observation - self._mean) / self._scale, -clip, clip).astype(np.float32)
+    def normalize(self, observation: Any) -> Any:
+        """The observations as the policy sees them."""
+        return observation if self._normalizer is None else self._normalizer(observation)
 
     def predict(
         self,
-        observation: Array,
+        observation: Any,
         state: tuple[Array, ...] | None = None,
         episode_start: Array | None = None,
         deterministic: bool = True,
     ) -> tuple[Array, tuple[Array, ...] | None]:
-        """Actions for one observation or a batch of them."""
+        """Actions for one observation or a batch of them, and the state of a policy with a memory: hand it over with
+        the next observation.
+        """
         seen = self.normalize(observation)
         if deterministic and self._layers is not None and np.shape(seen)[1:] == self.policy.observation_space.shape:
             return self._mode(seen), state
@@ -202,25 +256,3 @@ def layer_of(module: nn.Module) -> Callable[[Array], Array] | None:
     if isinstance(module, nn.ReLU):
         return lambda features: np.maximum(features, 0)
     return None
-
-
-def space_to_json(space: spaces.Space[Any]) -> dict[str, Any]:
-    """A Box or a Discrete space as JSON values; infinite bounds as null."""
-    if isinstance(space, spaces.Box):
-        low, high = ([float(x) if np.isfinite(x) else None for x in bound.ravel()] for bound in (space.low, space.high))
-        return {"type": "Box", "low": low, "high": high, "shape": list(space.shape), "dtype": str(space.dtype)}
-    if isinstance(space, spaces.Discrete):
-        return {"type": "Discrete", "n": int(space.n), "start": int(space.start)}
-    raise TypeError(f"save_policy knows Box and Discrete spaces, not {space}")
-
-
-def space_from_json(described: dict[str, Any]) -> spaces.Space[Any]:
-    """What `space_to_json` wrote."""
-    if described["type"] == "Discrete":
-        return spaces.Discrete(described["n"], start=described["start"])
-    low, high = (
-        np.array([infinite if x is None else x for x in described[side]], dtype=described["dtype"])
-        for side, infinite in (("low", -np.inf), ("high", np.inf))
-    )
-    shape = tuple(described["shape"])
-    return spaces.Box(low.reshape(shape), high.reshape(shape), dtype=np.dtype(described["dtype"]).type)

@@ -1,0 +1,57 @@
+"""Gymnasium's spaces as JSON values, and back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+
+def space_to_json(space: spaces.Space[Any]) -> dict[str, Any]:
+    """A space as JSON values; infinite bounds as null, and one number for bounds that are all the same."""
+    if isinstance(space, spaces.Box):
+        low, high = (_bound(bound) for bound in (space.low, space.high))
+        return {"type": "Box", "low": low, "high": high, "shape": list(space.shape), "dtype": str(space.dtype)}
+    if isinstance(space, spaces.Discrete):
+        return {"type": "Discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"type": "MultiDiscrete", "nvec": space.nvec.tolist()}
+    if isinstance(space, spaces.MultiBinary):
+        return {"type": "MultiBinary", "n": space.n if isinstance(space.n, int) else list(space.n)}
+    if isinstance(space, spaces.Dict):
+        return {"type": "Dict", "spaces": {key: space_to_json(own) for key, own in space.spaces.items()}}
+    raise TypeError(f"a policy's file holds Box, Discrete, MultiDiscrete, MultiBinary and Dict spaces, not {space}")
+
+
+def _bound(bound: Any) -> list[float | None] | float | None:
+    values = [float(x) if np.isfinite(x) else None for x in bound.ravel()]
+    return values[0] if len(set(values)) == 1 else values
+
+
+def space_from_json(described: dict[str, Any]) -> spaces.Space[Any]:
+    """What `space_to_json` wrote."""
+    kind = described["type"]
+    if kind == "Discrete":
+        return spaces.Discrete(described["n"], start=described["start"])
+    if kind == "MultiDiscrete":
+        return spaces.MultiDiscrete(described["nvec"])
+    if kind == "MultiBinary":
+        return spaces.MultiBinary(described["n"])
+    if kind == "Dict":
+        # in the order of the file: Gymnasium sorts the keys of a plain dict, and networks rely on their order
+        return spaces.Dict(OrderedDict((key, space_from_json(own)) for key, own in described["spaces"].items()))
+    if kind != "Box":
+        raise ValueError(f"unknown space {kind!r}")
+    shape, dtype = tuple(described["shape"]), np.dtype(described["dtype"])
+    low, high = (
+        _numbers(described[side], infinite, shape, dtype) for side, infinite in (("low", -np.inf), ("high", np.inf))
+    )
+    return spaces.Box(low, high, dtype=dtype.type)
+
+
+def _numbers(bound: Any, infinite: float, shape: tuple[int, ...], dtype: Any) -> Any:
+    if not isinstance(bound, list):
+        return np.full(shape, infinite if bound is None else bound, dtype=dtype)
+    return np.array([infinite if x is None else x for x in bound], dtype=dtype).reshape(shape)
