@@ -15,8 +15,8 @@ import ncp_control as nc
 from ncp_control import cli
 from ncp_control.cli import main
 from ncp_control.cli.packages import PACKAGES, package_of
-from ncp_control.cli.plan_text import parse_plan
 from ncp_control.ops import BACKENDS
+from ncp_control.wiring.plan_text import parse_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -18,6 +18,7 @@ from ncp_control._version import __version__
 COMMANDS = {
     "collect": "rollouts of a controller, some actions random, as a Minari dataset",
     "describe": "what is in a wiring, a plan, a checkpoint, a policy or rollouts",
+    "train": "an agent from a recipe",
     "evaluate": "the return of a policy over whole episodes",
     "doctor": "what is installed here, what can run, and how to fix what cannot",
 }

@@ -101,7 +101,7 @@ def show_wiring(wiring: Wiring, checkpoint: Described | None) -> None:
 
 def build(text: str, inputs: int | None) -> Wiring:
     """The wiring of a plan written as text."""
-    from ncp_control.cli.plan_text import parse_plan
+    from ncp_control.wiring.plan_text import parse_plan
 
     plan = parse_plan(text)
     if inputs is None:

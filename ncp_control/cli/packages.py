@@ -38,6 +38,7 @@ PACKAGES = (
     Package("stable-baselines3", "stable_baselines3", "rl", "reinforcement learning"),
     Package("sb3-contrib", "sb3_contrib", "rl", "recurrent PPO"),
     Package("tensorboard", "tensorboard", "rl", "training curves"),
+    Package("pyyaml", "yaml", "rl", "recipes"),
     Package("minari", "minari", "data", "stored rollouts"),
     Package("h5py", "h5py", "data", "the files of stored rollouts"),
     Package("matplotlib", "matplotlib", "plot", "figures"),

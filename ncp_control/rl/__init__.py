@@ -1,8 +1,24 @@
 """Neural circuits in Stable-Baselines3."""
 
 from ncp_control.rl.extractor import NCPExtractor
+from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.policy_file import LoadedPolicy, load_policy, save_policy
+from ncp_control.rl.recipe import Recipe, load_recipe
 from ncp_control.rl.recurrent import RecurrentA2C, RecurrentPPO
+from ncp_control.rl.train import train
 
-__all__ = ["LoadedPolicy", "NCPExtractor", "NCPPolicy", "RecurrentA2C", "RecurrentPPO", "load_policy", "save_policy"]
+__all__ = [
+    "LoadedPolicy",
+    "NCPExtractor",
+    "NCPPolicy",
+    "Recipe",
+    "RecurrentA2C",
+    "RecurrentPPO",
+    "RecurrentSAC",
+    "RecurrentTD3",
+    "load_policy",
+    "load_recipe",
+    "save_policy",
+    "train",
+]

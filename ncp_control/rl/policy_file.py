@@ -15,14 +15,18 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3 import dqn, sac, td3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
+from ncp_control.rl.extractor import NCPExtractor
+from ncp_control.rl.off_policy_policies import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.space_json import space_from_json, space_to_json
+from ncp_control.rl.watch import actor_circuit
 from ncp_control.safe_file import CheckpointError, read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
@@ -30,11 +34,27 @@ FORMAT = "ncp_control.policy"
 VERSION = 1
 DESCRIBED = ("policy", "spaces", "normalize", "note")
 
-POLICIES: dict[str, Any] = {kind.__name__: kind for kind in (ActorCriticPolicy, MultiInputActorCriticPolicy, NCPPolicy)}
+POLICIES: dict[str, Any] = {
+    "ActorCriticPolicy": ActorCriticPolicy,
+    "MultiInputActorCriticPolicy": MultiInputActorCriticPolicy,
+    "NCPPolicy": NCPPolicy,
+    "DQNPolicy": dqn.MlpPolicy,
+    "DQNMultiInputPolicy": dqn.MultiInputPolicy,
+    "SACPolicy": sac.MlpPolicy,
+    "SACMultiInputPolicy": sac.MultiInputPolicy,
+    "SACSequencePolicy": SACSequencePolicy,
+    "TD3Policy": td3.MlpPolicy,
+    "TD3MultiInputPolicy": td3.MultiInputPolicy,
+    "TD3SequencePolicy": TD3SequencePolicy,
+}
+# The slow copies that training alone needs, and what they are copies of.
+TARGETS = {"actor_target": "actor", "critic_target": "critic", "q_net_target": "q_net"}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "ELU": nn.ELU, "SiLU": nn.SiLU}
 # The arguments of a policy that are JSON values as they are.
-PLAIN = ("net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init")
-PLAIN_OF_CIRCUITS = ("cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor")
+PLAIN = (
+    "net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init", "clip_mean",
+    "n_critics", "cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor",
+)  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -42,20 +62,19 @@ Array = NDArray[Any]
 def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | None = None) -> None:
     """Writes the policy of a trained model, and its `VecNormalize`'s statistics if it has one.
 
-    :param model: a PPO or A2C with an `MlpPolicy` or a `MultiInputPolicy`, a `RecurrentPPO` or a `RecurrentA2C`
+    :param model: an algorithm of Stable-Baselines3 with an `MlpPolicy` or a `MultiInputPolicy`, `NCPExtractor` in it or
+        not, or a recurrent one of this package
     :param path: the file, such as "teacher.safetensors"; replaced whole if it exists
     :param note: anything worth keeping with it (command, seed, score), as JSON values
     """
     policy = model.policy
-    kind = type(policy).__name__
-    if POLICIES.get(kind) is not type(policy):
-        raise TypeError(f"save_policy writes {' or '.join(POLICIES)}, and this model has a {kind}")
-    tensors = {f"policy.{name}": value for name, value in policy.state_dict().items()}
+    settings = settings_of(policy)
+    tensors = {f"policy.{name}": value for name, value in kept_of(policy).items()}
     normalize = normalization_of(model)
     if normalize is not None:
         tensors |= normalize.pop("tensors")
     described = {
-        "policy": json.dumps(settings_of(policy)),
+        "policy": json.dumps(settings),
         "spaces": json.dumps([space_to_json(policy.observation_space), space_to_json(policy.action_space)]),
         "normalize": json.dumps(normalize),
         "note": json.dumps(note or {}),
@@ -63,34 +82,77 @@ def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | N
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
 
+def kept_of(policy: nn.Module) -> dict[str, torch.Tensor]:
+    """A policy's tensors by name, each once, and no target network's."""
+    found, seen = {}, set()
+    for name, value in policy.state_dict().items():
+        place = value.data_ptr() if value.numel() else name
+        if name.split(".")[0] not in TARGETS and place not in seen:
+            seen.add(place)
+            found[name] = value
+    return found
+
+
+def fill(policy: Any, weights: dict[str, torch.Tensor]) -> None:
+    """Gives a policy what `kept_of` gave; refused if it is not all of that."""
+    wanted = set(kept_of(policy))
+    if wanted != set(weights):
+        raise ValueError(f"it has other tensors than the policy, such as {min(wanted ^ set(weights))}")
+    policy.load_state_dict(weights, strict=False)
+    for target, source in TARGETS.items():
+        if hasattr(policy, target):
+            getattr(policy, target).load_state_dict(getattr(policy, source).state_dict())
+
+
 def settings_of(policy: Any) -> dict[str, Any]:
     """A policy's class and arguments as JSON values; refused where they are more than that."""
+    name = next((name for name, kind in POLICIES.items() if kind is type(policy)), None)
+    if name is None:
+        raise TypeError(f"save_policy writes {', '.join(POLICIES)}, and this model has a {type(policy).__name__}")
     arguments = policy._get_constructor_parameters()
     activation = arguments["activation_fn"].__name__
     if activation not in ACTIVATIONS:
         raise TypeError(f"save_policy knows the activations {', '.join(ACTIVATIONS)}, not {activation}")
-    extractor = policy.features_extractor_class
-    if extractor not in (FlattenExtractor, CombinedExtractor):
-        raise TypeError(f"save_policy knows the extractors of vectors and their dictionaries, not {extractor.__name__}")
-    plain = {key: arguments[key] for key in (*PLAIN, *PLAIN_OF_CIRCUITS) if key in arguments}
-    settings = {"class": type(policy).__name__, "activation": activation, **plain}
-    if isinstance(policy, NCPPolicy):
-        wiring = arguments["wiring"]
-        # the wiring as it was built: the file does not depend on how a plan is built in another version
-        settings["wiring"] = wiring if isinstance(wiring, int) else policy.lstm_actor.cell.wiring.to_json()
+    settings = {"class": name, "activation": activation, **{key: arguments[key] for key in PLAIN if key in arguments}}
+    circuit, extractor = actor_circuit(policy), policy.features_extractor_class
+    if extractor is NCPExtractor:
+        given = {**policy.features_extractor_kwargs, "wiring": wiring_of(policy.features_extractor_kwargs, circuit)}
+        settings["extractor"] = given
+    elif extractor not in (FlattenExtractor, CombinedExtractor):
+        raise TypeError(
+            f"save_policy knows NCPExtractor and the extractors of vectors and dictionaries, not {extractor.__name__}"
+        )
+    if "wiring" in arguments:
+        settings["wiring"] = wiring_of(arguments, circuit)
     return settings
+
+
+def wiring_of(arguments: dict[str, Any], circuit: Any) -> int | str:
+    """A number of neurons, or the wiring as it was built: a file does not depend on how plans are built later."""
+    wiring = arguments.get("wiring")
+    if isinstance(wiring, int):
+        return wiring
+    text: str = circuit.cell.wiring.to_json()
+    return text
 
 
 def policy_from(settings: dict[str, Any], observation_space: Any, action_space: Any) -> Any:
     """What `settings_of` described, freshly initialised."""
-    known = (*PLAIN, *PLAIN_OF_CIRCUITS)
-    arguments = {key: settings[key] for key in known if key in settings}
+    arguments = {key: settings[key] for key in PLAIN if key in settings}
     if "wiring" in settings:
-        wiring = settings["wiring"]
-        arguments["wiring"] = wiring if isinstance(wiring, int) else Wiring.from_json(wiring)
+        arguments["wiring"] = read_wiring(settings["wiring"])
+    if "extractor" in settings:
+        given = settings["extractor"]
+        arguments["features_extractor_class"] = NCPExtractor
+        arguments["features_extractor_kwargs"] = {**given, "wiring": read_wiring(given["wiring"])}
     activation = ACTIVATIONS[settings["activation"]]
     kind = POLICIES[settings["class"]]
     return kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
+
+
+def read_wiring(written: int | str) -> int | Wiring:
+    """What `wiring_of` gave."""
+    return written if isinstance(written, int) else Wiring.from_json(written)
 
 
 def normalization_of(model: BaseAlgorithm) -> dict[str, Any] | None:
@@ -116,7 +178,7 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu") -> LoadedP
         observation_space, action_space = (space_from_json(space) for space in json.loads(metadata["spaces"]))
         with torch.random.fork_rng(devices=[]):
             policy = policy_from(settings, observation_space, action_space)
-        policy.load_state_dict(weights)
+        fill(policy, weights)
         normalize = json.loads(metadata["normalize"])
         normalizer = None if normalize is None else Normalizer.read(normalize, tensors)
     except (KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -170,7 +232,7 @@ class LoadedPolicy:
 
     def __init__(
         self,
-        policy: ActorCriticPolicy,
+        policy: Any,
         normalizer: Normalizer | None,
         name: str,
         sha256: str,
@@ -188,12 +250,14 @@ class LoadedPolicy:
     @property
     def observation_space(self) -> spaces.Space[Any]:
         """Of the environment that it was trained in."""
-        return self.policy.observation_space
+        found: spaces.Space[Any] = self.policy.observation_space
+        return found
 
     @property
     def action_space(self) -> spaces.Space[Any]:
         """Of the environment that it was trained in."""
-        return self.policy.action_space
+        found: spaces.Space[Any] = self.policy.action_space
+        return found
 
     def normalize(self, observation: Any) -> Any:
         """The observations as the policy sees them."""
@@ -212,7 +276,8 @@ class LoadedPolicy:
         seen = self.normalize(observation)
         if deterministic and self._layers is not None and np.shape(seen)[1:] == self.policy.observation_space.shape:
             return self._mode(seen), state
-        return self.policy.predict(seen, state, episode_start, deterministic)
+        actions, after = self.policy.predict(seen, state, episode_start, deterministic)
+        return actions, after
 
     def _mode(self, seen: Array) -> Array:
         """What `policy.predict` gives for a batch, in NumPy: a quarter of the time, the same but for rounding."""
@@ -225,14 +290,14 @@ class LoadedPolicy:
         return np.minimum(np.maximum(features, space.low), space.high)
 
 
-def layers_of(policy: ActorCriticPolicy) -> list[Callable[[Array], Array]] | None:
+def layers_of(policy: Any) -> list[Callable[[Array], Array]] | None:
     """The mean action of a Gaussian policy on vectors as NumPy functions, whose weights are the policy's own memory;
     None for another policy, whose `predict` has to do.
     """
     seen, acted = policy.observation_space, policy.action_space
     plain = (
-        type(policy.action_dist) is DiagGaussianDistribution
-        and type(policy) is ActorCriticPolicy
+        type(policy) is ActorCriticPolicy
+        and type(policy.action_dist) is DiagGaussianDistribution
         and type(policy.features_extractor) is FlattenExtractor
         and isinstance(seen, spaces.Box)
         and isinstance(acted, spaces.Box)

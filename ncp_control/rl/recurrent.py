@@ -9,8 +9,8 @@ from gymnasium import spaces
 from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
-from torch.optim import Optimizer
 
+from ncp_control.rl.learning_rates import scale_learning_rates
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.sequences import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
 
@@ -68,9 +68,7 @@ class RecurrentPPO(ContribRecurrentPPO):
     def _update_learning_rate(self, optimizers: Any) -> None:
         """The schedule's rate, times each group's own factor."""
         super()._update_learning_rate(optimizers)
-        for optimizer in [optimizers] if isinstance(optimizers, Optimizer) else optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] *= group.get("lr_scale", 1.0)
+        scale_learning_rates(optimizers)
 
 
 class RecurrentA2C(RecurrentPPO):

@@ -77,6 +77,12 @@ class Sequences:
         for first in range(0, len(order), each):
             yield self._cut(*np.divmod(order[first : first + each], envs))
 
+    def cut_all(self, most: int) -> Any:
+        """A sample of the first sequences of each environment, about `most` steps in all, in their order."""
+        rows, envs, _ = self.states_pi.shape
+        count = max(1, min(rows * envs, most // self.sequence))
+        return self._cut(*np.divmod(np.arange(count), envs))
+
     def _cut(self, rows: Any, envs: Any) -> Any:
         """The sequences that begin in these rows of states, of these environments."""
         steps = rows[:, None] * self.sequence + np.arange(self.sequence)

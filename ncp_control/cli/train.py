@@ -1,0 +1,101 @@
+"""`ncp-control train`: an agent from a recipe."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass
+class Arguments:
+    """Train an agent from a recipe, in a folder from which the run can be resumed.
+
+    Example: ncp-control train pendulum-novel --seed 1 --out runs/pendulum
+    """
+
+    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
+    """The name of a recipe, or a .yml file; "list" shows the names."""
+
+    seed: int = 0
+    """Everything random follows from it."""
+
+    steps: int | None = None
+    """Steps of training instead of the recipe's."""
+
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
+    """Other values than the recipe's, such as policy_kwargs.cell=cfc learning_rate=lin_1e-3."""
+
+    out: Path | None = None
+    """The folder of this run; by default runs/RECIPE-sSEED."""
+
+    resume: bool = False
+    """Go on with the run in the folder."""
+
+    eval_every: int | None = None
+    """Steps between evaluations; by default a twentieth of the training."""
+
+    eval_episodes: int = 8
+    """Episodes of an evaluation."""
+
+    checkpoint_every: int | None = None
+    """Steps between checkpoints; by default a tenth of the training, but no less than 10 000."""
+
+    device: str = "cpu"
+    """Where the networks are: cpu or cuda."""
+
+    threads: int = 1
+    """Of torch; small networks gain little from more."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Train."""
+    import torch
+
+    from ncp_control.rl.recipe import load_recipe, read_changes, shipped
+    from ncp_control.rl.train import train
+
+    if arguments.recipe == "list":
+        print("\n".join(shipped()))
+        return 0
+    changes = read_changes(list(arguments.set))
+    if arguments.steps is not None:
+        changes["n_timesteps"] = arguments.steps
+    recipe = load_recipe(arguments.recipe, changes)
+    out = arguments.out or Path("runs") / f"{Path(arguments.recipe).stem}-s{arguments.seed}"
+    torch.set_num_threads(arguments.threads)
+    result = train(
+        recipe,
+        out,
+        seed=arguments.seed,
+        resume=arguments.resume,
+        eval_every=arguments.eval_every,
+        eval_episodes=arguments.eval_episodes,
+        checkpoint_every=arguments.checkpoint_every,
+        device=arguments.device,
+        command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
+    )
+    _, last, spread = result.curve[-1]
+    best_step, best = result.best or (0, float("nan"))
+    if arguments.json:
+        found = {
+            "out": str(out), "steps": result.steps, "seconds": result.seconds, "last_return": last,
+            "best_return": best, "best_steps": best_step,
+        }  # fmt: skip
+        print(json.dumps(found))
+    else:
+        print(
+            f"{result.steps:,} steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- {spread:,.1f}, "
+            f"the best {best:,.1f} at step {best_step:,}\n"
+            f"written to {out}\n"
+            f"see it act:  ncp-control evaluate {out / 'best.safetensors'}"
+        )
+    return 0

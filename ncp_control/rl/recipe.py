@@ -1,0 +1,202 @@
+"""Recipes: how an agent is trained, as YAML in the style of rl-zoo.
+
+A recipe names an environment (`env`), an algorithm (`algo`) and how long to train (`n_timesteps`); `n_envs`,
+`env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean what they mean there, and what is left are
+the algorithm's own arguments. `lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another, of
+which it says what differs. Nothing in a recipe is ever run as code.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ncp_control.wiring.plan_text import parse_plan
+
+ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "RecurrentSAC", "RecurrentTD3", "PPO", "A2C", "SAC", "TD3", "DQN")
+OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TD3", "DQN")
+LINEAR = "lin_"
+
+
+@dataclass
+class Recipe:
+    """How an agent is trained.
+
+    :param env: the environment's id
+    :param algo: one of `ALGORITHMS`
+    :param n_timesteps: steps of training, of all environments together
+    :param n_envs: environments side by side
+    :param env_kwargs: arguments of the environment
+    :param env_wrapper: wrappers of `ncp_envs` around each environment, the innermost first: names, or one-entry
+        dictionaries from a name to its arguments
+    :param normalize: False, True, or arguments of `VecNormalize`; its `gamma` is the algorithm's
+    :param policy: the policy's name
+    :param policy_kwargs: its arguments; `wiring` is a plan as text or a number of neurons
+    :param settings: the algorithm's own arguments
+    """
+
+    env: str
+    algo: str
+    n_timesteps: int
+    n_envs: int = 1
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    env_wrapper: list[Any] = field(default_factory=list)
+    normalize: bool | dict[str, Any] = False
+    policy: str = "NCPPolicy"
+    policy_kwargs: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.algo not in ALGORITHMS:
+            raise ValueError(f"unknown algo {self.algo!r} in a recipe: choose one of {', '.join(ALGORITHMS)}")
+        for key in ("n_timesteps", "n_envs"):
+            value = getattr(self, key)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 1 or value != int(value):
+                raise ValueError(f"a recipe's {key} is a whole number, at least 1, and not {value!r}")
+            setattr(self, key, int(value))
+
+    @property
+    def is_off_policy(self) -> bool:
+        """Whether the algorithm learns from a replay buffer."""
+        return self.algo in OFF_POLICY
+
+    def to_json(self) -> dict[str, Any]:
+        """As it would be written in YAML: flat."""
+        named = {key: value for key, value in vars(self).items() if key != "settings"}
+        return {**named, **self.settings}
+
+
+NAMED = tuple(key for key in Recipe.__dataclass_fields__ if key != "settings")
+
+
+def shipped() -> list[str]:
+    """The names of the recipes that come with the package."""
+    folder = resources.files("ncp_control.rl") / "recipes"
+    return sorted(path.name.removesuffix(".yml") for path in folder.iterdir() if path.name.endswith(".yml"))
+
+
+def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Recipe:
+    """Reads a recipe.
+
+    :param source: the name of a shipped one, or the path of a `.yml` file
+    :param changes: values by key that replace the recipe's; "policy_kwargs.cell" reaches into a dictionary
+    """
+    flat = read(source)
+    for key, value in (changes or {}).items():
+        change(flat, key, value)
+    missing = [key for key in ("env", "algo", "n_timesteps") if key not in flat]
+    if missing:
+        raise ValueError(f"the recipe {str(source)!r} does not say its {' and '.join(missing)}")
+    named = {key: flat.pop(key) for key in NAMED if key in flat}
+    for key, kind in (("env_kwargs", dict), ("policy_kwargs", dict), ("env_wrapper", list)):
+        if not isinstance(named.get(key, kind()), kind):
+            what = "list" if kind is list else "dictionary"
+            raise ValueError(f"{key} of the recipe {str(source)!r} is a {what}, and not {named[key]!r}")
+    return Recipe(**named, settings=flat)
+
+
+def read(source: str | Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A recipe's keys and values, those of the recipe that it is based on included."""
+    text, where = text_of(source)
+    if where in seen:
+        raise ValueError(f"the recipe {where} is based on itself")
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise ValueError(f"{where} is no recipe: it should be a list of keys and values, such as env: CartPole-v1")
+    base = found.pop("based_on", None)
+    return found if base is None else merged(read(base, (*seen, where)), found)
+
+
+def text_of(source: str | Path) -> tuple[str, str]:
+    """The YAML of a recipe, and what to call it."""
+    path = Path(source)
+    if path.suffix in (".yml", ".yaml"):
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no recipe at {path}")
+        return path.read_text(encoding="utf-8"), str(path)
+    if str(source) not in shipped():
+        raise ValueError(f"there is no recipe {str(source)!r}: give a .yml file, or one of {', '.join(shipped())}")
+    file = resources.files("ncp_control.rl") / "recipes" / f"{source}.yml"
+    return file.read_text(encoding="utf-8"), str(source)
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """The base, with what the other says in its place; dictionaries are merged entry by entry."""
+    found = copy.deepcopy(base)
+    for key, value in over.items():
+        both = isinstance(found.get(key), dict) and isinstance(value, dict)
+        found[key] = merged(found[key], value) if both else value
+    return found
+
+
+def change(flat: dict[str, Any], key: str, value: Any) -> None:
+    """Sets one value, by a key such as "policy_kwargs.cell"."""
+    *path, last = key.split(".")
+    inner = flat
+    for name in path:
+        inner = inner.setdefault(name, {})
+        if not isinstance(inner, dict):
+            raise ValueError(f"{key} cannot be set: {name} is not a dictionary in this recipe")
+    inner[last] = value
+
+
+def read_changes(words: list[str]) -> dict[str, Any]:
+    """Changes written as KEY=VALUE, the value as in YAML."""
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ValueError(f"a change is KEY=VALUE, such as policy_kwargs.cell=cfc, and not {word!r}")
+        found[key] = yaml.safe_load(value)
+    return found
+
+
+def number(value: Any) -> Any:
+    """A number that YAML takes for text, such as 3e-4; a falling rate; or the value itself."""
+    if not isinstance(value, str):
+        return value
+    is_linear = value.startswith(LINEAR)
+    try:
+        first = float(value.removeprefix(LINEAR))
+    except ValueError:
+        return value
+    return Linear(first) if is_linear else first
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A rate that falls linearly to zero, as a function of the share of training that is left."""
+
+    first: float
+
+    def __call__(self, left: float) -> float:
+        return left * self.first
+
+
+def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
+    """A policy's arguments from a recipe's: plans built, classes looked up by name."""
+    from ncp_control.rl.extractor import NCPExtractor
+    from ncp_control.rl.policy_file import ACTIVATIONS
+
+    found = {key: number(value) for key, value in copy.deepcopy(described).items()}
+    classes: dict[str, dict[str, Any]] = {
+        "activation_fn": ACTIVATIONS,
+        "features_extractor_class": {"NCPExtractor": NCPExtractor},
+    }
+    for key, known in classes.items():
+        if key in found:
+            if found[key] not in known:
+                raise ValueError(f"unknown {key} {found[key]!r} in a recipe: choose one of {', '.join(known)}")
+            found[key] = known[found[key]]
+    for where in (found, found.get("features_extractor_kwargs", {})):
+        if isinstance(where.get("wiring"), str):
+            where["wiring"] = parse_plan(where["wiring"])
+    return found

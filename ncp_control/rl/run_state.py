@@ -1,0 +1,151 @@
+"""The whole state of a training run in one safe file, so that a run that was stopped goes on as if it had not been."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.vec_env import VecNormalize
+
+from ncp_control.safe_file import read_tensors, write_tensors
+
+FORMAT = "ncp_control.training"
+VERSION = 1
+DESCRIBED = ("state", "about")
+COUNTERS = ("num_timesteps", "_n_updates", "_episode_num")
+
+
+def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
+    """Writes weights, optimizers, statistics, counters and replay buffer of a model.
+
+    :param about: anything else that has to survive, as JSON values
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    state = {
+        "parameters": pack(model.get_parameters(), tensors),
+        "variables": pack(_variables(model), tensors),
+        "counters": {key: getattr(model, key) for key in COUNTERS if hasattr(model, key)},
+        "normalize": pack(_statistics(model), tensors),
+        "replay": pack(_replayed(model), tensors),
+    }
+    described = {"state": json.dumps(state), "about": json.dumps(about)}
+    write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
+def load_state(model: BaseAlgorithm, path: Path) -> None:
+    """Gives a model, newly made from the same recipe, the state in a file."""
+    metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
+    state = json.loads(metadata["state"])
+    model.set_parameters(unpack(state["parameters"], tensors), exact_match=True, device=model.device)
+    for name, value in unpack(state["variables"], tensors).items():
+        getattr(model, name).data.copy_(value)
+    for key, value in state["counters"].items():
+        setattr(model, key, value)
+    _set_statistics(model, unpack(state["normalize"], tensors))
+    _set_replayed(model, unpack(state["replay"], tensors))
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What `save_state` was told to keep."""
+    metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
+    found: dict[str, Any] = json.loads(metadata["about"])
+    return found
+
+
+def pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    """JSON values, with the arrays and tensors among them put into `tensors` under numbers."""
+    if isinstance(value, np.ndarray):
+        value = torch.from_numpy(np.ascontiguousarray(value))
+    if isinstance(value, torch.Tensor):
+        name = str(len(tensors))
+        # a copy: two names of one memory are not kept apart otherwise
+        tensors[name] = value.detach().cpu().clone()
+        return {"tensor": name}
+    if isinstance(value, dict):
+        return {"dict": [[key, pack(own, tensors)] for key, own in value.items()]}
+    if isinstance(value, list | tuple):
+        return {"list": [pack(own, tensors) for own in value]}
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def unpack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
+    """What `pack` was given; tuples come back as lists, arrays as tensors."""
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    if "list" in value:
+        return [unpack(own, tensors) for own in value["list"]]
+    return {key: unpack(own, tensors) for key, own in value["dict"]}
+
+
+def _variables(model: BaseAlgorithm) -> dict[str, Any]:
+    """Trained tensors beside the networks, such as SAC's entropy coefficient."""
+    _, names = model._get_torch_save_params()
+    return {name: value for name in names if (value := getattr(model, name, None)) is not None}
+
+
+def _statistics(model: BaseAlgorithm) -> dict[str, Any] | None:
+    wrapper = model.get_vec_normalize_env()
+    if wrapper is None:
+        return None
+    found: dict[str, Any] = {"ret": _moments(wrapper.ret_rms)}
+    if isinstance(wrapper.obs_rms, dict):
+        found["obs"] = {key: _moments(own) for key, own in wrapper.obs_rms.items()}
+    elif wrapper.norm_obs:
+        found["obs"] = {"": _moments(wrapper.obs_rms)}
+    return found
+
+
+def _moments(statistics: RunningMeanStd) -> dict[str, Any]:
+    return {"mean": np.array(statistics.mean), "var": np.array(statistics.var), "count": float(statistics.count)}
+
+
+def _set_statistics(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
+    wrapper = model.get_vec_normalize_env()
+    if wrapper is None or found is None:
+        return
+    assert isinstance(wrapper, VecNormalize)
+    parts: Any = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
+    pairs = [(wrapper.ret_rms, found["ret"]), *((parts[key], kept) for key, kept in found.get("obs", {}).items())]
+    for statistics, kept in pairs:
+        statistics.mean, statistics.var = kept["mean"].numpy(), kept["var"].numpy()
+        statistics.count = kept["count"]
+
+
+def _arrays(buffer: ReplayBuffer) -> dict[str, Any]:
+    """The arrays of a replay buffer whose first axis is its size, by name."""
+    found: dict[str, Any] = {}
+    for name, value in vars(buffer).items():
+        for key, array in value.items() if isinstance(value, dict) else [("", value)]:
+            if isinstance(array, np.ndarray) and array.ndim and len(array) == buffer.buffer_size:
+                found[f"{name}.{key}"] = array
+    return found
+
+
+def _replayed(model: BaseAlgorithm) -> dict[str, Any] | None:
+    """What a replay buffer holds: only the rows that are filled."""
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is None:
+        return None
+    rows = buffer.size()
+    arrays = {name: array[:rows] for name, array in _arrays(buffer).items()}
+    return {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
+
+
+def _set_replayed(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is None or found is None:
+        return
+    for name, array in _arrays(buffer).items():
+        kept = found["arrays"][name]
+        array[: len(kept)] = kept.numpy()
+    buffer.pos, buffer.full = found["pos"], found["full"]

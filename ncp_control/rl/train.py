@@ -1,0 +1,270 @@
+"""Training an agent from a recipe, in a folder that holds all there is to know of the run.
+
+Every `checkpoint_every` steps the whole state is written, then everything random is seeded anew from the run's seed and
+the step, and the environments are reset. So a run that was stopped and resumed does exactly what it would have done
+without the stop, though no simulator's state is ever stored.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
+
+from ncp_control.files import write_atomically
+from ncp_control.progress import Tracker, tracked
+from ncp_control.rl.building import make_envs, make_model
+from ncp_control.rl.policy_file import save_policy
+from ncp_control.rl.recipe import Recipe
+from ncp_control.rl.run_state import load_state, read_about, save_state
+from ncp_control.rl.watch import CircuitLog
+
+PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
+SHORT = 10_000  # steps that may be lost without much harm
+STATE, BEST, LAST, RECORD, CURVE = "state.safetensors", "best.safetensors", "last.safetensors", "run.json", "curve.csv"
+
+
+@dataclass
+class Result:
+    """What came of a run.
+
+    :param out: its folder
+    :param steps: how long it was trained
+    :param curve: steps, mean and standard deviation of the returns of every evaluation
+    :param best: the step with the best mean return, and that return
+    :param seconds: of training, evaluations included, over all resumptions
+    """
+
+    out: Path
+    steps: int
+    curve: list[tuple[int, float, float]]
+    best: tuple[int, float] | None
+    seconds: float
+
+
+def train(
+    recipe: Recipe,
+    out: str | Path,
+    seed: int = 0,
+    resume: bool = False,
+    eval_every: int | None = None,
+    eval_episodes: int = 8,
+    checkpoint_every: int | None = None,
+    device: str = "cpu",
+    command: str = "",
+    progress: bool = True,
+) -> Result:
+    """Trains an agent.
+
+    Into the folder `out` go `best.safetensors` and `last.safetensors`, policies as `load_policy` reads them;
+    `curve.csv`, the evaluations; `run.json`, the recipe, seed and versions; `board/`, for TensorBoard; and
+    `state.safetensors`, from which the run goes on.
+
+    :param recipe: what to train (see `load_recipe`)
+    :param out: a folder for this run alone
+    :param seed: everything random follows from it
+    :param resume: go on with the run in `out`, or begin it if nothing of it is there
+    :param eval_every: steps between evaluations; by default a twentieth of the training
+    :param eval_episodes: episodes of an evaluation, with the mode of the policy and in environments of its own
+    :param checkpoint_every: steps between checkpoints, a part of what makes the result; by default a tenth, but no less
+        than 10 000. An episode that is under way is cut short there
+    :param device: for the networks
+    :param command: kept in the record
+    :param progress: show a progress bar on stderr
+    """
+    out = Path(out)
+    every = checkpoint_every or max(SHORT, recipe.n_timesteps // 10)
+    about = {
+        "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
+        "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    kept = prepare(out, about, resume)
+    write_atomically(out / RECORD, json.dumps({**about, "command": command, "versions": versions()}, indent=2).encode())
+    random.seed(seed)
+    envs = make_envs(recipe, recipe.n_envs, training=True)
+    model = make_model(recipe, envs, seed, device)
+    model.set_logger(configure(str(out / "board"), ["tensorboard"]))
+    with tracked("training", recipe.n_timesteps, shown=progress) as tracker:
+        run = Run(out, seed, every, recipe, about, tracker)
+        if kept is not None:
+            load_state(model, out / STATE)
+            run.recall(kept)
+            # anything but None, so that `learn` does not reset the environments before they are seeded
+            model._last_obs = model.env.observation_space.sample() if model.env is not None else None
+        left = recipe.n_timesteps - model.num_timesteps
+        try:
+            if left > 0:
+                callbacks = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100))])
+                model.learn(left, callback=callbacks, log_interval=1, reset_num_timesteps=kept is None)
+                run.finish()
+        except KeyboardInterrupt:
+            words = "nothing is kept yet" if not (out / STATE).exists() else f"--resume goes on from {out / STATE}"
+            print(f"\ninterrupted at step {model.num_timesteps:,}: {words}", file=sys.stderr)
+            raise
+        finally:
+            envs.close()
+            run.judges.close()
+    return Result(out, model.num_timesteps, run.curve, run.best, run.seconds())
+
+
+def prepare(out: Path, about: dict[str, Any], resume: bool) -> dict[str, Any] | None:
+    """Makes the folder, and gives what a run to be resumed kept; refuses a folder with another run in it."""
+    record = out / RECORD
+    if record.exists():
+        if not resume:
+            raise FileExistsError(f"{out} holds a run already: resume it, or choose another folder")
+        before = json.loads(record.read_text(encoding="utf-8"))
+        other = sorted(key for key, value in json.loads(json.dumps(about)).items() if before.get(key) != value)
+        if other:
+            raise ValueError(f"{out} holds a run with another {' and '.join(other)}: use the same, or another folder")
+    elif out.exists() and any(out.iterdir()):
+        raise FileExistsError(f"{out} is not empty, and holds no run: choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    state = out / STATE
+    if state.exists():
+        return read_about(state)
+    shutil.rmtree(out / "board", ignore_errors=True)
+    return None
+
+
+def versions() -> dict[str, str]:
+    """Of the packages that a result may depend on."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+class Run(BaseCallback):
+    """Checkpoints, fresh random streams, evaluations and progress."""
+
+    def __init__(
+        self, out: Path, seed: int, every: int, recipe: Recipe, about: dict[str, Any], tracker: Tracker
+    ) -> None:
+        super().__init__()
+        self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
+        self.recipe = recipe
+        self.judges: VecEnv = make_envs(recipe, min(int(about["eval_episodes"]), 8), training=False)
+        self.curve: list[tuple[int, float, float]] = []
+        self.best: tuple[int, float] | None = None
+        self._began, self._before = time.monotonic(), 0.0
+        self._segment = -1
+        self._judged = 0
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Goes on from what a checkpoint kept."""
+        self.curve = [(int(step), mean, std) for step, mean, std in kept["curve"]]
+        self.best = None if kept["best"] is None else (int(kept["best"][0]), float(kept["best"][1]))
+        self._before, self._judged = kept["seconds"], kept["judged"]
+        self.tracker.advance(int(kept["steps"]))
+
+    def seconds(self) -> float:
+        """Of all resumptions."""
+        return self._before + time.monotonic() - self._began
+
+    def _on_rollout_start(self) -> None:
+        segment = self.num_timesteps // self.every
+        if segment == self._segment:
+            return
+        if self._segment >= 0:
+            self._keep()
+        self._segment = segment
+        restart(self.model, seed_of(self.seed, self.num_timesteps))
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._show_steps()
+        if self.num_timesteps // self.about["eval_every"] > self._judged:
+            self._judge()
+
+    def finish(self) -> None:
+        """The last evaluation and the last checkpoint."""
+        self._show_steps()
+        if not self.curve or self.curve[-1][0] != self.num_timesteps:
+            self._judge()
+        self._keep()
+
+    def _show_steps(self) -> None:
+        new = self.num_timesteps - self.tracker.done
+        self.tracker.advance(new, new)
+
+    def _judge(self) -> None:
+        """An evaluation, whose outcome depends on the policy and the step alone."""
+        self._judged = self.num_timesteps // self.about["eval_every"]
+        state = torch.random.get_rng_state(), np.random.get_state()
+        if isinstance(self.judges, VecNormalize):
+            sync_envs_normalization(self.training_env, self.judges)
+        self.judges.seed(seed_of(self.seed + 1, self.num_timesteps))
+        episodes = self.about["eval_episodes"]
+        returns, _ = evaluate_policy(self.model, self.judges, episodes, return_episode_rewards=True, warn=False)
+        torch.random.set_rng_state(state[0])
+        np.random.set_state(state[1])
+        mean, std = float(np.mean(returns)), float(np.std(returns))
+        self.curve.append((self.num_timesteps, mean, std))
+        self.logger.record("eval/mean_return", mean)
+        if self.recipe.is_off_policy:  # otherwise Stable-Baselines3 writes after every rollout
+            self.logger.dump(self.num_timesteps)
+        note = self._note()
+        save_policy(self.model, self.out / LAST, note)
+        if self.best is None or mean > self.best[1]:
+            self.best = self.num_timesteps, mean
+            save_policy(self.model, self.out / BEST, note)
+        rows = "".join(f"{step},{mean},{std}\n" for step, mean, std in self.curve)
+        write_atomically(self.out / CURVE, f"steps,mean_return,std_return\n{rows}".encode())
+        self.tracker.advance(note=f"return {mean:,.1f}, best {self.best[1]:,.1f}")
+
+    def _note(self) -> dict[str, Any]:
+        """What goes into a policy's file."""
+        return {
+            "env": self.recipe.env, "env_wrapper": self.recipe.env_wrapper, "algo": self.recipe.algo,
+            "seed": self.seed, "steps": self.num_timesteps,
+        }  # fmt: skip
+
+    def _keep(self) -> None:
+        """A checkpoint."""
+        about = {
+            "curve": self.curve, "best": self.best, "seconds": self.seconds(), "judged": self._judged,
+            "steps": self.num_timesteps,
+        }  # fmt: skip
+        save_state(self.model, self.out / STATE, about)
+
+
+def seed_of(seed: int, step: int) -> int:
+    """A seed for what comes after a step of a run."""
+    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) % 2**31
+
+
+def restart(model: BaseAlgorithm, seed: int) -> None:
+    """Seeds everything random and resets the environments, in the midst of `learn`."""
+    model.set_random_seed(seed)
+    random.seed(seed)
+    assert model.env is not None
+    model._last_obs = cast("Any", model.env.reset())
+    model._last_episode_starts = np.ones(model.n_envs, dtype=bool)
+    if isinstance(model.env, VecNormalize):
+        model._last_original_obs = model.env.get_original_obs()
+    policy: Any = model.policy
+    if getattr(model, "use_sde", False) and hasattr(policy, "reset_noise"):
+        policy.reset_noise(model.n_envs)
+    noise = getattr(model, "action_noise", None)
+    if noise is not None:
+        noise.reset()
