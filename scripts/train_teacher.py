@@ -26,10 +26,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from ncp_control.data import collect
 from ncp_control.files import write_atomically
 from ncp_control.progress import Tracker, tracked
-from ncp_control.rl import load_policy, save_policy
+from ncp_control.rl import evaluate, load_policy, save_policy
 from ncp_envs import without_mass_warning
 
 ENV = "HalfCheetah-v5"
@@ -167,10 +166,7 @@ def main() -> None:
         "curve": curve,
     }
     save_policy(model, arguments.out, note)
-    returns = [
-        rollout.total_reward
-        for rollout in collect(load_policy(arguments.out), ENV, EPISODES, random_action_fraction=0.0, seed=1000)
-    ]
+    returns, _ = evaluate(load_policy(arguments.out), make, EPISODES, seed=1000, progress=True)
     note |= {"return": float(np.mean(returns)), "return_std": float(np.std(returns)), "return_min": min(returns)}
     save_policy(model, arguments.out, note)
     note["sha256"] = load_policy(arguments.out).sha256

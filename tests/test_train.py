@@ -21,8 +21,8 @@ pytest.importorskip("sb3_contrib")
 from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
 
 from ncp_control.cli import main  # noqa: E402
-from ncp_control.rl import load_policy  # noqa: E402
-from ncp_control.rl.building import make_envs, make_model  # noqa: E402
+from ncp_control.rl import evaluate, load_policy  # noqa: E402
+from ncp_control.rl.building import make_env, make_envs, make_model  # noqa: E402
 from ncp_control.rl.recipe import Linear, Recipe, load_recipe, read_changes, shipped  # noqa: E402
 from ncp_control.rl.train import BEST, CURVE, LAST, RECORD, STATE, Run, train  # noqa: E402
 from ncp_control.safe_file import CheckpointError  # noqa: E402
@@ -160,7 +160,22 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_run_leaves_what_is_needed_to_use_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recipe = recipe_file(tmp_path, RECIPES[name])
-    assert main(["train", str(recipe), "--out", str(tmp_path / "run"), "--eval-episodes", "2", "--json"]) == 0
+    assert (
+        main(
+            [
+                "train",
+                str(recipe),
+                "--out",
+                str(tmp_path / "run"),
+                "--eval-episodes",
+                "2",
+                "--eval-every",
+                "200",
+                "--json",
+            ]
+        )
+        == 0
+    )
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["steps"] >= load_recipe(recipe).n_timesteps
     rows = np.genfromtxt(tmp_path / "run" / CURVE, delimiter=",", names=True)
@@ -302,3 +317,60 @@ def test_a_recipe_is_json() -> None:
     flat = load_recipe("halfcheetah-novel").to_json()
     assert flat["gae_lambda"] == 0.95
     assert isinstance(load_recipe("halfcheetah-novel"), Recipe)
+
+
+# Evaluation.
+
+
+def test_an_evaluation_is_the_sum_of_rewards_whatever_stands_beside_it(tmp_path: Path) -> None:
+    train(load_recipe(recipe_file(tmp_path)), tmp_path / "run", **QUIET)
+    policy = load_policy(tmp_path / "run" / BEST)
+
+    def make() -> Any:
+        return make_env("ncp/PendulumNoVel-v0")
+
+    found = evaluate(policy, make, episodes=18, seed=4)
+    assert found.lengths == [200] * 18
+    assert len({round(value, 3) for value in found.returns}) == 18
+    env, seeds = make(), [np.random.SeedSequence(4, spawn_key=(k,)).generate_state(1)[0] for k in (0, 17)]
+    for seed, wanted in zip(seeds, (found.returns[0], found.returns[17]), strict=True):
+        seen, _ = env.reset(seed=int(seed))
+        state, total = None, 0.0
+        for _ in range(200):
+            action, state = policy.predict(seen, state, deterministic=True)
+            seen, reward, *_ = env.step(action)
+            total += float(reward)
+        assert total == pytest.approx(wanted, rel=1e-3)
+    assert evaluate(policy, make, episodes=3, seed=4).returns == pytest.approx(found.returns[:3], rel=1e-3)
+
+
+def test_noise_and_lost_observations_cost_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    teacher = Path(__file__).parents[1] / "checkpoints" / "halfcheetah-teacher.safetensors"
+    found = {}
+    for name, words in {"clean": [], "noise": ["--noise", "0.1"], "lost": ["--dropout", "0.1"]}.items():
+        assert main(["evaluate", str(teacher), "--episodes", "1", "--json", *words]) == 0
+        found[name] = json.loads(capsys.readouterr().out)["mean_return"]
+    assert found["clean"] > 5000
+    assert max(found["noise"], found["lost"]) < 0.9 * found["clean"]
+
+
+def test_a_policy_over_a_window_is_evaluated_in_its_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+env: ncp/PendulumNoVel-v0
+env_wrapper:
+- History: {window: 3}
+algo: PPO
+n_timesteps: 64
+policy: MultiInputPolicy
+policy_kwargs:
+  features_extractor_class: NCPExtractor
+  features_extractor_kwargs: {wiring: "AutoNCP(9, 3)"}
+n_steps: 32
+batch_size: 32
+"""
+    train(load_recipe(recipe_file(tmp_path, text)), tmp_path / "run", **QUIET)
+    best = str(tmp_path / "run" / BEST)
+    assert main(["evaluate", best, "--episodes", "2", "--noise", "0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean_length"] == 200
+    assert main(["evaluate", best, "--episodes", "2", "--env", "HalfCheetah-v5"]) == 2
+    assert "the policy was made for observations in Dict" in capsys.readouterr().err

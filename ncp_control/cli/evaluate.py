@@ -29,6 +29,12 @@ class Arguments:
     seed: int = 0
     """Everything random follows from it."""
 
+    noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
+    """Add Gaussian noise to every observation."""
+
+    dropout: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
+    """Lose whole observations at random: all entries read 0."""
+
     sample: bool = False
     """Draw the policy's actions instead of taking their mode."""
 
@@ -39,41 +45,48 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Evaluate and print."""
     import numpy as np
+    import torch
 
-    from ncp_control.data import collect
-    from ncp_control.rl import load_policy
+    from ncp_control.rl import evaluate, load_policy
+    from ncp_control.rl.building import make_env
 
     policy = load_policy(arguments.policy)
-    env = arguments.env or policy.note.get("env")
+    note = policy.note
+    env = arguments.env or note.get("env")
     if env is None:
         raise ValueError(f"{arguments.policy} does not say which environment it was trained in: add --env")
-    rollouts = collect(
+    wrappers: list[Any] = [{"ObservationNoise": {"std": arguments.noise}}] if arguments.noise else []
+    if arguments.dropout:
+        wrappers.append({"ObservationDropout": {"probability": arguments.dropout, "whole": True}})
+    wrappers += note.get("env_wrapper", [])
+    torch.set_num_threads(1)
+    found = evaluate(
         policy,
-        env,
-        rollouts=arguments.episodes,
-        random_action_fraction=0.0,
-        seed=arguments.seed,
+        lambda: make_env(env, wrappers, note.get("env_kwargs")),
+        arguments.episodes,
+        arguments.seed,
         deterministic=not arguments.sample,
         progress=not arguments.json,
     )
-    returns = [rollout.total_reward for rollout in rollouts]
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "checkpoint": str(arguments.policy),
         "env": env,
-        "episodes": len(rollouts),
+        "noise": arguments.noise,
+        "dropout": arguments.dropout,
+        "episodes": len(found.returns),
         "seed": arguments.seed,
-        "mean_return": float(np.mean(returns)),
-        "std_return": float(np.std(returns)),
-        "min_return": min(returns),
-        "max_return": max(returns),
-        "mean_length": float(np.mean([rollout.steps for rollout in rollouts])),
+        "mean_return": float(np.mean(found.returns)),
+        "std_return": float(np.std(found.returns)),
+        "min_return": min(found.returns),
+        "max_return": max(found.returns),
+        "mean_length": float(np.mean(found.lengths)),
     }
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(summary))
     else:
         print(
-            f"{arguments.policy.name} in {env}: return {found['mean_return']:.1f} +- {found['std_return']:.1f} "
-            f"({found['min_return']:.1f} to {found['max_return']:.1f}) over {len(rollouts)} episodes "
-            f"of {found['mean_length']:.0f} steps"
+            f"{arguments.policy.name} in {env}: return {summary['mean_return']:,.1f} +- {summary['std_return']:,.1f} "
+            f"({summary['min_return']:,.1f} to {summary['max_return']:,.1f}) over {len(found.returns)} episodes "
+            f"of {summary['mean_length']:.0f} steps"
         )
     return 0

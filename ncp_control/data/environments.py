@@ -52,8 +52,15 @@ def check_policy(policy: Any, env: gym.Env[Any, Any]) -> None:
         its, own = getattr(policy, f"{what}_space", None), getattr(env, f"{what}_space")
         if not isinstance(its, gym.Space):
             continue
-        if type(its) is not type(own) or its.shape != own.shape or getattr(its, "n", 0) != getattr(own, "n", 0):
+        if not _same_form(its, own):
             raise ValueError(f"the policy was made for {what}s in {its}, and this environment has {own}")
+
+
+def _same_form(one: gym.Space[Any], other: gym.Space[Any]) -> bool:
+    """Whether two spaces hold arrays of the same shapes, or the same choices; bounds may differ."""
+    if isinstance(one, gym.spaces.Dict) and isinstance(other, gym.spaces.Dict):
+        return one.spaces.keys() == other.spaces.keys() and all(_same_form(one[key], other[key]) for key in one.spaces)
+    return type(one) is type(other) and one.shape == other.shape and getattr(one, "n", 0) == getattr(other, "n", 0)
 
 
 def names_of(env: gym.Env[Any, Any]) -> tuple[str, ...]:

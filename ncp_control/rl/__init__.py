@@ -1,5 +1,6 @@
 """Neural circuits in Stable-Baselines3."""
 
+from ncp_control.rl.evaluate import evaluate
 from ncp_control.rl.extractor import NCPExtractor
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.policies import NCPPolicy
@@ -17,6 +18,7 @@ __all__ = [
     "RecurrentPPO",
     "RecurrentSAC",
     "RecurrentTD3",
+    "evaluate",
     "load_policy",
     "load_recipe",
     "save_policy",

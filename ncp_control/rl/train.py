@@ -234,10 +234,8 @@ class Run(BaseCallback):
 
     def _note(self) -> dict[str, Any]:
         """What goes into a policy's file."""
-        return {
-            "env": self.recipe.env, "env_wrapper": self.recipe.env_wrapper, "algo": self.recipe.algo,
-            "seed": self.seed, "steps": self.num_timesteps,
-        }  # fmt: skip
+        described = {key: getattr(self.recipe, key) for key in ("env", "env_wrapper", "env_kwargs", "algo")}
+        return {**described, "seed": self.seed, "steps": self.num_timesteps}
 
     def _keep(self) -> None:
         """A checkpoint."""
