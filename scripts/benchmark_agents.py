@@ -1,8 +1,8 @@
 """How fast do agents train and act, against Stable-Baselines3's and sb3-contrib's own?
 
 Training: steps a second of `learn` on ncp/HalfCheetahNoVel-v0, 8 environments x 512 steps, batches of 1024, 10 epochs,
-one thread. The contestants take turns, a rollout and its training each; the medians count. Acting: one observation through
-`predict`, in turn as well.
+one thread. The contestants take turns, a rollout and its training each; the medians count. Acting: one observation
+through `predict`, in turn as well.
 """
 
 from __future__ import annotations
