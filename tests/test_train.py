@@ -221,12 +221,14 @@ def test_every_shipped_recipe_trains(name: str) -> None:
 
 
 def test_a_recipe_is_what_it_says(tmp_path: Path) -> None:
-    recipe = load_recipe(recipe_file(tmp_path), read_changes(["policy_kwargs.cell=cfc", "gamma=0.5", "n_epochs=7"]))
+    words = ["policy_kwargs.cell=cfc", "gamma=0.5", "n_epochs=7", "policy_kwargs.optimizer_kwargs.eps=1e-7"]
+    recipe = load_recipe(recipe_file(tmp_path), read_changes(words))
     envs = make_envs(recipe, recipe.n_envs, training=True)
     assert isinstance(envs, VecNormalize)
     assert (envs.gamma, envs.num_envs) == (0.5, 2)
     model: Any = make_model(recipe, envs, seed=0, device="cpu")
     assert (model.gamma, model.n_epochs, model.n_steps) == (0.5, 7, 32)
+    assert model.policy.optimizer.defaults["eps"] == 1e-7
     assert model.learning_rate == Linear(3e-3)
     assert model.learning_rate(0.5) == 1.5e-3
     assert type(model.policy.lstm_actor.cell).__name__ == "CfC"

@@ -160,7 +160,9 @@ def read_changes(words: list[str]) -> dict[str, Any]:
 
 
 def number(value: Any) -> Any:
-    """A number that YAML takes for text, such as 3e-4; a falling rate; or the value itself."""
+    """A number that YAML takes for text, such as 3e-4; a falling rate; or the value itself; also in dictionaries."""
+    if isinstance(value, dict):
+        return {key: number(own) for key, own in value.items()}
     if not isinstance(value, str):
         return value
     is_linear = value.startswith(LINEAR)
@@ -186,7 +188,7 @@ def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
     from ncp_control.rl.extractor import NCPExtractor
     from ncp_control.rl.policy_file import ACTIVATIONS
 
-    found = {key: number(value) for key, value in copy.deepcopy(described).items()}
+    found: dict[str, Any] = number(copy.deepcopy(described))
     classes: dict[str, dict[str, Any]] = {
         "activation_fn": ACTIVATIONS,
         "features_extractor_class": {"NCPExtractor": NCPExtractor},
