@@ -31,7 +31,10 @@ PLAIN: dict[str, Any] = {
     "no-delay": partial(ncp_envs.ActionDelay, steps=0),
     "irregular": partial(ncp_envs.IrregularTime, frames=4),
     "irregular-seen": partial(ncp_envs.IrregularTime, frames=(2, 3), observe_elapsed=True, nominal=2.5),
+    "irregular-apart": partial(ncp_envs.IrregularTime, frames=(2, 3), observe_elapsed="apart"),
     "history": partial(ncp_envs.History, window=4),
+    "previous": partial(ncp_envs.PreviousAction),
+    "previous-reward": partial(ncp_envs.PreviousAction, reward=True),
 }
 
 
@@ -53,7 +56,7 @@ def make_everything() -> Any:
 WRAPPERS = {**PLAIN, "everything": everything}
 RANDOM = [
     "overwrite", "noise", "noise-each", "dropout", "dropout-fill", "dropout-last",
-    "irregular", "irregular-seen", "everything",
+    "irregular", "irregular-seen", "irregular-apart", "everything",
 ]  # fmt: skip
 
 
@@ -228,7 +231,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(make: Any, error: type[E
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", ["noise", "dropout", "history", "irregular-seen"])
+@pytest.mark.parametrize("name", ["noise", "dropout", "history", "irregular-seen", "previous"])
 def test_observations_that_are_no_box_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match=r"needs .*observations"):
         WRAPPERS[name](gym.make("Taxi-v4" if "Taxi-v4" in gym.registry else "Taxi-v3"))
@@ -283,3 +286,26 @@ def test_an_algorithm_without_memory_takes_a_history() -> None:
     assert model.policy.features_extractor.features_dim == 4 * 2 + 4  # every entry and every flag, and no image
     with pytest.raises(ValueError, match="norm_obs_keys"):
         stable_baselines3.common.vec_env.VecNormalize(model.env)
+
+
+def test_what_was_done_is_seen_next() -> None:
+    env = ncp_envs.PreviousAction(EpisodeCounter((3, 5)), reward=True)
+    plain = EpisodeCounter((3, 5))
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (9, 1)).astype(np.float32)
+    seen, wanted = env.reset(seed=0)[0], plain.reset(seed=0)[0]
+    np.testing.assert_array_equal(seen, [*wanted, 0, 0])
+    for action in actions:
+        seen, reward, terminated, truncated, _ = env.step(action)
+        wanted = plain.step(action)[0]
+        np.testing.assert_array_equal(seen, np.array([*wanted, *action, reward], dtype=seen.dtype))
+        if terminated or truncated:
+            np.testing.assert_array_equal(env.reset()[0], [*plain.reset()[0], 0, 0])
+    assert ncp_envs.observation_names(env)[-2:] == ["previous action", "previous reward"]
+
+
+def test_a_choice_is_seen_as_one_hot() -> None:
+    env = ncp_envs.PreviousAction(gym.make("CartPole-v1"))
+    env.reset(seed=0)
+    np.testing.assert_array_equal(env.step(1)[0][4:], [0, 1])
+    np.testing.assert_array_equal(env.step(np.int64(0))[0][4:], [1, 0])
+    assert env.observation_space.shape == (6,)

@@ -2,7 +2,8 @@
 
 Importing this package registers them, so one call is enough: `gym.make("ncp_envs:ncp/HalfCheetahNoVel-v0")`.
 Its wrappers make any environment harder in one way each: a part of the observation hidden, noise, gaps, late or
-overwritten actions, irregular time. Those whose names begin with Vector are for vector environments.
+overwritten actions, irregular time; `History` and `PreviousAction` show an agent more. Those whose names begin with
+Vector are for vector environments.
 """
 
 from ncp_envs.delay import ActionDelay, VectorActionDelay
@@ -14,6 +15,7 @@ from ncp_envs.names import observation_names
 from ncp_envs.noise import ObservationNoise, VectorObservationNoise
 from ncp_envs.observations import KeepObservations
 from ncp_envs.partial import register_partial
+from ncp_envs.previous import PreviousAction
 from ncp_envs.random_actions import RandomActionOverwrite, VectorRandomActionOverwrite
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "KeepObservations",
     "ObservationDropout",
     "ObservationNoise",
+    "PreviousAction",
     "RandomActionOverwrite",
     "VectorActionDelay",
     "VectorHistory",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -101,7 +102,7 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not self._observes:
             return observation
         if self._observes == "apart":
-            return {"observations": observation, "elapsed": np.array([elapsed], dtype=np.float32)}
+            return {"observations": copy.deepcopy(observation), "elapsed": np.array([elapsed], dtype=np.float32)}
         return np.append(observation, elapsed).astype(self.observation_space.dtype)
 
 
