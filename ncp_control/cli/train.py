@@ -61,7 +61,7 @@ def run(arguments: Arguments) -> int:
     import torch
 
     from ncp_control.rl.recipe import load_recipe, read_changes, shipped
-    from ncp_control.rl.train import train
+    from ncp_control.rl.training import train
 
     if arguments.recipe == "list":
         print("\n".join(shipped()))

@@ -1,13 +1,13 @@
 """Neural circuits in Stable-Baselines3."""
 
-from ncp_control.rl.evaluate import evaluate
+from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.extractor import NCPExtractor
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.policy_file import LoadedPolicy, load_policy, save_policy
 from ncp_control.rl.recipe import Recipe, load_recipe
 from ncp_control.rl.recurrent import RecurrentA2C, RecurrentPPO
-from ncp_control.rl.train import train
+from ncp_control.rl.training import train
 
 __all__ = [
     "LoadedPolicy",
