@@ -26,14 +26,18 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from ncp_control.files import write_atomically
 from ncp_control.progress import Tracker, tracked
 from ncp_control.rl import evaluate, load_policy, save_policy
+from ncp_control.rl.card import write_card
 from ncp_envs import without_mass_warning
 
 ENV = "HalfCheetah-v5"
 PACKAGES = ("ncp-control", "stable-baselines3", "gymnasium", "mujoco", "torch", "numpy")
 EPISODES = 20
+DESCRIPTION = (
+    f"A controller of {ENV}, full observations: PPO of Stable-Baselines3, two hidden layers of 256 (ReLU) and the "
+    "normalisation of its observations.\nMade to be collected from, not to be the best that is possible."
+)
 POINTS = 100_000  # steps between two points of the curve
 
 
@@ -115,39 +119,6 @@ def train(arguments: Arguments) -> tuple[PPO, list[tuple[int, float]]]:
     return model, curve.points
 
 
-def card(path: Path, note: dict[str, Any], size: int) -> str:
-    """The card, as Markdown."""
-    rows = "\n".join(f"| {steps:,} | {value:,.0f} |" for steps, value in note["curve"])
-    score = f"**{note['return']:,.0f}** ± {note['return_std']:,.0f} (lowest {note['return_min']:,.0f})"
-    return f"""# {path.name.removesuffix(".safetensors")}
-
-A controller of {ENV}, full observations: PPO of Stable-Baselines3, two hidden layers of 256 (ReLU) and the
-normalisation of its observations. Made to be collected from, not to be the best that is possible.
-
-| | |
-|---|---|
-| return, {EPISODES} episodes, mode of the policy | {score} |
-| made by | `{note["command"]}` |
-| seed, steps | {note["seed"]}, {note["steps"]:,} |
-| training | {note["seconds"] / 60:.0f} minutes, one thread |
-| versions | {", ".join(f"{name} {found}" for name, found in note["versions"].items())} |
-| file | {size / 1e6:.2f} MB, SHA-256 of its content {note["sha256"][:16]}... |
-
-```python
-from ncp_control.rl import load_policy
-
-teacher = load_policy("checkpoints/{path.name}")
-action, _ = teacher.predict(observation)
-```
-
-Mean return of the last 16 training episodes, sampled actions:
-
-| steps | return |
-|---|---|
-{rows}
-"""
-
-
 def main() -> None:
     """Train, write, evaluate what was written, write the card."""
     arguments = tyro.cli(Arguments)
@@ -168,9 +139,8 @@ def main() -> None:
     save_policy(model, arguments.out, note)
     returns, _ = evaluate(load_policy(arguments.out), make, EPISODES, seed=1000, progress=True)
     note |= {"return": float(np.mean(returns)), "return_std": float(np.std(returns)), "return_min": min(returns)}
-    save_policy(model, arguments.out, note)
-    note["sha256"] = load_policy(arguments.out).sha256
-    write_atomically(arguments.out.with_suffix(".md"), card(arguments.out, note, arguments.out.stat().st_size).encode())
+    save_policy(model, arguments.out, note | {"episodes": EPISODES})
+    write_card(arguments.out, DESCRIPTION)
     print(json.dumps({key: note[key] for key in ("return", "return_std", "steps", "seconds")}))
 
 

@@ -169,6 +169,13 @@ def normalization_of(model: BaseAlgorithm) -> dict[str, Any] | None:
     return {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs, "keys": sorted(found), "tensors": tensors}
 
 
+def with_note(source: str | Path, path: str | Path, note: dict[str, Any]) -> None:
+    """Writes a policy's file once more, with another note in it."""
+    metadata, tensors = read_tensors(source, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
+    described = {key: metadata[key] for key in DESCRIBED} | {"note": json.dumps(note)}
+    write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
 def load_policy(path: str | Path, device: str | torch.device = "cpu") -> LoadedPolicy:
     """Reads a policy that `save_policy` wrote; a file that is truncated, altered or foreign is refused."""
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")

@@ -1,0 +1,75 @@
+"""Makes a checkpoint and its card of a run of `ncp-control train`: its best policy, on episodes that no training saw."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import tyro
+
+from ncp_control.rl import evaluate, load_policy
+from ncp_control.rl.building import make_env
+from ncp_control.rl.card import write_card
+from ncp_control.rl.policy_file import with_note
+from ncp_control.rl.run_state import read_about
+from ncp_control.rl.training import BEST, CURVE, RECORD, STATE
+
+EPISODES, SEED = 20, 1000
+
+
+@dataclass
+class Arguments:
+    """Make a checkpoint with its card of a training run.
+
+    Example: python scripts/ship_agent.py runs/halfcheetah-novel-s0 checkpoints/halfcheetah-novel.safetensors
+    """
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """The run's folder."""
+
+    out: Annotated[Path, tyro.conf.Positional]
+    """The checkpoint; the card beside it ends in .md."""
+
+    description: str = "An agent whose actor is a neural circuit."
+    """What it is and what for, in a sentence or two."""
+
+
+def main() -> None:
+    """Evaluate and write."""
+    arguments = tyro.cli(Arguments)
+    torch.set_num_threads(1)
+    best = arguments.run / BEST
+    policy = load_policy(best)
+    note = policy.note
+    returns, _ = evaluate(
+        policy,
+        lambda: make_env(note["env"], note["env_wrapper"], note.get("env_kwargs")),
+        EPISODES,
+        SEED,
+        progress=True,
+    )
+    record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
+    with (arguments.run / CURVE).open(encoding="utf-8", newline="") as file:
+        curve = [(int(row["steps"]), round(float(row["mean_return"]), 1)) for row in csv.DictReader(file)]
+    note |= {
+        "command": record["command"].removesuffix(" --json"),
+        "versions": record["versions"],
+        "seconds": read_about(arguments.run / STATE)["seconds"],
+        "episodes": EPISODES,
+        "return": float(np.mean(returns)),
+        "return_std": float(np.std(returns)),
+        "return_min": min(returns),
+        "curve": curve,
+    }
+    with_note(best, arguments.out, note)
+    write_card(arguments.out, arguments.description)
+    print(f"{arguments.out}: return {note['return']:,.0f} +- {note['return_std']:,.0f} over {EPISODES} episodes")
+
+
+if __name__ == "__main__":
+    main()
