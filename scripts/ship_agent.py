@@ -1,4 +1,4 @@
-"""Makes a checkpoint and its card of a run of `ncp-control train`: its best policy, on episodes that no training saw."""
+"""Makes a checkpoint and its card of a run of `ncp-control train`: the best policy, on episodes no training saw."""
 
 from __future__ import annotations
 
