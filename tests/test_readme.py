@@ -12,6 +12,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "checkpoints").symlink_to(README.parent / "checkpoints")
     names: dict[str, Any] = {}
     assert len(BLOCKS) >= 3
     for block in BLOCKS:
