@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,10 @@ collect(steering, spec, rollouts=12, seed=4, group=2, workers=int(sys.argv[2]), 
 def test_an_interrupted_collection_goes_on(tmp_path: Path, how: signal.Signals, workers: int) -> None:
     keep = tmp_path / "keep"
     process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(keep), str(workers)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", SLOW, str(keep), str(workers)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # in the background a shell has it ignored
     )
     deadline = time.monotonic() + 60
     while count_finished(keep) < 4 and time.monotonic() < deadline:

@@ -167,16 +167,19 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         deterministic: bool = False,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Actions and the states after them: a Gaussian's without building the distribution, which takes as long as
-        the circuit. What is not a number goes the long way, where it is refused.
+        the circuit. States that are no numbers are refused: so was an observation, or so are the weights.
         """
         if isinstance(self.action_dist, DiagGaussianDistribution):
             features = BasePolicy.extract_features(self, observation, self.pi_features_extractor)
             outputs, states = unroll(self.lstm_actor, features, lstm_states, episode_starts)
             mean = self.action_net(self.mlp_extractor.forward_actor(outputs))
             actions = mean if deterministic else mean + torch.randn_like(mean) * self.log_std.exp()
-            if not torch.isnan(actions).any():
-                return actions, states
-        return super()._predict(observation, lstm_states, episode_starts, deterministic)  # type: ignore[return-value]
+        else:
+            found = super()._predict(observation, lstm_states, episode_starts, deterministic)
+            actions, states = cast("tuple[Tensor, tuple[Tensor, Tensor]]", found)
+        if torch.isnan(states[0]).any():
+            raise ValueError("the circuit's state is NaN: an observation was not a number, or the weights are not")
+        return actions, states
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
