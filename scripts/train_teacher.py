@@ -13,7 +13,6 @@ import shlex
 import sys
 import time
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from ncp_control.progress import Tracker, tracked
 from ncp_control.rl import evaluate, load_policy, save_policy
 from ncp_control.rl.card import write_card
+from ncp_control.run_folder import versions
 from ncp_envs import without_mass_warning
 
 ENV = "HalfCheetah-v5"
@@ -133,7 +133,7 @@ def main() -> None:
         "seed": arguments.seed,
         "steps": model.num_timesteps,
         "seconds": round(time.monotonic() - start),
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": versions(PACKAGES),
         "curve": curve,
     }
     save_policy(model, arguments.out, note)

@@ -14,7 +14,9 @@ PACKAGES = {"ncp_control": ROOT / "ncp_control", "ncp_envs": ROOT / "envs" / "nc
 FLOORS = {
     "ncp_control._version": 0,
     "ncp_control.files": 0,
+    "ncp_control.packing": 0,
     "ncp_control.progress": 0,
+    "ncp_control.run_folder": 0,
     "ncp_control.safe_file": 0,
     "ncp_control.wiring": 0,
     "ncp_control.solvers": 0,

@@ -24,7 +24,8 @@ from ncp_control.cli import main  # noqa: E402
 from ncp_control.rl import evaluate, load_policy  # noqa: E402
 from ncp_control.rl.building import make_env, make_envs, make_model  # noqa: E402
 from ncp_control.rl.recipe import Linear, Recipe, load_recipe, read_changes, shipped  # noqa: E402
-from ncp_control.rl.training import BEST, CURVE, LAST, RECORD, STATE, Run, train  # noqa: E402
+from ncp_control.rl.training import BEST, CURVE, LAST, STATE, Run, train  # noqa: E402
+from ncp_control.run_folder import RECORD  # noqa: E402
 from ncp_control.safe_file import CheckpointError  # noqa: E402
 from ncp_control.wiring import AutoNCP  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""`ncp-control describe`: what is in a wiring, a plan, a checkpoint, a policy or rollouts."""
+"""`ncp-control describe`: what is in a wiring, a plan, a checkpoint, a policy, a model of the dynamics or rollouts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Described = dict[str, Any]
 class Arguments:
     """Say what is in a wiring, a plan or a checkpoint: its layers and synapses, and for a checkpoint also its cell, its
     bounds, and whether they are guaranteed. Say what is in rollouts: returns, random actions, ranges, how they were
-    made. Say what a policy's file holds.
+    made. Say what the file of a policy, or of a model of the dynamics, holds.
     """
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
@@ -44,7 +44,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Print the description."""
-    from ncp_control.cli import describe_policy, describe_rollouts
+    from ncp_control.cli import describe_model, describe_policy, describe_rollouts
 
     target, path = arguments.target, Path(arguments.target)
     is_plan = "(" in target and not os.path.exists(path)
@@ -55,7 +55,11 @@ def run(arguments: Arguments) -> int:
         return tell(arguments, {"rollouts": rollouts}, lambda: describe_rollouts.show(rollouts))
     if arguments.figure is not None:
         raise ValueError(f"--figure draws rollouts, and {target!r} is none")
-    if path.suffix == ".safetensors" and is_policy(path):
+    kind = kind_of(path) if path.suffix == ".safetensors" else None
+    if kind == "ncp_control.dynamics":
+        model = describe_model.describe(path)
+        return tell(arguments, {"model": model}, lambda: describe_model.show(model))
+    if kind == "ncp_control.policy":
         policy = describe_policy.describe(path)
         return tell(arguments, {"policy": policy}, lambda: describe_policy.show(policy))
     checkpoint = None
@@ -84,11 +88,11 @@ def tell(arguments: Arguments, described: Described, show: Callable[[], None]) -
     return 0
 
 
-def is_policy(path: Path) -> bool:
-    """Whether a safetensors file says that it holds a policy."""
+def kind_of(path: Path) -> str | None:
+    """What a safetensors file says that it holds."""
     from ncp_control.safe_file import read_kind
 
-    return read_kind(path) == "ncp_control.policy"
+    return read_kind(path)
 
 
 def show_wiring(wiring: Wiring, checkpoint: Described | None) -> None:

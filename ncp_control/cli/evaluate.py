@@ -1,4 +1,4 @@
-"""`ncp-control evaluate`: the return of a policy over whole episodes."""
+"""`ncp-control evaluate`: the return of a policy over whole episodes, or the errors of a model of the dynamics."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Run a policy for whole episodes and say what return it reaches.
+    """Run a policy for whole episodes and say what return it reaches; or hold a model of the dynamics to rollouts, one
+    step ahead and many.
 
     Example: ncp-control evaluate checkpoints/halfcheetah-teacher.safetensors --episodes 20
+    Example: ncp-control evaluate runs/fit-ltc-s0/best.safetensors --data ./cheetah-v0 --figures pictures
     """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
-    """A policy's .safetensors file."""
+    """A policy's or a model's .safetensors file."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment; by default the one that the checkpoint was trained in."""
@@ -38,12 +40,47 @@ class Arguments:
     sample: bool = False
     """Draw the policy's actions instead of taking their mode."""
 
+    data: str | None = None
+    """Of a model: the rollouts, whose test part it is held to."""
+
+    figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Of a model: a folder for pictures."""
+
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
     """Evaluate and print."""
+    from ncp_control.safe_file import read_kind
+
+    kind = read_kind(arguments.policy) if arguments.policy.is_file() else None
+    if kind == "ncp_control.dynamics":
+        return run_model(arguments)
+    if arguments.data is not None or arguments.figures is not None:
+        raise ValueError(f"--data and --figures are for models of the dynamics, and {arguments.policy} holds none")
+    return run_policy(arguments)
+
+
+def run_model(arguments: Arguments) -> int:
+    """Of a model of the dynamics."""
+    import torch
+
+    from ncp_control.cli import evaluate_model
+
+    if arguments.data is None:
+        raise ValueError(f"{arguments.policy} holds a model of the dynamics: add --data, the rollouts to hold it to")
+    torch.set_num_threads(1)
+    found = evaluate_model.evaluate(arguments.policy, arguments.data, arguments.figures)
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        evaluate_model.show(found)
+    return 0
+
+
+def run_policy(arguments: Arguments) -> int:
+    """Of a policy."""
     import numpy as np
     import torch
 

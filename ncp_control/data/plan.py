@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ncp_control.files import write_atomically
+from ncp_control.run_folder import versions
 
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
 
@@ -56,21 +57,8 @@ class Plan:
             "random_action_fraction": self.random_action_fraction,
             "seed": self.seed,
             "group": self.group,
-            "versions": versions(),
+            "versions": versions(PACKAGES),
         }
-
-
-def versions() -> dict[str, str]:
-    """The versions of the packages that shape a rollout, of those that are installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def path_of(folder: Path, rollout: int) -> Path:

@@ -29,11 +29,14 @@ class Scaler:
         """Mean and standard deviation over all steps of the training rollouts.
 
         :param train: the training part only: what a model is tested on must not shape its inputs
-        :param what: "observations", or "actions"
+        :param what: "observations", "changes" from one observation to the next, or "actions"
         """
-        if what not in ("observations", "actions"):
-            raise ValueError(f"a scaler is fitted to observations or actions, not to {what!r}")
-        values = [getattr(rollout, what) for rollout in train]
+        if what not in ("observations", "changes", "actions"):
+            raise ValueError(f"a scaler is fitted to observations, changes or actions, not to {what!r}")
+        if what == "changes":
+            values = [np.diff(np.asarray(rollout.observations, np.float64), axis=0) for rollout in train]
+        else:
+            values = [getattr(rollout, what) for rollout in train]
         if any(value is None for value in values):
             raise ValueError("these rollouts have no actions")
         rows = np.concatenate([np.asarray(value, np.float64).reshape(len(value), -1) for value in values])

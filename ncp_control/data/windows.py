@@ -20,12 +20,14 @@ class Batch(NamedTuple):
     :param targets: (B, L, n), the observation after each
     :param actions: (B, L, m), the action that was executed between the two; None for bare traces
     :param elapsed: (B, L), the time between the observation before and this one; None where it is always the same
+    :param ahead: (B, L), the time between this observation and its target; None likewise
     """
 
     observations: Tensor
     targets: Tensor
     actions: Tensor | None
     elapsed: Tensor | None
+    ahead: Tensor | None
 
 
 class Windows(Dataset[Batch]):
@@ -39,6 +41,7 @@ class Windows(Dataset[Batch]):
     :param stride: from the start of one window to the start of the next in the same rollout
     :param dtype: of the tensors
     :param device: where the data lies, once
+    :ivar counts: how many windows each rollout has, in their order
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Windows(Dataset[Batch]):
             np.arange(end - len(rollout.observations), end - length, stride)
             for end, rollout in zip(ends, rollouts, strict=True)
         ]
+        self.counts = [len(own) for own in starts]
         self.starts = torch.from_numpy(np.concatenate(starts)).to(device)
         total = int(ends[-1])
         self.observations = torch.empty(total, rollouts.features, dtype=dtype, device=device)
@@ -85,11 +89,13 @@ class Windows(Dataset[Batch]):
         numbers = torch.as_tensor(indexes, dtype=torch.long, device=self.starts.device).reshape(-1)
         starts = self.starts[numbers]
         seen = self._cut(self.observations, starts, self.length + 1)
+        times = None if self.elapsed is None else self._cut(self.elapsed, starts, self.length + 1)
         return Batch(
             observations=seen[:, :-1],
             targets=seen[:, 1:],
             actions=None if self.actions is None else self._cut(self.actions, starts, self.length),
-            elapsed=None if self.elapsed is None else self._cut(self.elapsed, starts, self.length),
+            elapsed=None if times is None else times[:, :-1],
+            ahead=None if times is None else times[:, 1:],
         )
 
     @staticmethod

@@ -13,6 +13,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
+from ncp_control.packing import pack, unpack
 from ncp_control.safe_file import read_tensors, write_tensors
 
 FORMAT = "ncp_control.training"
@@ -56,35 +57,6 @@ def read_about(path: Path) -> dict[str, Any]:
     metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
     found: dict[str, Any] = json.loads(metadata["about"])
     return found
-
-
-def pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    """JSON values, with the arrays and tensors among them put into `tensors` under numbers."""
-    if isinstance(value, np.ndarray):
-        value = torch.from_numpy(np.ascontiguousarray(value))
-    if isinstance(value, torch.Tensor):
-        name = str(len(tensors))
-        # a copy: two names of one memory are not kept apart otherwise
-        tensors[name] = value.detach().cpu().clone()
-        return {"tensor": name}
-    if isinstance(value, dict):
-        return {"dict": [[key, pack(own, tensors)] for key, own in value.items()]}
-    if isinstance(value, list | tuple):
-        return {"list": [pack(own, tensors) for own in value]}
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
-
-
-def unpack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    """What `pack` was given; tuples come back as lists, arrays as tensors."""
-    if not isinstance(value, dict):
-        return value
-    if "tensor" in value:
-        return tensors[value["tensor"]]
-    if "list" in value:
-        return [unpack(own, tensors) for own in value["list"]]
-    return {key: unpack(own, tensors) for key, own in value["dict"]}
 
 
 def _variables(model: BaseAlgorithm) -> dict[str, Any]:

@@ -7,13 +7,11 @@ without the stop, though no simulator's state is ever stored.
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import sys
 import time
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,10 +30,11 @@ from ncp_control.rl.policy_file import save_policy
 from ncp_control.rl.recipe import Recipe
 from ncp_control.rl.run_state import load_state, read_about, save_state
 from ncp_control.rl.watch import CircuitLog
+from ncp_control.run_folder import prepare_run, seed_of, versions
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 SHORT = 10_000  # steps that may be lost without much harm
-STATE, BEST, LAST, RECORD, CURVE = "state.safetensors", "best.safetensors", "last.safetensors", "run.json", "curve.csv"
+STATE, BEST, LAST, CURVE = "state.safetensors", "best.safetensors", "last.safetensors", "curve.csv"
 
 
 @dataclass
@@ -92,8 +91,10 @@ def train(
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
         "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
     }  # fmt: skip
-    kept = prepare(out, about, resume)
-    write_atomically(out / RECORD, json.dumps({**about, "command": command, "versions": versions()}, indent=2).encode())
+    prepare_run(out, about, resume, command=command, versions=versions(PACKAGES))
+    kept = read_about(out / STATE) if (out / STATE).exists() else None
+    if kept is None:
+        shutil.rmtree(out / "board", ignore_errors=True)
     random.seed(seed)
     envs = make_envs(recipe, recipe.n_envs, training=True)
     model = make_model(recipe, envs, seed, device)
@@ -119,37 +120,6 @@ def train(
             envs.close()
             run.judges.close()
     return Result(out, model.num_timesteps, run.curve, run.best, run.seconds())
-
-
-def prepare(out: Path, about: dict[str, Any], resume: bool) -> dict[str, Any] | None:
-    """Makes the folder, and gives what a run to be resumed kept; refuses a folder with another run in it."""
-    record = out / RECORD
-    if record.exists():
-        if not resume:
-            raise FileExistsError(f"{out} holds a run already: resume it, or choose another folder")
-        before = json.loads(record.read_text(encoding="utf-8"))
-        other = sorted(key for key, value in json.loads(json.dumps(about)).items() if before.get(key) != value)
-        if other:
-            raise ValueError(f"{out} holds a run with another {' and '.join(other)}: use the same, or another folder")
-    elif out.exists() and any(out.iterdir()):
-        raise FileExistsError(f"{out} is not empty, and holds no run: choose another folder")
-    out.mkdir(parents=True, exist_ok=True)
-    state = out / STATE
-    if state.exists():
-        return read_about(state)
-    shutil.rmtree(out / "board", ignore_errors=True)
-    return None
-
-
-def versions() -> dict[str, str]:
-    """Of the packages that a result may depend on."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 class Run(BaseCallback):
@@ -244,11 +214,6 @@ class Run(BaseCallback):
             "steps": self.num_timesteps,
         }  # fmt: skip
         save_state(self.model, self.out / STATE, about)
-
-
-def seed_of(seed: int, step: int) -> int:
-    """A seed for what comes after a step of a run."""
-    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) % 2**31
 
 
 def restart(model: BaseAlgorithm, seed: int) -> None:

@@ -1,0 +1,114 @@
+"""What `ncp-control evaluate` says of a model of the dynamics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+HORIZONS = (1, 5, 10, 20, 50, 100, 200)
+WARM_UP, SHOWN = 32, 100
+MEASURES = ("energy", "frequency", "peak")
+
+
+def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
+    """One-step errors, errors against the horizon, and what a run of the model's own is like, as JSON values.
+
+    :param data: rollouts; their test part is looked at
+    :param figures: a folder for pictures, or None
+    """
+    import numpy as np
+
+    from ncp_control.data import Rollouts, Windows
+    from ncp_control.dynamics import load_model
+    from ncp_control.dynamics.errors import squared_errors
+    from ncp_control.dynamics.open_loop import long_runs, open_loop
+
+    model = load_model(path)
+    rollouts = Rollouts.load(data)
+    test = rollouts.split().test if len(rollouts) >= 3 else rollouts
+    if test.features != model.features:
+        raise ValueError(f"{path} predicts {model.features} observations, and {data} has {test.features} a step")
+    shortest = min(rollout.steps for rollout in test)
+    raw = squared_errors(model, Windows(test, min(WARM_UP, shortest), 10)).double().mean((0, 1)).numpy()
+    over = raw / model.std.double().numpy() ** 2
+    warm_up = min(WARM_UP, shortest // 2)
+    horizon = min(HORIZONS[-1], shortest + 1 - warm_up)
+    loop = open_loop(model, test, horizon, warm_up)
+    runs = long_runs(model, test)
+    found = {
+        "checkpoint": str(path),
+        "data": data,
+        "rollouts": len(test),
+        "one_step": {"raw": float(raw.mean()), "normalised": float(over.mean())},
+        "observations": [
+            {"name": name, "raw": float(one), "normalised": float(other)}
+            for name, one, other in zip(model.observation_names, raw, over, strict=True)
+        ],
+        "open_loop": [
+            {
+                "horizon": k, "mean": float(loop.mean[k - 1]), "low": float(loop.band[0][k - 1]),
+                "high": float(loop.band[1][k - 1]), "persistence": float(loop.persistence[k - 1]),
+            }
+            for k in HORIZONS if k <= horizon
+        ],
+        "level": loop.level,
+        "long_run": {
+            kind: {key: float(np.median([getattr(one, key) for one in several])) for key in MEASURES}
+            for kind, several in runs.items()
+        },
+    }  # fmt: skip
+    if figures is not None:
+        draw(model, test, loop, over, warm_up, horizon, figures)
+        found["figures"] = sorted(str(file) for file in figures.glob("*.png"))
+    return found
+
+
+def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
+    """All pictures that this model and these rollouts allow."""
+    from ncp_control.dynamics import figures as pictures
+    from ncp_control.dynamics.model import DynamicsModel
+    from ncp_control.dynamics.open_loop import free_runs, time_constants
+    from ncp_control.rnn import RNN
+
+    figures.mkdir(parents=True, exist_ok=True)
+    run = free_runs(model, test.select([0]), horizon, warm_up, every=10**9)[0]
+    names = model.observation_names
+    drawn = {
+        "traces": pictures.draw_traces(
+            type(run)(run.real[:SHOWN], run.free[:SHOWN]), test[0].observations[:warm_up], names
+        ),
+        "horizon": pictures.draw_horizon(loop),
+        "errors": pictures.draw_errors(over, names),
+    }
+    if model.features == 17:
+        drawn["cheetahs"] = pictures.draw_cheetahs(run)
+    if isinstance(model, DynamicsModel) and isinstance(model.rnn, RNN):
+        drawn["time-constants"] = pictures.draw_time_constants(time_constants(model, test))
+    for name, figure in drawn.items():
+        pictures.save_figure(figure, figures / f"{name}.png")
+
+
+def show(found: dict[str, Any]) -> None:
+    """In words."""
+    one = found["one_step"]
+    print(
+        f"{Path(found['checkpoint']).name} on {found['rollouts']} test rollouts of {found['data']}\n"
+        f"squared error of the next observation: {one['raw']:.4g} (over variances {one['normalised']:.4g})\n"
+    )
+    width = max(len(row["name"]) for row in found["observations"])
+    print(f"{'observation'.ljust(width)}  {'error':>10}  {'over variance':>13}")
+    for row in found["observations"]:
+        print(f"{row['name'].ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
+    print(f"\nsteps without looking  {'error over variance':>20}  {'8 of 10 starts':>18}  {'nothing changes':>15}")
+    for row in found["open_loop"]:
+        band = f"{row['low']:.3g} to {row['high']:.3g}"
+        print(f"{row['horizon']:>21}  {row['mean']:>20.3g}  {band:>18}  {row['persistence']:>15.3g}")
+    print(f"always saying the mean: {found['level']:.3g}\n")
+    real, free = found["long_run"]["real"], found["long_run"]["free"]
+    print(
+        "left to itself: "
+        f"energy {free['energy']:.2f} (real {real['energy']:.2f}), gait {free['frequency']:.3f} cycles a step "
+        f"(real {real['frequency']:.3f}), {free['peak']:.0%} of its spectrum there (real {real['peak']:.0%})"
+    )
+    if "figures" in found:
+        print("pictures: " + ", ".join(found["figures"]))

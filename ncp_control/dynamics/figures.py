@@ -1,0 +1,142 @@
+"""Pictures of a fitted model: what it predicts, how far that holds, and the body that it moves."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.dynamics.open_loop import OpenLoop, Run
+from ncp_control.files import write_atomically
+
+Array = NDArray[np.float64]
+# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
+TRACES = 6
+STEPS_DRAWN = (0, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Writes a matplotlib figure, whole or not at all."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:], dpi=130)
+    write_atomically(path, buffer.getvalue())
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib Figure, tied to no window."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def draw_traces(run: Run, warm_up: Array, names: Sequence[str]) -> Any:
+    """Observations of a run and the model's own, for as many of them as can be read.
+
+    :param warm_up: (W, n), what the model had read before
+    """
+    shown = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
+    figure = new_figure(9, 1.25 * len(shown) + 0.9)
+    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    before, after = np.arange(-len(warm_up), 0), np.arange(len(run.real))
+    for axes, k in zip(rows, shown, strict=True):
+        axes.plot(
+            np.r_[before, after], np.r_[warm_up[:, k], run.real[:, k]], color=GREY, linewidth=2.2, label="observed"
+        )
+        axes.plot(after, run.free[:, k], color=ORANGE, linewidth=1.2, label="predicted, without looking")
+        axes.axvline(0, color="black", linewidth=0.6)
+        axes.set_ylabel(names[k], rotation=0, ha="right", va="center", fontsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(x=0.01)
+    rows[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+    rows[-1].set_xlabel("step; the model looks until 0")
+    figure.align_ylabels(rows)
+    return figure
+
+
+def draw_horizon(found: OpenLoop, title: str = "") -> Any:
+    """Error against the horizon, with the band in which eight of ten starts lie."""
+    figure = new_figure(7, 4.2)
+    axes = figure.subplots()
+    steps = np.arange(1, found.errors.shape[1] + 1)
+    low, high = found.band
+    axes.fill_between(steps, low, high, color=BLUE, alpha=0.2, linewidth=0, label="8 of 10 starts")
+    axes.plot(steps, found.mean, color=BLUE, label="mean")
+    axes.plot(steps, found.persistence, color=GREY, linewidth=1, label="nothing changes")
+    axes.axhline(found.level, color="black", linestyle="--", linewidth=1, label="always the mean")
+    axes.set(xlabel="steps without looking", ylabel="squared error over variance", yscale="log", title=title)
+    axes.legend(frameon=False)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_errors(errors: Array, names: Sequence[str], title: str = "") -> Any:
+    """One-step errors of every observation, over their variances.
+
+    :param errors: (n,)
+    """
+    figure = new_figure(7, 0.28 * len(names) + 1.2)
+    axes = figure.subplots()
+    axes.barh(range(len(names)), errors, color=BLUE)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xlabel="squared error of the next observation over its variance", title=title)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_time_constants(found: dict[str, Array]) -> Any:
+    """Every neuron's time constant: its bounds, the range in which it was, its median; sorted."""
+    figure = new_figure(7, 4)
+    axes = figure.subplots()
+    order = np.argsort(found["median"])
+    neurons = np.arange(len(order))
+    low, high = found["low"][order], found["high"][order]
+    if np.isfinite(high).all() and (low > 0).all():
+        axes.fill_between(neurons, low, high, step="mid", color=GREY, alpha=0.2, linewidth=0, label="bounds")
+    axes.vlines(neurons, found["least"][order], found["most"][order], color=BLUE, label="least to most")
+    axes.plot(neurons, found["median"][order], "o", color=ORANGE, markersize=4, label="median")
+    axes.set(xlabel="neurons, fastest first", ylabel="time constant, in steps", yscale="log")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_cheetahs(run: Run) -> Any:
+    """The half-cheetah as it was and as the model has it, side by side over time."""
+    from ncp_envs.body import half_cheetah_capsules
+
+    steps = [k for k in STEPS_DRAWN if k < len(run.real)]
+    columns = 4
+    rows = -(-len(steps) // columns)
+    figure = new_figure(3 * columns, 1.7 * rows + 0.5)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
+    for axes, step in zip(grid.flat, steps, strict=False):
+        for values, color in ((run.real, GREY), (run.free, ORANGE)):
+            body = half_cheetah_capsules(values[[step]], x=[0.0])
+            draw_body(axes, body.ends[0], body.radii, color)
+        axes.axhline(0, color="black", linewidth=0.6)
+        axes.set(xlim=(-1.2, 1.2), ylim=(-0.15, 1.35), aspect="equal", title=f"step {step + 1}")
+    figure.suptitle("as it was (grey), and as the model has it without looking (orange)", fontsize=11)
+    return figure
+
+
+def draw_body(axes: Any, ends: Array, radii: Array, color: str) -> None:
+    """Capsules (G, 2, 2) with their radii (G,) as thick lines with round ends, in metres."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Circle, Polygon
+
+    patches: list[Any] = []
+    for (one, other), radius in zip(ends, radii, strict=True):
+        along = (other - one) / max(float(np.linalg.norm(other - one)), 1e-9)
+        side = radius * np.array([-along[1], along[0]])
+        patches += [Circle(tuple(one), radius), Circle(tuple(other), radius)]
+        patches.append(Polygon([one + side, other + side, other - side, one - side]))
+    axes.add_collection(PatchCollection(patches, facecolor=color, edgecolor="none", alpha=0.45))

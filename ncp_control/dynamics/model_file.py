@@ -1,0 +1,89 @@
+"""A fitted model of the dynamics, or an ensemble of them, in one safetensors file: loading runs no code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ncp_control.data import Scaler
+from ncp_control.dynamics.ensemble import Ensemble
+from ncp_control.dynamics.model import DynamicsModel
+from ncp_control.dynamics.simulator import Simulator
+from ncp_control.safe_file import CheckpointError, read_kind, read_tensors, write_tensors
+from ncp_control.wiring import Wiring, WiringError
+
+FORMAT = "ncp_control.dynamics"
+VERSION = 1
+DESCRIBED = ("models", "ensemble", "note")
+SCALES = ("mean", "std", "change", "action_mean", "action_std", "starts")
+
+
+def save_model(model: Simulator, path: str | Path, note: dict[str, Any] | None = None) -> None:
+    """Writes a model, or an ensemble.
+
+    :param path: the file, such as "cheetah.safetensors"; replaced whole if it exists
+    :param note: anything worth keeping with it (data, seed, error), as JSON values
+    """
+    if not isinstance(model, DynamicsModel | Ensemble):
+        raise TypeError(f"save_model writes a DynamicsModel or an Ensemble, got {type(model).__name__}")
+    members = model.models if isinstance(model, Ensemble) else [model]
+    tensors = {f"{k}.{name}": value for k, one in enumerate(members) for name, value in one.state_dict().items()}
+    described = {
+        "models": json.dumps([one.about() for one in members]),
+        "ensemble": json.dumps(isinstance(model, Ensemble)),
+        "note": json.dumps(note or {}),
+    }
+    write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
+def load_model(path: str | Path, device: str | torch.device = "cpu", backend: str = "auto") -> Simulator:
+    """Reads what `save_model` wrote: a `DynamicsModel`, or an `Ensemble`; its note is in `.note`.
+
+    :param device: where it goes
+    :param backend: as in `RNN`
+    """
+    found = read_kind(path) if Path(path).is_file() else None
+    if found not in (None, FORMAT):
+        kinds = {"ncp_control.policy": "a policy", "ncp_control.rnn": "a bare network"}
+        raise CheckpointError(f"{path} holds {kinds.get(found, f'{found!r}')}, not a model of the dynamics")
+    metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")
+    try:
+        described = json.loads(metadata["models"])
+        members = [build(one, k, tensors, backend) for k, one in enumerate(described)]
+        model: Simulator = Ensemble(members) if json.loads(metadata["ensemble"]) else members[0]
+        note = json.loads(metadata["note"])
+    except (WiringError, ValueError, TypeError, KeyError, IndexError, RuntimeError) as error:
+        raise CheckpointError(f"{path} describes a model that cannot be built: {error}") from error
+    model.note = note
+    return model.to(device).eval()
+
+
+def build(described: dict[str, Any], number: int, tensors: dict[str, torch.Tensor], backend: str) -> DynamicsModel:
+    """A member, with its weights."""
+    own = {name.split(".", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{number}.")}
+    settings = dict(described["cell"])
+    cell = settings.pop("cell")
+    wiring = described["wiring"]
+    scales = {name: own[name].double().numpy() for name in SCALES}
+    with torch.random.fork_rng(devices=[]):
+        model = DynamicsModel(
+            cell,
+            wiring if isinstance(wiring, int) else Wiring.from_json(json.dumps(wiring)),
+            scaler=Scaler(scales["mean"], scales["std"]),
+            change_scaler=Scaler(np.zeros_like(scales["change"]), scales["change"]),
+            action_scaler=Scaler(scales["action_mean"], scales["action_std"]) if scales["action_mean"].size else None,
+            inputs=described["inputs"],
+            residual=described["residual"],
+            timed=described["timed"],
+            clip=described["clip"],
+            settings=settings,
+            observation_names=tuple(described["observation_names"]),
+            starts=scales["starts"],
+            backend=backend,
+        )
+    model.load_state_dict(own)
+    return model

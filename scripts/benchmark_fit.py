@@ -1,0 +1,116 @@
+"""Times an epoch of fitting LTC-32 to half-cheetah traces, against ncps on the same batches, in turn, one thread.
+
+python scripts/benchmark_fit.py DATA [--repeats 3]
+
+The outputs of both on the same weights are held to each other first. DATA as in `ncp-control fit`; random traces of the
+same size by default.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import tyro
+from torch import Tensor, nn
+
+from ncp_control import from_ncps
+from ncp_control.data import Rollout, Rollouts, Windows
+from ncp_control.dynamics import DynamicsModel, FitSettings
+from ncp_control.dynamics.loss import fit_loss
+
+
+@dataclass
+class Arguments:
+    """Time an epoch of LTC-32 here and with ncps, in turn."""
+
+    data: Annotated[str | None, tyro.conf.Positional] = None
+    """Rollouts; by default ten random traces of 1000 steps and 17 observations."""
+
+    repeats: int = 3
+    """Epochs of each; the median counts."""
+
+    device: str = "cpu"
+    """cpu or cuda."""
+
+    batch: int = 16
+    """Windows in a batch."""
+
+    seed: int = 0
+    """Of the traces and the weights."""
+
+
+class Peer(nn.Module):
+    """ncps' LTC with a linear readout, on observations scaled as the model's."""
+
+    def __init__(self, model: DynamicsModel) -> None:
+        super().__init__()
+        from ncps.torch import LTC
+
+        self.mean, self.std = model.mean, model.std
+        self.cell = LTC(model.features, model.rnn.wiring.units, batch_first=True, epsilon=0.0)
+        self.readout = nn.Linear(model.rnn.wiring.units, model.features)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """Predictions (B, T, n)."""
+        outputs, _ = self.cell((observations - self.mean) / self.std)
+        found: Tensor = self.mean + self.std * self.readout(outputs)
+        return found
+
+
+def main(arguments: Arguments) -> None:
+    """Time and print."""
+    torch.set_num_threads(1)
+    torch.manual_seed(arguments.seed)
+    train = traces(arguments)
+    model = DynamicsModel.of(train, "ltc", 32)
+    peer = Peer(model)
+    model.rnn.load_state_dict(from_ncps(peer.cell).state_dict())
+    model.readout.load_state_dict(peer.readout.state_dict())
+    model.to(arguments.device)
+    peer.to(arguments.device)
+    peer.mean, peer.std = model.mean, model.std
+    windows = Windows(train, 32, 10, device=arguments.device)
+    seen = windows[list(range(8))].observations
+    torch.testing.assert_close(model(seen)[0], peer(seen), rtol=1e-3, atol=1e-3)
+    settings = FitSettings()
+    ours, theirs = [], []
+    for _ in range(arguments.repeats):
+        ours.append(
+            epoch(windows, arguments, model, lambda b: fit_loss(model, b, None, 0.0, 1, torch.default_generator))
+        )
+        theirs.append(epoch(windows, arguments, peer, lambda b: (peer(b.observations) - b.targets).square().mean()))
+    one, other = statistics.median(ours), statistics.median(theirs)
+    print(f"{len(windows)} windows of {settings.length} steps, batches of {arguments.batch}, {arguments.device}")
+    print(f"here {one:.2f} s an epoch, ncps {other:.2f} s: {other / one:.1f} times faster")
+
+
+def traces(arguments: Arguments) -> Rollouts:
+    """The training part."""
+    if arguments.data is not None:
+        return Rollouts.load(arguments.data).split().train
+    random = np.random.default_rng(arguments.seed)
+    return Rollouts(tuple(Rollout(random.normal(size=(1000, 17))) for _ in range(10)))
+
+
+def epoch(windows: Windows, arguments: Arguments, model: nn.Module, loss_of: Any) -> float:
+    """Seconds of one walk through the windows, with Adam."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+    parameters = list(model.parameters())
+    begin = time.perf_counter()
+    for batch in windows.loader(arguments.batch, shuffle=True, seed=1):
+        optimizer.zero_grad()
+        loss_of(batch).backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 10.0)
+        optimizer.step()
+    if arguments.device != "cpu":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Arguments))
