@@ -38,6 +38,12 @@ CELLS = {
     "CTRNN": lambda: nc.CTRNN(5, SPARSE),
     "CTRNN fused relu": lambda: nc.CTRNN(5, 4, solver="fused", activation="relu"),
     "NeuralODE euler": lambda: nc.NeuralODE(5, SPARSE, solver="euler"),
+    "NeuralLTC rk4": lambda: nc.NeuralLTC(5, SPARSE, solver="rk4", time_constants=(1, 9)),
+    "NeuralLTC rk4 tanh": lambda: nc.NeuralLTC(5, 6, solver="rk4", activation="tanh", time_constants=(1, 9)),
+    "CTRNN rk4": lambda: nc.CTRNN(5, SPARSE, solver="rk4", unfolds=2, time_constants=(1, 9)),
+    "NeuralODE rk4": lambda: nc.NeuralODE(5, SPARSE),
+    "NeuralODE rk4 relu": lambda: nc.NeuralODE(5, 7, activation="relu", unfolds=1),
+    "NeuralODE rk4 hard_tanh": lambda: nc.NeuralODE(1, 1, activation="hard_tanh"),
     "CfC default": lambda: nc.CfC(5, SPARSE),
     "CfC no_gate": lambda: nc.CfC(5, SPARSE, mode="no_gate"),
     "CfC pure": lambda: nc.CfC(5, SPARSE, mode="pure"),
@@ -46,7 +52,11 @@ CELLS = {
     "LSTM one unit": lambda: nc.LSTM(1, 1),
     "GRU": lambda: nc.GRU(5, nc.FullyConnected(11, 2)),
     "GRU one unit": lambda: nc.GRU(1, 1),
+    "CTGRU": lambda: nc.CTGRU(5, nc.FullyConnected(9, 2)),
+    "CTGRU three scales": lambda: nc.CTGRU(5, 7, scales=3),
+    "CTGRU one unit, one scale": lambda: nc.CTGRU(1, 1, scales=1),
 }
+REPRESENTATIVE = ["LTC", "NeuralLTC sigmoid", "NeuralODE rk4", "CfC default", "LSTM", "GRU", "CTGRU"]
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
@@ -130,14 +140,24 @@ def test_every_cell_agrees_with_the_reference(name, dtype, level, poisoned):
     compare(CELLS[name](), 19, 11, dtype)
 
 
+ODD = ["LTC gap junctions", "NeuralLTC sigmoid", "NeuralODE rk4", "CfC default", "LSTM", "GRU", "CTGRU three scales"]
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("time", [1, 3, 17])
 @pytest.mark.parametrize("batch", [1, 3, 17, 33, 130])
-@pytest.mark.parametrize("name", ["LTC gap junctions", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
+@pytest.mark.parametrize("name", ODD)
 def test_odd_sizes(name, batch, time, threads, poisoned, monkeypatch):
     monkeypatch.setattr(cpu_kernels, "_threads", lambda program, inputs: threads)
     compare(CELLS[name](), batch, time, torch.float32)
     compare(CELLS[name](), batch, time, torch.float64)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 17, 33])
+@pytest.mark.parametrize("name", ["NeuralODE rk4", "CTGRU three scales"])
+def test_odd_batches_on_every_level(name, batch, level, poisoned):
+    for dtype in TOLERANCE:
+        compare(CELLS[name](), batch, 5, dtype)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5])
@@ -154,11 +174,11 @@ def test_a_few_rows_without_gradients(name, batch, level, poisoned):
 @pytest.mark.parametrize("time_dims", [0, 1, 2])
 @pytest.mark.parametrize("flags", [True, False])
 def test_every_form_of_elapsed(time_dims, flags):
-    for name in ("LTC", "NeuralLTC sigmoid", "CfC default", "CfC pure", "LSTM", "GRU"):
+    for name in ("LTC", "NeuralLTC sigmoid", "NeuralLTC rk4", "CfC default", "CfC pure", "LSTM", "GRU", "CTGRU"):
         compare(CELLS[name](), 18, 5, torch.float64, time_dims, flags)
 
 
-@pytest.mark.parametrize("name", ["LTC", "LSTM", "GRU"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralODE rk4", "LSTM", "GRU", "CTGRU"])
 def test_empty_batches_and_sequences(name):
     cell = CELLS[name]()
     for batch, time in ((0, 4), (4, 0), (0, 0)):
@@ -171,7 +191,7 @@ def test_empty_batches_and_sequences(name):
             assert torch.equal(grad, torch.zeros_like(parameter))
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC tanh", "CfC default", "LSTM", "GRU"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralLTC tanh", "NeuralODE rk4", "CfC default", "LSTM", "GRU", "CTGRU"])
 def test_non_contiguous_inputs(name):
     cell = CELLS[name]()
     inputs = torch.randn(cell.inputs, 7, 20).permute(2, 1, 0)
@@ -187,10 +207,13 @@ def test_non_contiguous_inputs(name):
 
 
 GATED = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+CTGRU_PARAMETERS = tuple(dict(CELLS["CTGRU"]().named_parameters()))
 SUBSETS = {
     "LTC": ("inputs", "state", "elapsed", "mu", "E", "sensory_w_raw", "input_scale"),
     "LSTM": ("inputs", "state", *GATED),
     "GRU": ("inputs", "state", *GATED),
+    "NeuralLTC rk4": ("inputs", "state", "elapsed", "gamma", "gamma_r", "mu", "tau_raw", "A"),
+    "CTGRU": ("inputs", "state", "elapsed", *CTGRU_PARAMETERS),
 }
 
 
@@ -207,9 +230,11 @@ def test_any_subset_of_gradients(name, wanted):
     assert_close(ours, want, 1e-10)
 
 
-@pytest.mark.parametrize(
-    "name", ["LTC gap junctions", "LTC euler", "NeuralLTC sigmoid", "CTRNN", "CfC default", "CfC pure", "LSTM", "GRU"]
-)
+CHECKED = ["LTC gap junctions", "LTC euler", "NeuralLTC sigmoid", "CTRNN", "NeuralLTC rk4", "CTRNN rk4"]
+CHECKED += ["NeuralODE rk4", "CfC default", "CfC pure", "LSTM", "GRU", "CTGRU", "CTGRU three scales"]
+
+
+@pytest.mark.parametrize("name", CHECKED)
 def test_gradcheck(name):
     cell = CELLS[name]().double()
     tensors = sequences(cell, 2, 3, torch.float64)
@@ -230,7 +255,7 @@ def test_gradcheck(name):
     assert torch.autograd.gradcheck(run, (*tensors[:3], *cell.parameters()), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
+@pytest.mark.parametrize("name", REPRESENTATIVE)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_call_gives_the_same_bits(name, threads, monkeypatch):
     monkeypatch.setattr(cpu_kernels, "_threads", lambda program, inputs: threads)
@@ -241,7 +266,7 @@ def test_the_same_call_gives_the_same_bits(name, threads, monkeypatch):
         assert torch.equal(value, second[name]), name
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
+@pytest.mark.parametrize("name", REPRESENTATIVE)
 def test_a_row_never_changes_another(name):
     cell = CELLS[name]()
     inputs, state, elapsed, reset, _ = sequences(cell, 40, 9, torch.float32)
@@ -253,6 +278,17 @@ def test_a_row_never_changes_another(name):
     rest = torch.arange(40) != 7
     assert torch.equal(before[rest], after[rest])
     assert after[7].isnan().any()
+
+
+def test_inputs_far_from_every_scale_of_a_ct_gru(level):
+    """Squares of such distances round to steps far above one; their differences must not."""
+    cell, double = CELLS["CTGRU"](), CELLS["CTGRU"]().double()
+    double.load_state_dict(cell.state_dict())
+    inputs = 1e6 * torch.randn(20, 7, 5)
+    with torch.no_grad():
+        states = nc.scan(cell, inputs, backend="cpu")
+        want = nc.scan(double, inputs.double(), backend="reference")
+    assert (states - want).abs().max() < 1e-5
 
 
 def test_infinite_inputs_saturate_as_in_the_reference(level):
@@ -292,6 +328,18 @@ def test_auto_takes_the_compiled_scan_and_an_explicit_request_never_falls_back()
     with pytest.raises(RuntimeError, match=r"float32 and float64, not for torch\.bfloat16"):
         nc.scan(CELLS["LTC"]().bfloat16(), inputs, backend="cpu")
     nc.scan(cell, inputs)
+    for cell in (nc.NeuralODE(5, 4), nc.CTGRU(5, 4)):
+        assert nc.explain_backends(cell, inputs)["cpu"][0]
+    assert not nc.explain_backends(nc.NeuralODE(5, 4, solver="dopri5"), inputs)["cpu"][0]
+
+
+def test_a_reparametrised_submodule_is_read_as_it_is():
+    """A normed weight is no parameter: torch computes it anew for every use."""
+    cell = CELLS["CTGRU"]()
+    torch.nn.utils.parametrizations.weight_norm(cell.detect)
+    with torch.no_grad():
+        cell.detect.parametrizations.weight.original0 *= 2
+    compare(cell, 3, 4, torch.float64)
 
 
 def test_a_subclass_with_its_own_dynamics_is_not_run_as_its_parent():
@@ -304,8 +352,17 @@ def test_a_subclass_with_its_own_dynamics_is_not_run_as_its_parent():
         def advance(self, constants, sensed, state, elapsed):
             return super().advance(constants, sensed, state, elapsed) / 2
 
+    class Faster(nc.CTGRU):
+        @property
+        def tau(self):
+            return super().tau / 2
+
+    class Driven(nc.NeuralODE):
+        def rate_and_drive(self, constants, sensed, state):
+            return constants.leak, 2 * self.f(constants, sensed, state)
+
     inputs = torch.randn(2, 3, 5)
-    for cell in (Doubled(5, 4), Halved(5, 4)):
+    for cell in (Doubled(5, 4), Halved(5, 4), Faster(5, 4), Driven(5, 4)):
         assert torch.equal(nc.scan(cell, inputs), nc.scan(cell, inputs, backend="reference"))
         assert not nc.explain_backends(cell, inputs)["cpu"][0]
 
@@ -334,7 +391,7 @@ def test_a_level_can_be_chosen(value, message, monkeypatch):
     assert (found is None and message in reason) if message else found.level == value
 
 
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC sigmoid", "CfC default", "LSTM", "GRU"])
+@pytest.mark.parametrize("name", REPRESENTATIVE)
 def test_compilers_see_one_operator(name):
     rnn = nc.RNN(CELLS[name]())
     inputs, reset = torch.randn(3, 7, 5, requires_grad=True), torch.rand(3, 7) < 0.3

@@ -112,7 +112,7 @@ def test_capsules_are_the_simulators() -> None:
     for _ in range(20):
         env.step(env.action_space.sample())
     mujoco.mj_kinematics(env.model, env.data)  # a step leaves them as they were before its last part
-    wanted = capsules_of(env.model, env.data)
+    wanted = capsules_of(env.model, env.data.geom_xpos[None], env.data.geom_xmat[None])
     found = half_cheetah_capsules(env._get_obs()[None], x=[env.data.qpos[0]])
     np.testing.assert_allclose(found.ends, wanted.ends, atol=1e-12)
     np.testing.assert_allclose(found.radii, wanted.radii)

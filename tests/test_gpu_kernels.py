@@ -366,6 +366,8 @@ def test_an_explicit_request_that_cannot_run_says_why(monkeypatch):
     ("cell", "message"),
     [
         (lambda: nc.LTC(3, 4, solver="rk4"), "LTC with these settings has no compiled form"),
+        (lambda: nc.NeuralODE(3, 4, solver="rk4"), "NeuralODE with these settings has no compiled form"),
+        (lambda: nc.CTGRU(3, 4), "CTGRU with these settings has no compiled form"),
         (lambda: nc.LSTM(3, 4), "LSTM with these settings has no compiled form"),
         (lambda: CELLS["LTC"]().bfloat16(), r"float32 and float64, not for torch\.bfloat16"),
         (lambda: nc.LTC(3, nc.Random(260, 1, sparsity=0.99)), "260 neurons are too many"),

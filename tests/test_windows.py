@@ -40,6 +40,7 @@ def by_hand(rollouts: Rollouts, length: int, stride: int) -> list[tuple[Any, ...
                     rollout.observations[start + 1 : stop + 1],
                     None if rollout.actions is None else rollout.actions[start:stop],
                     None if rollout.elapsed is None else rollout.elapsed[start:stop],
+                    None if rollout.elapsed is None else rollout.elapsed[start + 1 : stop + 1],
                 )
             )
     return found

@@ -25,15 +25,20 @@ class Capsules(NamedTuple):
     radii: Array
 
 
-def capsules_of(model: Any, data: Any) -> Capsules:
-    """The capsules of a MuJoCo simulation as it is now, T = 1; other geometry is left out."""
+def capsules_of(model: Any, positions: Array, rotations: Array) -> Capsules:
+    """The capsules of a MuJoCo model; other geometry is left out.
+
+    :param model: MuJoCo's
+    :param positions: (T, geoms, 3), `geom_xpos` at each time
+    :param rotations: (T, geoms, 9), `geom_xmat`
+    """
     import mujoco
 
     chosen = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_CAPSULE)
-    middle = data.geom_xpos[chosen]
-    axis = data.geom_xmat[chosen].reshape(-1, 3, 3)[:, :, 2] * model.geom_size[chosen, 1:2]
-    ends = np.stack([middle - axis, middle + axis], axis=1)[:, :, [0, 2]]
-    return Capsules(ends[None].copy(), model.geom_size[chosen, 0].copy())
+    middle = positions[:, chosen]
+    axis = rotations[:, chosen].reshape(*middle.shape, 3)[..., 2] * model.geom_size[chosen, 1:2]
+    ends = np.stack([middle - axis, middle + axis], axis=2)[..., [0, 2]]
+    return Capsules(ends, model.geom_size[chosen, 0].copy())
 
 
 def half_cheetah_capsules(observations: Any, x: Any = None) -> Capsules:
@@ -55,9 +60,9 @@ def half_cheetah_capsules(observations: Any, x: Any = None) -> Capsules:
     with without_mass_warning():
         model: Any = mujoco.MjModel.from_xml_path(str(file))
     data: Any = mujoco.MjData(model)
-    found = []
+    poses = []
     for row, along in zip(seen, np.asarray(x, np.float64), strict=True):
         data.qpos[:] = [along, *row[:8]]
         mujoco.mj_kinematics(model, data)
-        found.append(capsules_of(model, data))
-    return Capsules(np.concatenate([one.ends for one in found]), found[0].radii)
+        poses.append((data.geom_xpos.copy(), data.geom_xmat.copy()))
+    return capsules_of(model, *(np.stack(parts) for parts in zip(*poses, strict=True)))

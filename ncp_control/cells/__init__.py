@@ -4,6 +4,7 @@ from ncp_control.cells.base import Cell, Guarantee
 from ncp_control.cells.baselines import CTRNN, GRU, LSTM, NeuralODE
 from ncp_control.cells.cfc import CfC
 from ncp_control.cells.ct_gru import CTGRU
+from ncp_control.cells.held import Held, without_synapses
 from ncp_control.cells.ltc import LTC
 from ncp_control.cells.mixed_memory import MixedMemory
 from ncp_control.cells.named import CELLS, cell_config, cell_from_config, make_cell, named_cell
@@ -19,6 +20,7 @@ __all__ = [
     "Cell",
     "CfC",
     "Guarantee",
+    "Held",
     "MixedMemory",
     "NeuralLTC",
     "NeuralODE",
@@ -26,4 +28,5 @@ __all__ = [
     "cell_from_config",
     "make_cell",
     "named_cell",
+    "without_synapses",
 ]

@@ -15,11 +15,10 @@ from ncp_control.cells.ode import ODECell
 from ncp_control.ops.programs import Program
 from ncp_control.wiring import Plan, Wiring
 
-PROGRAM = ProgramForm(
-    "affine",
-    ("start", "source", "sensory_start", "sensory_source"),
-    ("gamma", "gamma_r", "mu", "tau_raw", "A"),
-)
+INDEXES = ("start", "source", "sensory_start", "sensory_source")
+PARAMETERS = ("gamma", "gamma_r", "mu", "tau_raw", "A")
+ONE_STAGE = ProgramForm("affine", INDEXES, PARAMETERS)
+PROGRAMS = {"fused": ONE_STAGE, "euler": ONE_STAGE, "rk4": ProgramForm("affine_rk4", INDEXES, PARAMETERS)}
 
 
 class Activation(NamedTuple):
@@ -89,12 +88,13 @@ class AffineODECell(ODECell):
         self.mu = nn.Parameter(torch.randn(self.units) * bias_variance**0.5)
 
     def program(self) -> Program | None:
-        """Compiled for the fused and the explicit Euler solver."""
-        if not type(self).__module__.startswith("ncp_control.") or self.solver not in ("fused", "euler"):
+        """Compiled for the solvers of fixed step; RK4 on CPUs only."""
+        form = PROGRAMS.get(self.solver)
+        if form is None or not type(self).__module__.startswith("ncp_control."):
             return None
         activation = tuple(ACTIVATIONS).index(self.activation)
         settings = (*self.sizes, self.unfolds, int(self.solver == "euler"), int(self.liquid), activation)
-        return PROGRAM.read(self, settings)
+        return form.read(self, settings)
 
     def matrices(self) -> tuple[Tensor, Tensor]:
         """Input weights (I, N) and recurrent weights (N, N), zero where there is no synapse."""

@@ -153,19 +153,21 @@ def dense_only(cell: Cell) -> None:
 class ProgramForm:
     """Reads a cell's program from its buffers and parameters, by their names in the kernel's order.
 
-    A parameter that the cell does without is registered as None.
+    A parameter that the cell does without is registered as None. One of a submodule is named as in the state dict,
+    such as "detect.weight".
     """
 
     def __init__(self, kind: str, indexes: tuple[str, ...], parameters: tuple[str, ...]) -> None:
         self.kind = kind
         self.indexes = indexes
-        self.parameters = parameters
+        self.parameters = [name.rpartition(".")[::2] for name in parameters]
 
     def read(self, cell: Cell, settings: tuple[int, ...]) -> Program:
         """The program of `cell` as its buffers and parameters are now."""
-        buffers, parameters = cast("dict[str, Tensor]", cell._buffers), cell._parameters
+        buffers, own, modules = cast("dict[str, Tensor]", cell._buffers), cell._parameters, cell._modules
         indexes = tuple([buffers[name] for name in self.indexes])
-        return Program(self.kind, settings, indexes, tuple([parameters[name] for name in self.parameters]))
+        parameters = [getattr(modules[module], name) if module else own[name] for module, name in self.parameters]
+        return Program(self.kind, settings, indexes, tuple(parameters))
 
 
 def first_of_target(target: Any, units: int) -> np.ndarray:

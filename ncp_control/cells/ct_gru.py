@@ -8,10 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only
 from ncp_control.cells.edges import split_last
+from ncp_control.ops.programs import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
+
+LAYERS = ("retrieve", "detect", "store")
+PROGRAM = ProgramForm("ctgru", (), tuple(f"{layer}.{name}" for layer in LAYERS for name in ("weight", "bias")))
 
 
 class CTGRU(Cell):
@@ -51,6 +55,12 @@ class CTGRU(Cell):
     def tau(self) -> Tensor:
         """The time scales, (M,)."""
         return 10 ** (torch.arange(self.scales, dtype=self.dtype, device=self.detect.weight.device) / 2)
+
+    def program(self) -> Program | None:
+        """Compiled."""
+        if type(self) is not CTGRU:
+            return None
+        return PROGRAM.read(self, (self.units**2, self.inputs * self.units, self.scales))
 
     def constants(self) -> Tensor:
         """The time scales."""

@@ -22,6 +22,9 @@ COMMANDS = {
     "evaluate": "the return of a policy over whole episodes, or the errors of a model",
     "fit": "a model of the dynamics, from rollouts",
     "compare": "many models on the same rollouts: the LTC paper's Table 6, and the rows it lacks",
+    "record": "every neuron, synapse and time constant of a rollout",
+    "view": "a recording as a page, a video, figures",
+    "ablate": "which neurons of an agent matter: the return without each",
     "doctor": "what is installed here, what can run, and how to fix what cannot",
 }
 

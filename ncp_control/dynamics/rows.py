@@ -41,19 +41,20 @@ class Row:
         return FitSettings(epochs=epochs, **changes)  # type: ignore[arg-type]
 
 
+# The rates had the lowest validation error of those tried, from 0.002 to 0.02, in a fit of 100 epochs.
 ROWS = (
-    Row("LSTM", "lstm", published=(2.500, 0.140), learning_rate=0.005),
-    Row("CT-RNN", "ctrnn", published=(2.838, 0.112), learning_rate=0.005),
-    Row("Neural ODE", "neuralode", published=(3.805, 0.313), learning_rate=0.005),
+    Row("LSTM", "lstm", published=(2.500, 0.140), learning_rate=0.002),
+    Row("CT-RNN", "ctrnn", published=(2.838, 0.112), learning_rate=0.01),
+    Row("Neural ODE", "neuralode", published=(3.805, 0.313), learning_rate=0.002),
     Row("CT-GRU", "ctgru", published=(3.014, 0.134), learning_rate=0.005),
     Row("LTC", "ltc", published=(2.308, 0.015), learning_rate=0.01),
-    Row("LTC, AutoNCP(32, 8)", "ltc", AutoNCP(32, 8), learning_rate=0.01),
-    Row("NeuralLTC", "neuralltc", learning_rate=0.005),
-    Row("CfC", "cfc", learning_rate=0.005),
-    Row("GRU", "gru", learning_rate=0.005),
+    Row("LTC, AutoNCP(32, 8)", "ltc", AutoNCP(32, 8), learning_rate=0.02),
+    Row("NeuralLTC", "neuralltc", learning_rate=0.01),
+    Row("CfC", "cfc", learning_rate=0.002),
+    Row("GRU", "gru", learning_rate=0.002),
     Row("MLP, five lags", "mlp", 68, learning_rate=0.003),
     Row("LTC, robust", "ltc", 32, learning_rate=0.01, changes=TUNED),
-    Row("NeuralLTC 64, robust", "neuralltc", 64, learning_rate=0.005, changes=TUNED),
+    Row("NeuralLTC 64, robust", "neuralltc", 64, learning_rate=0.01, changes=TUNED),
     Row("MLP, five lags, robust", "mlp", 68, learning_rate=0.003, changes=TUNED),
 )
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from ncp_control.ops import cpu_gated, cpu_library
 from ncp_control.ops.programs import Program
 
-KINDS = ("ltc", "affine", "cfc", "lstm", "gru")
+KINDS = ("ltc", "affine", "affine_rk4", "cfc", "lstm", "gru", "ctgru")
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
 
@@ -52,8 +52,8 @@ def backward(
     make = torch.empty if states.numel() else torch.zeros  # the kernel writes every gradient whole
     grads: list[Tensor | None]
     grad_maps = None
-    if program.kind in cpu_gated.MAPS:
-        grad_maps = make(cpu_gated.shape_of_maps(program, inputs), dtype=inputs.dtype)
+    if program.kind in cpu_gated.KINDS:
+        grad_maps = make(cpu_gated.shape_of_maps(program, inputs, state), dtype=inputs.dtype)
         grads = [grad_maps]
     else:
         sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]

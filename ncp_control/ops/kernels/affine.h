@@ -11,13 +11,23 @@
 //     d x  = g C (fused), g (1 - h rate) (euler), and gamma_r d z
 //     d f  = A q - liquid u q,   d z = d f act'(z),   d A += q f,   d leak -= u q
 //     d h += g C (drive - u rate)
+//
+// Classical RK4, with the velocity k(y) = drive - rate y, goes through stages s = 1 .. 4:
+//
+//     y_1 = x,    y_s+1 = x + a_s h k(y_s),    x' = x + h sum_s b_s k(y_s)      a = 1/2, 1/2, 1;  b = 1/6, 1/3, 1/3, 1/6
+//
+// Backward, from the last stage to the first: with the gradient Y_s+1 of y_s+1 (none after the last), the velocity of
+// stage s has the gradient h m with m = b_s g + a_s Y_s+1. With q = h m, the rest is as above for u = y_s, but for x:
+//
+//     d h += m k(y_s),    Y_s = -rate q and gamma_r d z,    d x = g + sum_s Y_s
 #pragma once
 
 #include "scan.h"
 
 namespace ncp {
 
-// Filled by cpu.py, field by field, each eight bytes. tau_raw and A are null for cells without them.
+// Filled by cpu_kernels.py, field by field, each eight bytes. tau_raw and A are null for cells without them; RK4 leaves
+// euler unread.
 struct AffineArguments {
     int64_t synapses, sensory, unfolds, euler, liquid, activation;  // sigmoid 0, relu 1, tanh 2, hard_tanh 3
     const int64_t *start, *source, *sensory_start, *sensory_source;
@@ -103,27 +113,42 @@ struct Affine {
         }
     }
 
-    template <bool record>
-    void step(V* scratch, const V* x, V* v, V elapsed) const {
-        Work k = carve(scratch);
-        const T *gamma = static_cast<const T*>(p.gamma), *gamma_r = static_cast<const T*>(p.gamma_r);
-        const V h = elapsed / T(p.unfolds);
+    // mu + gamma x of every neuron.
+    void sense(const V* x, V* sensed) const {
+        const T* gamma = static_cast<const T*>(p.gamma);
         for (int64_t j = 0; j < N; ++j) {
             V z = all<T>(at(p.mu, j));
             for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) z += gamma[e] * x[p.sensory_source[e]];
-            k.sensed[j] = z;
+            sensed[j] = z;
         }
+    }
+
+    // f of every neuron at the states `from`; in K sums, because each addition waits for the one before it.
+    void excite(const V* sensed, const V* from, V* f) const {
+        const T* gamma_r = static_cast<const T*>(p.gamma_r);
+        constexpr int K = 4;
+        for (int64_t j = 0; j < N; ++j) {
+            int64_t e = p.start[j], last = p.start[j + 1];
+            V z[K] = {sensed[j]};
+            for (; e + K <= last; e += K)
+                for (int k = 0; k < K; ++k) z[k] += gamma_r[e + k] * from[p.source[e + k]];
+            for (; e < last; ++e) z[0] += gamma_r[e] * from[p.source[e]];
+            f[j] = (z[0] + z[1]) + (z[2] + z[3]);
+        }
+        act(f);
+    }
+
+    template <bool record>
+    void step(V* scratch, const V* x, V* v, V elapsed) const {
+        Work k = carve(scratch);
+        const V h = elapsed / T(p.unfolds);
+        sense(x, k.sensed);
         V* from = record ? k.U : v;
         if (record) std::memcpy(from, v, N * sizeof(V));
         for (int64_t l = 0; l < p.unfolds; ++l) {
             V* to = record ? from + N : (from == v ? k.next : v);
             V* fs = k.f + (record ? l * N : 0);
-            for (int64_t j = 0; j < N; ++j) {
-                V z = k.sensed[j];
-                for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) z += gamma_r[e] * from[p.source[e]];
-                fs[j] = z;
-            }
-            act(fs);
+            excite(k.sensed, from, fs);
             for (int64_t j = 0; j < N; ++j) {
                 V f = fs[j], drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
                 C = p.euler ? all<T>(1) : reciprocal<T>(T(1) + h * rate);
@@ -146,8 +171,8 @@ struct Affine {
 
     V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
         Work k = carve(scratch);
-        V *d_mu = sums, *d_leak = d_mu + N, *d_A = d_leak + N, *d_gamma_r = d_A + N, *d_gamma = d_gamma_r + p.synapses;
-        const T *gamma = static_cast<const T*>(p.gamma), *gamma_r = static_cast<const T*>(p.gamma_r);
+        V *d_leak = sums + N, *d_A = d_leak + N, *d_gamma_r = d_A + N;
+        const T* gamma_r = static_cast<const T*>(p.gamma_r);
         const V h = elapsed / T(p.unfolds);
         V d_h = {};
         std::memset(k.dz_sum, 0, N * sizeof(V));
@@ -175,8 +200,16 @@ struct Affine {
             }
             std::memcpy(g, k.next, N * sizeof(V));
         }
+        sense_back(x, k.dz_sum, dx, sums);
+        return d_h / T(p.unfolds);
+    }
+
+    // The gradients of mu, gamma and x, from d z summed over the step.
+    void sense_back(const V* x, const V* dz_sum, V* dx, V* sums) const {
+        V *d_mu = sums, *d_gamma = sums + 3 * N + p.synapses;
+        const T* gamma = static_cast<const T*>(p.gamma);
         for (int64_t j = 0; j < N; ++j) {
-            V dz = k.dz_sum[j];
+            V dz = dz_sum[j];
             d_mu[j] += dz;
             for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) {
                 int64_t i = p.sensory_source[e];
@@ -184,7 +217,6 @@ struct Affine {
                 dx[i] += dz * gamma[e];
             }
         }
-        return d_h / T(p.unfolds);
     }
 
     void finish(const double* sums) {
@@ -200,6 +232,119 @@ struct Affine {
     }
 
     static void put(void* values, int64_t i, double value) { static_cast<T*>(values)[i] = T(value); }
+};
+
+// The same neurons, solved by classical RK4.
+template <typename T_>
+struct AffineRK4 : Affine<T_> {
+    typedef T_ T;
+    typedef Vec<T> V;
+    typedef Affine<T> Base;
+    using Base::Base, Base::p, Base::N, Base::leak;
+
+    static constexpr int STAGES = 4;
+    // a and b of the equations above; no stage follows the last.
+    static constexpr T ahead[] = {T(0.5), T(0.5), T(1), T(0)};
+    static constexpr T share[] = {T(1) / 6, T(1) / 3, T(1) / 3, T(1) / 6};
+
+    // Work vectors: states and f of every stage of every unfold, then d z of an unfold's stages, then one a neuron.
+    int64_t scratch_vectors() const { return 2 * p.unfolds * STAGES * N + STAGES * N + 4 * N; }
+
+    struct Work {
+        V *y, *f, *dz, *sensed, *sum, *dz_sum, *back;
+    };
+
+    Work carve(V* at) const {
+        Work k;
+        k.y = at;
+        k.f = k.y + p.unfolds * STAGES * N;
+        k.dz = k.f + p.unfolds * STAGES * N;
+        k.sensed = k.dz + STAGES * N;
+        k.sum = k.sensed + N;
+        k.dz_sum = k.sum + N;
+        k.back = k.dz_sum + N;
+        return k;
+    }
+
+    NCP_INLINE V rate(int64_t j, V f) const { return p.liquid ? leak[j] + f : all<T>(leak[j]); }
+    NCP_INLINE V velocity_at(int64_t j, V f, V y) const { return this->drive_scale(j) * f - rate(j, f) * y; }
+
+    template <bool record>
+    void step(V* scratch, const V* x, V* v, V elapsed) const {
+        const Work k = carve(scratch);
+        const V h = elapsed / T(p.unfolds);
+        this->sense(x, k.sensed);
+        for (int64_t l = 0; l < p.unfolds; ++l) {
+            V *y = record ? k.y + l * STAGES * N : k.y, *f = record ? k.f + l * STAGES * N : k.f;
+            std::memcpy(y, v, N * sizeof(V));
+            std::memset(k.sum, 0, N * sizeof(V));
+            for (int s = 0; s < STAGES; ++s, y += N, f += N) {
+                this->excite(k.sensed, y, f);
+                for (int64_t j = 0; j < N; ++j) {
+                    const V velocity = velocity_at(j, f[j], y[j]);
+                    k.sum[j] += share[s] * velocity;
+                    if (s + 1 < STAGES) y[N + j] = v[j] + ahead[s] * h * velocity;
+                }
+            }
+            for (int64_t j = 0; j < N; ++j) v[j] += h * k.sum[j];
+        }
+    }
+
+    // From m in `back` to the gradient of the stage's states y, which replaces it.
+    void stage_back(const Work& k, const V* y, const V* f, V* dz, V h, V* d_h, V* sums) const {
+        V *d_leak = sums + N, *d_A = d_leak + N;
+        const T* gamma_r = static_cast<const T*>(p.gamma_r);
+        for (int64_t j = 0; j < N; ++j) {
+            const V q = h * k.back[j], yq = y[j] * q;
+            *d_h += k.back[j] * velocity_at(j, f[j], y[j]);
+            d_A[j] += q * f[j];
+            d_leak[j] -= yq;
+            V df = this->drive_scale(j) * q;
+            if (p.liquid) df -= yq;
+            dz[j] = df * this->slope(f[j]);
+            k.dz_sum[j] += dz[j];
+            k.back[j] = -rate(j, f[j]) * q;
+        }
+        for (int64_t j = 0; j < N; ++j) {
+            const V d = dz[j];
+            for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) k.back[p.source[e]] += d * gamma_r[e];
+        }
+    }
+
+    // The gradients of gamma_r from all stages of an unfold at once: each is read and written once.
+    void weights_back(const V* y, const V* dz, V* d_gamma_r) const {
+        for (int64_t j = 0; j < N; ++j) {
+            V d[STAGES];
+            for (int s = 0; s < STAGES; ++s) d[s] = dz[s * N + j];
+            for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
+                const V* source = y + p.source[e];
+                V sum = d_gamma_r[e];
+                for (int s = 0; s < STAGES; ++s) sum += d[s] * source[s * N];
+                d_gamma_r[e] = sum;
+            }
+        }
+    }
+
+    V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
+        const Work k = carve(scratch);
+        const V h = elapsed / T(p.unfolds);
+        V d_h = {};
+        std::memset(k.dz_sum, 0, N * sizeof(V));
+        for (int64_t l = p.unfolds - 1; l >= 0; --l) {
+            const V *y = k.y + l * STAGES * N, *f = k.f + l * STAGES * N;
+            std::memset(k.back, 0, N * sizeof(V));
+            std::memset(k.sum, 0, N * sizeof(V));
+            for (int s = STAGES - 1; s >= 0; --s) {
+                for (int64_t j = 0; j < N; ++j) k.back[j] = share[s] * g[j] + ahead[s] * k.back[j];
+                stage_back(k, y + s * N, f + s * N, k.dz + s * N, h, &d_h, sums);
+                for (int64_t j = 0; j < N; ++j) k.sum[j] += k.back[j];
+            }
+            weights_back(y, k.dz, sums + 3 * N);
+            for (int64_t j = 0; j < N; ++j) g[j] += k.sum[j];
+        }
+        this->sense_back(x, k.dz_sum, dx, sums);
+        return d_h / T(p.unfolds);
+    }
 };
 
 }  // namespace ncp

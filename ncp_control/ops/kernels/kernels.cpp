@@ -1,6 +1,7 @@
 // The functions that Python calls, one library a machine level (see setup.py).
 #include "affine.h"
 #include "cfc.h"
+#include "ctgru.h"
 #include "gated.h"
 #include "ltc.h"
 
@@ -39,9 +40,11 @@ void backward(const ncp::Problem* problem, const Arguments* arguments) {
 
 NCP_CELL(ncp_ltc, LTC, LTCArguments)
 NCP_CELL(ncp_affine, Affine, AffineArguments)
+NCP_CELL(ncp_affine_rk4, AffineRK4, AffineArguments)
 NCP_CELL(ncp_cfc, CfC, CfCArguments)
 NCP_CELL(ncp_lstm, LSTM, GatedArguments)
 NCP_CELL(ncp_gru, GRU, GatedArguments)
+NCP_CELL(ncp_ctgru, CTGRU, CTGRUArguments)
 
 extern "C" int ncp_vector_bytes() { return NCP_VECTOR_BYTES; }
 

@@ -1,0 +1,276 @@
+"""Where inputs and neurons stand in a picture of a circuit: in columns from the inputs to the motor neurons.
+
+All lengths are inches, with y upwards, so that text of a known size in points can be kept clear of its neighbours. The
+same circuit stands the same way in every picture.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.activity.episode import Activity
+from ncp_control.wiring import Wiring
+from ncp_control.wiring.graph import default_names
+
+Array = NDArray[np.float64]
+# At scale 1: distance between two nodes of a column, diameter of a node, and the text of labels and titles in points.
+PITCH, DIAMETER, FONT, TITLE_FONT = 0.30, 0.22, 7.0, 9.0
+GAP, INNER_GAP, PAD, TITLE_HEIGHT = 0.75, 0.14, 0.05, 0.34
+MOST_ROWS, MOST_SCALE, LEAST_FONT = 28, 1.6, 4.5
+LONGEST_LABEL = 30
+
+
+@dataclass(frozen=True)
+class Label:
+    """A node's name: inside the node if `align` is "center", else beginning ("left") or ending ("right") at x."""
+
+    text: str
+    x: float
+    y: float
+    align: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Positions of I inputs and N neurons in a box.
+
+    :param inputs: (I, 2), x and y of each input's middle
+    :param neurons: (N, 2)
+    :param radius: of a node
+    :param scale: of all text
+    :param width: of the box
+    :param height: of the box
+    :param titles: (name, x, y) of each column
+    :param labels: of the inputs and then the neurons; none where they would be too small to read
+    """
+
+    inputs: Array
+    neurons: Array
+    radius: float
+    scale: float
+    width: float
+    height: float
+    titles: tuple[tuple[str, float, float], ...]
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The nodes of a layer, or the inputs, with their labels: in as many columns as it takes."""
+
+    title: str
+    labels: tuple[str, ...]
+    side: str  # of the labels: "left", "right" or "center"
+    label_width: float
+    title_width: float
+
+    def columns(self, rows: int) -> int:
+        return math.ceil(len(self.labels) / rows)
+
+    def column_width(self) -> float:
+        return DIAMETER + (0.0 if self.side == "center" else self.label_width + PAD)
+
+    def width(self, rows: int) -> float:
+        columns = self.columns(rows)
+        return max(columns * self.column_width() + (columns - 1) * INNER_GAP, self.title_width)
+
+
+@functools.cache
+def text_width(text: str, points: float) -> float:
+    """How wide a text is, in inches."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    if not text.strip():
+        return 0.0
+    path: Any = TextPath((0, 0), text, size=points, prop=FontProperties())
+    # Of the curves' control points, hardly more than of the curves and much faster.
+    return float(path.vertices[:, 0].max()) / 72
+
+
+def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
+    """The name, cut where it is too long for a picture."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def input_labels(activity: Activity) -> tuple[str, ...]:
+    """A name for each input: its own if it has one, else the observation's that it follows, if it follows one.
+
+    An agent often reads the observation itself, scaled, and then the observation's name says more than "input3".
+    """
+    wiring, names = activity.wiring, observation_labels(activity)
+    if activity.observations.shape[1:] != (wiring.inputs,):
+        return wiring.input_names
+    own = default_names("input", wiring.inputs)
+    follows = np.diag(correlations(activity.inputs, activity.observations)) > 0.99
+    return tuple(
+        names[k] if follows[k] and name == own[k] else name for k, name in enumerate(wiring.input_names)
+    )  # fmt: skip
+
+
+def observation_labels(activity: Activity) -> tuple[str, ...]:
+    """A name for each observation."""
+    size = int(np.prod(activity.observations.shape[1:]))
+    names = activity.about.get("observation_names") or ()
+    return tuple(map(str, names)) if len(names) == size else tuple(f"observation {k}" for k in range(size))
+
+
+def neuron_labels(wiring: Wiring) -> tuple[str, ...]:
+    """A short name for each neuron: its number in the layer, where it has no name of its own."""
+    labels: list[str] = []
+    for layer, where in wiring.layers.items():
+        names = wiring.neuron_names[where]
+        own = default_names(layer, len(names))
+        labels += [str(k) if name == own[k] else name for k, name in enumerate(names)]
+    return tuple(labels)
+
+
+def correlations(one: Array, other: Array) -> Array:
+    """(A, B): Pearson's correlation of each column of (T, A) with each of (T, B), NaN where one is constant."""
+
+    def standard(values: Array) -> Array:
+        values = np.asarray(values, np.float64)
+        spread = values.std(0)
+        # Rounding gives a constant column a spread that is not quite zero.
+        spread[~(spread > 1e-7 * np.maximum(np.abs(values).max(0, initial=0.0), 1e-30))] = np.nan
+        return np.asarray((values - values.mean(0)) / spread)
+
+    return np.asarray(standard(one).T @ standard(other) / max(len(one), 1))
+
+
+def natural_size(wiring: Wiring, inputs: Sequence[str] | None = None) -> tuple[float, float]:
+    """Width and height, in inches, at which a picture of the circuit reads well."""
+    blocks = _blocks(wiring, inputs)
+    most = max(len(block.labels) for block in blocks)
+    rows = min(most, MOST_ROWS)
+    roomy = _width(blocks, rows) + (len(blocks) - 1) * 0.8
+    return max(roomy, 7.2), max(rows * PITCH * 1.15 + TITLE_HEIGHT, 2.2)
+
+
+def place(wiring: Wiring, width: float, height: float, inputs: Sequence[str] | None = None) -> Layout:
+    """Fits the circuit into a box, as large as it can be there.
+
+    :param width: of the box, inches
+    :param height: of the box, inches
+    :param inputs: labels of the inputs, the wiring's names by default
+    """
+    blocks = _blocks(wiring, inputs)
+    rows, scale = _fit(blocks, width, height)
+    if scale * FONT < LEAST_FONT:
+        # Names that nobody could read would only take room from the nodes.
+        blocks = [replace(block, labels=("",) * len(block.labels), side="center", label_width=0.0) for block in blocks]
+        rows, scale = _fit(blocks, width, height)
+    spare = width / scale - _width(blocks, rows)
+    gap = GAP + (spare / (len(blocks) - 1) if len(blocks) > 1 else 0.0)
+    room = height / scale - TITLE_HEIGHT
+    positions, titles, labels = [], [], []
+    left = 0.0
+    for block in blocks:
+        points, found = _place_block(block, rows, left, room)
+        shown = block.width(rows)
+        centre = (points[:, 0].min() + points[:, 0].max()) / 2
+        centre = min(max(centre, left + block.title_width / 2), left + max(shown, block.title_width) - 1e-9)
+        titles.append((block.title, centre * scale, (room + TITLE_HEIGHT * 0.55) * scale))
+        positions.append(points * scale)
+        labels += [Label(one.text, one.x * scale, one.y * scale, one.align) for one in found if one.text]
+        left += shown + gap
+    return Layout(
+        positions[0], np.concatenate(positions[1:]), DIAMETER / 2 * scale, scale, width, height, tuple(titles),
+        tuple(labels),
+    )  # fmt: skip
+
+
+def curves(start: Array, end: Array, radius: float, points: int = 20) -> Array:
+    """Lines of synapses.
+
+    :param start: (E, 2), each source's middle
+    :param end: (E, 2), each target's middle
+    :param radius: of a node
+    :param points: P, how many points a line has
+    :return: (E, P, 2): to the right in an S, within a column or back in an arc, to the neuron itself in a loop
+    """
+    across, up = (end - start).T
+    length = np.hypot(across, up)
+    bulge = np.minimum(0.10 + 0.28 * np.abs(up), 0.55)
+    forward, itself = across > 3 * radius, length < 1e-9
+    column = np.abs(across) <= 3 * radius
+    # Back through the circuit: off the straight line, so that both directions between two neurons can be seen.
+    aside = np.minimum(0.18, 0.4 / np.maximum(length, 1e-9))[:, None] * np.stack([-up, across], 1)
+    one = np.where(forward[:, None], start + np.stack([across / 2, 0 * across], 1), start + aside)
+    two = np.where(forward[:, None], end - np.stack([across / 2, 0 * across], 1), end + aside)
+    right = np.maximum(start[:, 0], end[:, 0]) + bulge
+    one[column, 0] = two[column, 0] = right[column]
+    one[column, 1], two[column, 1] = (start[:, 1] + 0.15 * up)[column], (end[:, 1] - 0.15 * up)[column]
+    t = np.linspace(0, 1, points)[None, :, None]
+    lines = (
+        (1 - t) ** 3 * start[:, None] + 3 * (1 - t) ** 2 * t * one[:, None] + 3 * (1 - t) * t**2 * two[:, None]
+        + t**3 * end[:, None]
+    )  # fmt: skip
+    turn = np.linspace(0, 2 * np.pi, points)
+    loop = 0.75 * radius * np.stack([np.cos(turn), np.sin(turn)], 1)
+    lines[itself] = start[itself][:, None] + radius * np.array([0.95, 0.75]) + loop
+    return np.asarray(lines)
+
+
+def _blocks(wiring: Wiring, inputs: Sequence[str] | None) -> list[_Block]:
+    """The inputs and the layers, left to right."""
+    names = wiring.input_names if inputs is None else tuple(inputs)
+    blocks = [_block("inputs", names, "left")]
+    labels = neuron_labels(wiring)
+    for layer, where in wiring.layers.items():
+        here = labels[where]
+        fits = all(text_width(label, FONT) <= 0.85 * DIAMETER for label in here)
+        blocks.append(_block(layer, here, "center" if fits else "right"))
+    return blocks
+
+
+def _block(title: str, labels: Sequence[str], side: str) -> _Block:
+    short = tuple(shortened(label) for label in labels)
+    widest = max(text_width(label, FONT) for label in short)
+    return _Block(title, short, side, widest, text_width(title, TITLE_FONT) + 0.1)
+
+
+def _fit(blocks: list[_Block], width: float, height: float) -> tuple[int, float]:
+    """How many rows, at most, a column has in a box, and the scale at which all fits."""
+    most = max(len(block.labels) for block in blocks)
+
+    def scale_of(rows: int) -> float:
+        return min(width / _width(blocks, rows), height / (rows * PITCH + TITLE_HEIGHT), MOST_SCALE)
+
+    # Of those that read well the one with most rows: a layer in one column is easiest to follow.
+    rows = max(range(1, most + 1), key=lambda rows: (min(round(scale_of(rows), 6), 1.0), rows))
+    return rows, scale_of(rows)
+
+
+def _width(blocks: list[_Block], rows: int) -> float:
+    """The least width of the whole."""
+    return sum(block.width(rows) for block in blocks) + (len(blocks) - 1) * GAP
+
+
+def _place_block(block: _Block, rows: int, left: float, room: float) -> tuple[Array, list[Label]]:
+    """The nodes of one block, (n, 2), and their labels, in a height of `room` with the first node at the top."""
+    count, columns = len(block.labels), block.columns(rows)
+    here = math.ceil(count / columns)
+    pitch = min(room / here, 3 * PITCH)
+    order = np.arange(count)
+    column, row = order // here, order % here
+    y = room / 2 + ((here - 1) / 2 - row) * pitch
+    used = columns * block.column_width() + (columns - 1) * INNER_GAP
+    first = left + (block.width(rows) - used) / 2
+    start = first + column * (block.column_width() + INNER_GAP)
+    if block.side == "left":
+        x = start + block.column_width() - DIAMETER / 2
+        tip = x - DIAMETER / 2 - PAD
+    else:
+        x = start + DIAMETER / 2
+        tip = x if block.side == "center" else x + DIAMETER / 2 + PAD
+    align = {"left": "right", "right": "left", "center": "center"}[block.side]
+    labels = [Label(text, float(tip[k]), float(y[k]), align) for k, text in enumerate(block.labels)]
+    return np.stack([x, y], axis=1), labels

@@ -1,0 +1,87 @@
+"""Watching a circuit learn: one page, refreshed while the training goes on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from ncp_control.activity.episode import Activity
+from ncp_control.activity.page import write_page
+from ncp_control.activity.record import record
+
+
+class LivePage(BaseCallback):
+    """Records an episode every so many steps of training, and writes all of them into one page with a slider for the
+    moment of training; reload it to see the newest.
+
+    Example::
+
+        model.learn(100_000, callback=LivePage(lambda: gym.make("ncp_envs:ncp/PendulumNoVel-v0"), "watch", every=10_000))
+
+    Training goes on as if nobody had looked: the environment is one of its own, and random states are given back.
+
+    :param make_env: makes an environment, as the agent is trained in but without its normalisation
+    :param folder: for `step-NUMBER.npz` and `page.html`
+    :param every: steps of training between two recordings
+    :param steps: of a recording
+    :param seed: of its episode, the same every time
+    """
+
+    def __init__(
+        self, make_env: Callable[[], Any], folder: str | Path, every: int, steps: int = 200, seed: int = 0
+    ) -> None:
+        super().__init__()
+        if every < 1 or steps < 1:
+            raise ValueError(f"every and steps must be at least 1, got {every} and {steps}")
+        self.make_env, self.folder, self.every, self.steps, self.seed = make_env, Path(folder), every, steps, seed
+        self._due = 0
+
+    def _on_training_start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        done = self.model.num_timesteps
+        for path in self.folder.glob("step-*.npz"):
+            if int(path.stem.split("-")[1]) > done:  # of a run that went further and was resumed from before
+                path.unlink()
+        self._due = -(-done // self.every) * self.every
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps >= self._due:
+            self._look()
+
+    def _on_training_end(self) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        """Records and writes the page."""
+        self._due = (self.num_timesteps // self.every + 1) * self.every
+        kept = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
+        training = self.model.policy.training
+        env = self.make_env()
+        try:
+            self.model.policy.set_training_mode(False)
+            record(
+                self.model,
+                env,
+                self.folder / f"step-{self.num_timesteps:09d}.npz",
+                self.steps,
+                seed=self.seed,
+                note={"steps": self.num_timesteps},
+                progress=False,
+            )
+        finally:
+            env.close()
+            self.model.policy.set_training_mode(training)
+            random.setstate(kept[0])
+            np.random.set_state(kept[1])
+            torch.random.set_rng_state(kept[2])
+        found = [Activity.load(path) for path in sorted(self.folder.glob("step-*.npz"))]
+        write_page(found, self.folder / "page.html")

@@ -1,0 +1,153 @@
+// The neurons that were clicked: traces over each other, and for each what drives it now and what it drives.
+
+const MOST_ROWS = 12;
+const LINES = [["text", []], ["#009e73", []], ["#cc79a7", []], ["#56b4e9", []], ["text", [5, 3]], ["#009e73", [5, 3]], ["#cc79a7", [5, 3]]];
+const lineOf = (order) => {
+  const [colour, dash] = LINES[order % LINES.length];
+  return { colour: theme[colour] || colour, dash };
+};
+
+class ChosenView {
+  constructor(go) {
+    this.surface = new Surface(byId("chosen-traces"));
+    scrubs(this.surface.canvas, (x) => this.stepAt(x), go);
+    const choose = byId("choose");
+    choose.append(new Option("Add a neuron …", ""));
+    for (const layer of WIRING.layers) {
+      const group = document.createElement("optgroup");
+      group.label = layer.name;
+      for (let n = layer.start; n < layer.stop; n++) group.append(new Option(nameOf(n), n));
+      choose.append(group);
+    }
+    choose.addEventListener("change", () => {
+      if (choose.value !== "" && !state.chosen.includes(+choose.value)) toggle(+choose.value);
+      choose.value = "";
+    });
+    this.shown = "";
+  }
+
+  resize() {
+    this.surface.measure();
+    this.left = 58;
+    this.across = this.surface.width - this.left - 2;
+    this.height = 176;
+  }
+
+  stepAt(x) {
+    const { from, to } = shown();
+    return Math.max(0, Math.min(state.activity.steps - 1, Math.round(from + (x - this.left) / this.across * (to - from))));
+  }
+
+  // The cards are made when the choice changes; a step only fills in their numbers.
+  cards() {
+    byId("chosen-body").hidden = !state.chosen.length;
+    byId("chosen-hint").hidden = state.chosen.length > 0;
+    if (!this.surface.width) this.resize();
+    this.filled = state.chosen.map((neuron, order) => {
+      const card = document.createElement("div");
+      card.className = "neuron";
+      card.dataset.neuron = nameOf(neuron);
+      const heading = document.createElement("h3"), swatch = document.createElement("i"), now = document.createElement("span");
+      const close = document.createElement("button");
+      swatch.style.background = lineOf(order).colour;
+      close.type = "button";
+      close.textContent = "×";
+      close.setAttribute("aria-label", `leave ${nameOf(neuron)}`);
+      close.addEventListener("click", () => toggle(neuron));
+      heading.append(swatch, nameOf(neuron), now, close);
+      const lists = document.createElement("div");
+      lists.className = "lists";
+      const every = [...SYNAPSES, ...GAPS];
+      const into = list("Driven now by", every.filter((s) => s.target === neuron || (s.kind === "gaps" && s.source === neuron)),
+        (s) => s.target === neuron ? s.source : s.target, (s) => s.target === neuron ? 1 : -1);
+      const out = list("Drives now", SYNAPSES.filter((s) => s.source === neuron), (s) => s.target, () => 1);
+      lists.append(into.element, out.element);
+      card.append(heading, lists);
+      return { neuron, card, now, fill: () => { into.fill(); out.fill(); } };
+    });
+    byId("chosen-list").replaceChildren(...this.filled.map(({ card }) => card));
+  }
+
+  draw() {
+    // a canvas that was hidden has no width yet
+    const key = `${state.number} ${state.chosen} ${document.documentElement.dataset.theme}`;
+    if (key !== this.shown) {
+      this.shown = key;
+      this.cards();
+    }
+    if (!state.chosen.length) return;
+    const { neurons, constants } = state.activity;
+    for (const { neuron, now, fill } of this.filled) {
+      now.textContent = `state ${figure(neurons.at(state.step, neuron))}, time constant ${figure(constants.at(state.step, neuron))}`;
+      fill();
+    }
+    const context = this.surface.begin(this.height);
+    this.plot(context, "state", neurons, 0, 84);
+    this.plot(context, "time\nconstant", constants, 92, 66);
+    const view = shown();
+    ticks(context, view.from, view.to, this.left, this.across, this.height - 8);
+  }
+
+  plot(context, name, series, top, height) {
+    const view = shown(), box = { left: this.left, width: this.across, top: top + 3, height: height - 6 };
+    let low = Math.min(...state.chosen.map((n) => series.low[n])), high = Math.max(...state.chosen.map((n) => series.high[n]));
+    if (high - low < 1e-9) [low, high] = [low - 0.5, high + 0.5];
+    context.fillStyle = theme.ground;
+    context.globalAlpha = 0.55;
+    context.fillRect(this.left, top, this.across, height);
+    context.globalAlpha = 1;
+    font(context, 10.5);
+    context.fillStyle = theme.muted;
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    const number = (value) => figure(series.log ? 10 ** value : value);
+    context.fillText(number(high), this.left - 5, top + 7);
+    context.fillText(number(low), this.left - 5, top + height - 7);
+    name.split("\n").forEach((word, k, words) => context.fillText(word, this.left - 5, top + height / 2 + (k - (words.length - 1) / 2) * 12));
+    const x = (step) => this.left + (step - view.from) / (view.to - view.from || 1) * this.across;
+    for (const start of state.activity.starts) if (start > view.from && start <= view.to) rule(context, x(start), top, top + height, theme.muted, [3, 3]);
+    context.lineJoin = "round";
+    state.chosen.forEach((neuron, order) => {
+      const { colour, dash } = lineOf(order);
+      context.strokeStyle = colour;
+      context.lineWidth = 1.5;
+      context.setLineDash(dash);
+      trace(context, (step) => series.raw(step, neuron), view, box, low, high);
+      context.setLineDash([]);
+    });
+    rule(context, x(state.step), top, top + height, theme.text);
+  }
+}
+
+// A list of synapses, strongest now first, whose rows are filled again at every step.
+function list(title, synapses, other, sign) {
+  const element = document.createElement("div"), heading = document.createElement("h4"), rows = document.createElement("ol");
+  heading.textContent = synapses.length ? `${title} (${synapses.length})` : `${title}: nothing`;
+  const cells = synapses.slice(0, MOST_ROWS).map(() => {
+    const row = document.createElement("li"), name = document.createElement("span"), bar = document.createElement("i"), value = document.createElement("b");
+    row.append(name, bar, value);
+    rows.append(row);
+    return { row, name, bar, value };
+  });
+  if (synapses.length > MOST_ROWS) {
+    const more = document.createElement("li");
+    more.className = "more";
+    more.textContent = `and ${synapses.length - MOST_ROWS} weaker`;
+    rows.append(more);
+  }
+  element.append(heading, rows);
+  const fill = () => {
+    const found = synapses.map((synapse) => ({ synapse, current: sign(synapse) * currentOf(synapse) }));
+    found.sort((a, b) => Math.abs(b.current) - Math.abs(a.current));
+    const strong = state.activity.strong || 1;
+    cells.forEach(({ row, name, bar, value }, k) => {
+      const { synapse, current } = found[k], from = nameOf(other(synapse));
+      name.textContent = from;
+      row.title = `${from}: ${synapse.polarity > 0 ? "excitatory" : synapse.polarity < 0 ? "inhibitory" : "gap junction"}`;
+      bar.style.width = `${Math.max(1, 64 * Math.min(1, Math.abs(current) / strong))}px`;
+      bar.style.background = synapse.polarity > 0 ? theme.excites : synapse.polarity < 0 ? theme.inhibits : theme.gap;
+      value.textContent = figure(current);
+    });
+  };
+  return { element, fill };
+}

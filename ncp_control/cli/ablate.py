@@ -1,0 +1,85 @@
+"""`ncp-control ablate`: which neurons of an agent matter."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass
+class Arguments:
+    """Let an agent act with one neuron silenced after the other, and say what is left of its return.
+
+    Example: ncp-control ablate checkpoints/halfcheetah.safetensors --episodes 2 --out ablation.csv
+    """
+
+    checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
+    """A policy's .safetensors file."""
+
+    neurons: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NEURON ...")] = ()
+    """Only these, such as inter3 command1; by default all."""
+
+    value: float = 0.0
+    """What a silenced neuron is held at; 0 is where every state starts."""
+
+    episodes: int = 3
+    """For each neuron, with the same seeds."""
+
+    seed: int = 0
+    """Of the episodes."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The environment; by default the one that the checkpoint was trained in."""
+
+    out: Path | None = None
+    """A .csv file for the table."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Ablate and print."""
+    import numpy as np
+    import torch
+
+    from ncp_control.activity.ablate import ablate, write_ablations
+    from ncp_control.rl import load_policy
+    from ncp_control.rl.building import make_env
+
+    torch.set_num_threads(1)
+    policy = load_policy(arguments.checkpoint)
+    note = policy.note
+    name = arguments.env or note.get("env")
+    if name is None:
+        raise ValueError(f"{arguments.checkpoint} does not say which environment it was trained in: add --env")
+    if arguments.out is not None and not arguments.out.parent.is_dir():
+        raise FileNotFoundError(f"the folder {arguments.out.parent} does not exist: create it first")
+    whole, found = ablate(
+        policy,
+        lambda: make_env(name, note.get("env_wrapper", []), note.get("env_kwargs")),
+        arguments.neurons or None,
+        value=arguments.value,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+    )
+    if arguments.out is not None:
+        write_ablations(whole, found, arguments.out)
+    mean = float(np.mean(whole))
+    if arguments.json:
+        rows = [{"neuron": one.name, "layer": one.layer, "returns": one.returns} for one in found]
+        print(json.dumps({"whole": whole, "neurons": rows}))
+        return 0
+    width = max(len("whole circuit"), *(len(one.name) for one in found))
+    print(f"{'silenced'.ljust(width)}  {'layer':<8}  {'return':>10}  {'left':>6}")
+    print(f"{'whole circuit'.ljust(width)}  {'':<8}  {mean:>10,.1f}  {'100%' if mean else '':>6}")
+    for one in found:
+        left = f"{one.mean / mean:.0%}" if mean > 0 else ""
+        print(f"{one.name.ljust(width)}  {one.layer:<8}  {one.mean:>10,.1f}  {left:>6}")
+    if arguments.out is not None:
+        print(f"written to {arguments.out}")
+    return 0

@@ -1,0 +1,104 @@
+"""Makes a checkpoint and its card of a run of `ncp-control fit`, with the plain rows on the same rollouts beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from ncp_control.data import Rollouts, Scaler
+from ncp_control.data.linear import linear_error
+from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_model
+from ncp_control.dynamics.card import write_card
+from ncp_control.dynamics.fitting import BEST
+from ncp_control.dynamics.open_loop import open_loop
+from ncp_control.run_folder import RECORD
+
+HORIZONS = (1, 5, 10, 20, 50, 100, 200)
+
+
+@dataclass
+class Arguments:
+    """Make a checkpoint with its card of a fit.
+
+    Example: python scripts/ship_model.py runs/dynamics checkpoints/halfcheetah-dynamics.safetensors --data ./cheetah-v0
+    """
+
+    run: Annotated[Path, tyro.conf.Positional]
+    """The fit's folder, or an ensemble's."""
+
+    out: Annotated[Path, tyro.conf.Positional]
+    """The checkpoint; the card beside it ends in .md."""
+
+    data: str
+    """The rollouts that it was fitted to."""
+
+    collected: str
+    """The command that collected them."""
+
+    beside: tuple[Path, ...] = ()
+    """Other fits to the same rollouts, for the card's table."""
+
+    description: str = "A model of the half-cheetah's dynamics."
+    """What it is and what for, in a sentence or two."""
+
+
+def main() -> None:
+    """Evaluate and write."""
+    arguments = tyro.cli(Arguments)
+    torch.set_num_threads(1)
+    rollouts = Rollouts.load(arguments.data)
+    train, _, test = rollouts.split()
+    model = load_model(arguments.run / BEST)
+    scale = Scaler.fit(train).std
+    rows: list[dict[str, Any]] = []
+    for folder in (arguments.run, *arguments.beside):
+        one = load_model(folder / BEST)
+        loop = open_loop(one, test)
+        name = "this model" if folder == arguments.run else folder.name
+        rows.append(
+            {
+                "name": name,
+                "one_step": one_step_error(one, test, scale=one.std),
+                "errors": [float(loop.mean[k - 1]) for k in HORIZONS],
+            }
+        )
+        still, level = loop.persistence, loop.level
+    actions = model.actions > 0
+    rows += [
+        {"name": "linear, five lags", "one_step": linear_error(train, test, 5, actions, scale), "errors": [None] * 7},
+        {"name": "nothing changes", "one_step": float(still[0]), "errors": [float(still[k - 1]) for k in HORIZONS]},
+        {"name": "always the mean", "one_step": level, "errors": [level] * 7},
+    ]
+    folders = sorted(arguments.run.glob("member-*")) if isinstance(model, Ensemble) else [arguments.run]
+    records = [json.loads((folder / RECORD).read_text(encoding="utf-8")) for folder in folders]
+    note = {
+        **{key: value for key, value in model.note.items() if key in ("seed", "epoch", "valid", "members")},
+        "command": records[0]["command"].removesuffix(" --json"),
+        "versions": records[0]["versions"],
+        "collected": arguments.collected,
+        "steps": train.steps,
+        "seconds": sum(seconds_of(folder) for folder in folders),
+        "horizons": list(HORIZONS),
+        "rows": rows,
+    }
+    save_model(model, arguments.out, note)
+    write_card(arguments.out, arguments.description)
+    print(f"{arguments.out}: one step {rows[0]['one_step']:.4f} of the variance")
+
+
+def seconds_of(folder: Path) -> float:
+    """How long a fit took."""
+    from ncp_control.dynamics.fitting import DESCRIBED, FORMAT, STATE, VERSION
+    from ncp_control.safe_file import read_tensors
+
+    metadata, _ = read_tensors(folder / STATE, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
+    return float(json.loads(metadata["state"])["seconds"])
+
+
+if __name__ == "__main__":
+    main()
