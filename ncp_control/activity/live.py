@@ -22,7 +22,8 @@ class LivePage(BaseCallback):
 
     Example::
 
-        model.learn(100_000, callback=LivePage(lambda: gym.make("ncp_envs:ncp/PendulumNoVel-v0"), "watch", every=10_000))
+        make = lambda: gym.make("ncp_envs:ncp/PendulumNoVel-v0")
+        model.learn(100_000, callback=LivePage(make, "watch", every=10_000))
 
     Training goes on as if nobody had looked: the environment is one of its own, and random states are given back.
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -46,6 +46,9 @@ class Arguments:
     checkpoint_every: int | None = None
     """Steps between checkpoints; by default a tenth of the training, but no less than 10 000."""
 
+    watch: Annotated[int | None, tyro.conf.arg(metavar="STEPS")] = None
+    """Record an episode every so many steps, and keep one page of all of them in the run's folder: watch/page.html."""
+
     device: str = "cpu"
     """Where the networks are: cpu or cuda."""
 
@@ -72,6 +75,15 @@ def run(arguments: Arguments) -> int:
     recipe = load_recipe(arguments.recipe, changes)
     out = arguments.out or Path("runs") / f"{Path(arguments.recipe).stem}-s{arguments.seed}"
     torch.set_num_threads(arguments.threads)
+    watching = []
+    if arguments.watch is not None:
+        from ncp_control.activity.live import LivePage
+        from ncp_control.rl.building import make_env
+
+        def make() -> Any:
+            return make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
+
+        watching.append(LivePage(make, out / "watch", arguments.watch))
     result = train(
         recipe,
         out,
@@ -82,6 +94,7 @@ def run(arguments: Arguments) -> int:
         checkpoint_every=arguments.checkpoint_every,
         device=arguments.device,
         command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
+        callbacks=watching,
     )
     _, last, spread = result.curve[-1]
     best_step, best = result.best or (0, float("nan"))

@@ -11,6 +11,7 @@ import random
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -66,6 +67,7 @@ def train(
     device: str = "cpu",
     command: str = "",
     progress: bool = True,
+    callbacks: Sequence[BaseCallback] = (),
 ) -> Result:
     """Trains an agent.
 
@@ -84,6 +86,7 @@ def train(
     :param device: for the networks
     :param command: kept in the record
     :param progress: show a progress bar on stderr
+    :param callbacks: further ones; they must not change what is trained, or a resumed run is another
     """
     out = Path(out)
     every = checkpoint_every or max(SHORT, recipe.n_timesteps // 10)
@@ -109,8 +112,8 @@ def train(
         left = recipe.n_timesteps - model.num_timesteps
         try:
             if left > 0:
-                callbacks = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100))])
-                model.learn(left, callback=callbacks, log_interval=1, reset_num_timesteps=kept is None)
+                every_callback = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100)), *callbacks])
+                model.learn(left, callback=every_callback, log_interval=1, reset_num_timesteps=kept is None)
                 run.finish()
         except KeyboardInterrupt:
             words = "nothing is kept yet" if not (out / STATE).exists() else f"--resume goes on from {out / STATE}"
