@@ -16,6 +16,7 @@ from ncp_control.activity.figures import (
     limits,
     phase_figure,
     raster_figure,
+    saliency_figure,
     time_constants_figure,
     traces_figure,
     tuning_figure,
@@ -328,3 +329,12 @@ def test_figures_leave_no_trace_in_pyplot(tmp_path):
     assert plt.get_fignums() == []
     figure.axes[0].set_title("mine")  # a figure is the caller's to restyle
     figure.savefig(tmp_path / "mine.pdf")
+
+
+def test_saliency_is_what_was_recorded(tmp_path):
+    activity = make_activity(tmp_path, WORM)
+    found = np.random.default_rng(6).uniform(size=(activity.wiring.units, activity.wiring.inputs))
+    activity.extras["saliency"] = found
+    np.testing.assert_allclose(saliency_figure(activity).axes[0].images[0].get_array(), found)
+    del activity.extras["saliency"]
+    assert np.isnan(np.ma.filled(saliency_figure(activity).axes[0].images[0].get_array(), np.nan)).all()

@@ -291,6 +291,20 @@ def test_inputs_far_from_every_scale_of_a_ct_gru(level):
     assert (states - want).abs().max() < 1e-5
 
 
+def test_slow_memories_of_a_ct_gru_neither_grow_nor_drift(level):
+    """A decay that is off by a rounding is off in every step."""
+    cell = nc.CTGRU(1, 2)
+    for elapsed, event in ((1e-4, 30.0), (1e-2, 0.0)):
+        with torch.no_grad():
+            cell.detect.weight.zero_()
+            cell.detect.bias.fill_(event)  # q = tanh(event) from the first step to the last
+            state, inputs = torch.ones(1, 16), torch.zeros(1, 3000, 1)
+            states = nc.scan(cell, inputs, state, elapsed, backend="cpu")
+            want = nc.scan(cell, inputs, state, elapsed, backend="reference")
+        assert states.max() <= 1 + 1e-6
+        assert (states - want).abs().max() < 1e-5
+
+
 def test_infinite_inputs_saturate_as_in_the_reference(level):
     cell = CELLS["LTC"]()
     inputs = torch.tensor([float("inf"), -float("inf"), 1e30, -1e30, 0.0]).expand(20, 3, 5)

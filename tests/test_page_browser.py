@@ -362,5 +362,5 @@ def test_two_hundred_neurons_and_five_thousand_steps_scrub_smoothly(opener: Call
         processor = (page.busy() - before) * 1000 / 40
         page.browser.execute_cdp_cmd("Performance.disable", {})
         print(f"a step {np.median(times):.1f} ms, {processor:.1f} ms of the processor ({window} steps shown)")
-        assert 0 < processor
+        assert processor > 0
         assert min(processor, np.median(times)) < 50

@@ -1,6 +1,5 @@
 """Recordings: what is in them is what the circuit did."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ pytest.importorskip("stable_baselines3")
 from stable_baselines3 import DQN, PPO, SAC  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
+import ncp_control.activity.recording as recording  # noqa: E402
 from ncp_control import (  # noqa: E402
     CTGRU,
     CTRNN,
@@ -38,7 +38,6 @@ from ncp_envs import History, IrregularTime, RandomActionOverwrite  # noqa: E402
 from oscillators import oscillators  # noqa: E402
 
 PLAN = AutoNCP(12, 4, seed=1)
-RECORDING = sys.modules["ncp_control.activity.record"]  # the package has a function of that name
 
 
 def cells() -> list[Cell]:
@@ -190,7 +189,7 @@ def test_an_agent_is_recorded_as_it_acts(cell: str, critic: str, tmp_path: Path)
 def test_chunks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = agent()
     whole = record(model, pendulum(), tmp_path / "whole.npz", 230, progress=False)
-    monkeypatch.setattr(RECORDING, "CHUNK", 32)
+    monkeypatch.setattr(recording, "CHUNK", 32)
     parts = record(model, pendulum(), tmp_path / "parts.npz", 230, progress=False)
     for name in ("observations", "neurons", "currents", "sensory_currents", "outputs", "time_constants"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-5, atol=1e-6)
@@ -292,7 +291,7 @@ class Breaks(gym.Wrapper):  # type: ignore[type-arg, misc]
 
 
 def test_what_was_recorded_before_ctrl_c_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RECORDING, "CHUNK", 8)
+    monkeypatch.setattr(recording, "CHUNK", 8)
     with pytest.raises(KeyboardInterrupt):
         record(agent(), Breaks(pendulum(), KeyboardInterrupt, 21), tmp_path / "run.npz", 50, progress=False)
     found = Activity.load(tmp_path / "run.npz")

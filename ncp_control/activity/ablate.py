@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.activity.record import changed, circuit_of, neuron
+from ncp_control.activity.recording import changed, circuit_of, neuron
 from ncp_control.files import write_atomically
 from ncp_control.progress import tracked
 

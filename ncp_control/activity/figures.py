@@ -250,14 +250,33 @@ def phase_figure(activity: Activity) -> Figure:
 
 def tuning_figure(activity: Activity) -> Figure:
     """How each neuron's state goes with each observation: their correlation over the recording."""
-    wiring = activity.wiring
-    names = [shortened(name) for name in observation_labels(activity)]
+    names = observation_labels(activity)
     found = correlations(activity.neurons, activity.observations.reshape(activity.steps, -1))
+    note = "; grey: does not change" if np.isnan(found).any() else ""
+    return map_figure(activity, found, names, f"State and observation{note}", "correlation", (-1, 1))
+
+
+def saliency_figure(activity: Activity) -> Figure:
+    """How much each neuron's next state changes with each input: derivatives, times the input's deviation."""
+    found, names = activity.get("saliency"), input_labels(activity)
+    if found is None:
+        found = np.full((activity.wiring.units, activity.wiring.inputs), np.nan)
+    finite = found[np.isfinite(found)]
+    most = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
+    return map_figure(activity, found, names, "Next state and input", "change for a standard deviation", (0, most))
+
+
+def map_figure(
+    activity: Activity, found: Array, columns: Sequence[str], title: str, label: str, ends: tuple[float, float]
+) -> Figure:
+    """A number for each neuron and column, (N, C), as a heat map."""
+    wiring, names = activity.wiring, [shortened(name) for name in columns]
     row, column = float(np.clip(9 / wiring.units, 0.045, 0.16)), float(np.clip(8 / len(names), 0.045, 0.3))
     tall, wide = max(row * wiring.units, 0.6), max(column * len(names), 2.0)
     figure = new_figure(wide + 2.9, tall + 2.2)
     axes = figure.subplots()
-    image = axes.imshow(found, aspect="auto", interpolation="nearest", cmap=colours(), vmin=-1, vmax=1)
+    shades = colours() if ends[0] < 0 else "cividis"
+    image = axes.imshow(found, aspect="auto", interpolation="nearest", cmap=shades, vmin=ends[0], vmax=ends[1])
     axes.set_facecolor("#bbbbbb")
     name_ticks(axes.yaxis, wiring.neuron_names, row)
     name_ticks(axes.xaxis, names, column)
@@ -265,9 +284,8 @@ def tuning_figure(activity: Activity) -> Figure:
     for edge in layer_edges(wiring):
         axes.axhline(edge, color=INK, linewidth=1)
     name_layers(axes, wiring)
-    figure.colorbar(image, ax=axes, label="correlation", pad=0.02, aspect=30, shrink=min(1.0, 2.5 / tall))
-    note = "; grey: does not change" if np.isnan(found).any() else ""
-    axes.set_title(f"State and observation{note}", fontsize=11, loc="left")
+    figure.colorbar(image, ax=axes, label=label, pad=0.02, aspect=30, shrink=min(1.0, 2.5 / tall))
+    axes.set_title(title, fontsize=11, loc="left")
     return figure
 
 
@@ -302,6 +320,7 @@ _ALL = {
     "time_constants": time_constants_figure,
     "phase": phase_figure,
     "tuning": tuning_figure,
+    "saliency": saliency_figure,
 }
 
 

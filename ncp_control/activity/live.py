@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from ncp_control.activity.episode import Activity
 from ncp_control.activity.page import write_page
-from ncp_control.activity.record import record
+from ncp_control.activity.recording import record
 
 
 class LivePage(BaseCallback):

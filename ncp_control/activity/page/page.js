@@ -30,8 +30,8 @@ function rest() {
   }, 150);
 }
 
-function readAddress() {
-  const wanted = new URLSearchParams(location.hash.slice(1));
+function readAddress(hash) {
+  const wanted = new URLSearchParams(hash.slice(1));
   const moment = parseInt(wanted.get("moment"), 10), step = parseInt(wanted.get("step"), 10);
   if (moment >= 0 && moment < PAGE.activities.length && moment !== state.number) setMoment(moment);
   if (Number.isFinite(step)) setStep(step);
@@ -244,12 +244,13 @@ function start() {
     seen.observe(view.surface.canvas);
   }
   resizeAll();
-  readAddress();
+  readAddress(location.hash);
 
   byId("step").addEventListener("input", () => setStep(+byId("step").value));
   byId("play").addEventListener("click", () => state.playing ? pause() : play());
   addEventListener("keydown", onKey, true);
-  addEventListener("hashchange", readAddress);
+  // not the address of now: a step that came to rest in between may have changed it back
+  addEventListener("hashchange", (event) => readAddress(new URL(event.newURL).hash));
   let width = document.documentElement.clientWidth, ratio = window.devicePixelRatio;
   new ResizeObserver(() => {
     // the page's height changes with every neuron that is chosen; only its width matters to the pictures

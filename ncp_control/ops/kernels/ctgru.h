@@ -134,6 +134,13 @@ struct CTGRU {
         }
     }
 
+    // exp(-elapsed / tau) of every scale, by the library's function: what it is off by is off in every step, and exp2 can
+    // come out above one.
+    void decays(V elapsed, V* decay) const {
+        for (int64_t m = 0; m < M; ++m)
+            for (int lane = 0; lane < Lanes<T>::W; ++lane) decay[m][lane] = std::exp(-elapsed[lane] * rate[m]);
+    }
+
     template <bool record>
     void step(V* scratch, const V* x, V* v, V elapsed) const {
         const Work k = carve(scratch);
@@ -154,7 +161,7 @@ struct CTGRU {
         }
         std::memcpy(last, k.e, U * sizeof(V));
         map(p.detect, p.detect_bias, U, k.sources, k.Q);
-        for (int64_t m = 0; m < M; ++m) k.decay[m] = exp2<T>(elapsed * T(-LOG2E) * rate[m]);
+        decays(elapsed, k.decay);
         for (int64_t u = 0; u < U; ++u) {
             k.Q[u] = tanh<T>(k.Q[u]);
             for (int64_t m = 0, i = u * M; m < M; ++m, ++i)
