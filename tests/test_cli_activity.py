@@ -22,7 +22,7 @@ from oscillators import oscillators  # noqa: E402
 
 def make() -> RecurrentPPO:
     kwargs = dict(wiring=AutoNCP(12, 4), cell="cfc")
-    return RecurrentPPO("NCPPolicy", "ncp/PendulumNoVel-v0", n_steps=32, batch_size=32, seed=0, policy_kwargs=kwargs)
+    return RecurrentPPO("NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", n_steps=32, batch_size=32, seed=0, policy_kwargs=kwargs)
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,9 @@ def test_a_page_follows_the_training_and_does_not_disturb_it(tmp_path: Path) -> 
     def env() -> object:
         return gym.make("ncp_envs:ncp/PendulumNoVel-v0")
 
-    watched, alone = make(), make()
+    watched = make()  # which seeds everything random, so the other is made when this one is done
     watched.learn(128, callback=LivePage(env, tmp_path, every=64, steps=12))
+    alone = make()
     alone.learn(128)
     for one, other in zip(watched.policy.parameters(), alone.policy.parameters(), strict=True):
         assert torch.equal(one, other)
