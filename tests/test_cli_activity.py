@@ -22,7 +22,9 @@ from oscillators import oscillators  # noqa: E402
 
 def make() -> RecurrentPPO:
     kwargs = dict(wiring=AutoNCP(12, 4), cell="cfc")
-    return RecurrentPPO("NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", n_steps=32, batch_size=32, seed=0, policy_kwargs=kwargs)
+    return RecurrentPPO(
+        "NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", n_steps=32, batch_size=32, seed=0, policy_kwargs=kwargs
+    )
 
 
 @pytest.fixture(scope="module")
