@@ -28,6 +28,11 @@ if platform.machine().lower() in ("x86_64", "amd64"):
 class BuildKernels(build_ext):
     """Calls the C++ compiler itself: what comes out is no Python extension module."""
 
+    def finalize_options(self) -> None:
+        """All levels at once, unless told otherwise: each takes a compiler half a minute or more."""
+        super().finalize_options()
+        self.parallel = self.parallel or len(LEVELS)
+
     def build_extension(self, ext: Extension) -> None:
         """Compiles one level; a failure is a warning, for the package works without."""
         target = Path(self.get_ext_fullpath(ext.name))
