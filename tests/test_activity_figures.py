@@ -307,7 +307,7 @@ def test_tuning_is_correlation_and_labelled(tmp_path):
 def test_all_figures_are_written_whole(tmp_path):
     activity = make_activity(tmp_path, ONE, steps=2)
     paths = write_figures(activity, tmp_path / "new" / "figures")
-    assert len(paths) == 7
+    assert len(paths) == 8
     assert sorted(paths) == sorted((tmp_path / "new" / "figures").iterdir())
     assert all(path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for path in paths)
 

@@ -38,7 +38,7 @@ def table(out: Path) -> list[dict[str, str]]:
 
 def start(data: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "ncp_control.cli", "compare", str(data), "--out", str(out), "--seeds", "2",
-             "--epochs", "12", "--rows", "GRU", "MLP, five lags", *more]  # fmt: skip
+             "--epochs", "12", "--workers", "1", "--rows", "GRU", "MLP, five lags", *more]  # fmt: skip
     environment = {**os.environ, "NCP_CONTROL_FIT_SECONDS": "0"}
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True

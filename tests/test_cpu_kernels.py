@@ -282,8 +282,8 @@ def test_a_row_never_changes_another(name):
 
 def test_inputs_far_from_every_scale_of_a_ct_gru(level):
     """Squares of such distances round to steps far above one; their differences must not."""
-    cell, double = CELLS["CTGRU"](), CELLS["CTGRU"]().double()
-    double.load_state_dict(cell.state_dict())
+    cell = CELLS["CTGRU"]()
+    double = copy.deepcopy(cell).double()
     inputs = 1e6 * torch.randn(20, 7, 5)
     with torch.no_grad():
         states = nc.scan(cell, inputs, backend="cpu")
@@ -292,7 +292,7 @@ def test_inputs_far_from_every_scale_of_a_ct_gru(level):
 
 
 def test_slow_memories_of_a_ct_gru_neither_grow_nor_drift(level):
-    """A decay that is off by a rounding is off in every step."""
+    """A decay that is off by a rounding is off in every step: by no more than the reference's own in float32."""
     cell = nc.CTGRU(1, 2)
     for elapsed, event in ((1e-4, 30.0), (1e-2, 0.0)):
         with torch.no_grad():
@@ -300,9 +300,11 @@ def test_slow_memories_of_a_ct_gru_neither_grow_nor_drift(level):
             cell.detect.bias.fill_(event)  # q = tanh(event) from the first step to the last
             state, inputs = torch.ones(1, 16), torch.zeros(1, 3000, 1)
             states = nc.scan(cell, inputs, state, elapsed, backend="cpu")
-            want = nc.scan(cell, inputs, state, elapsed, backend="reference")
+            rounded = nc.scan(cell, inputs, state, elapsed, backend="reference")
+            double = copy.deepcopy(cell).double()
+            want = nc.scan(double, inputs.double(), state.double(), elapsed, backend="reference")
         assert states.max() <= 1 + 1e-6
-        assert (states - want).abs().max() < 1e-5
+        assert (states - want).abs().max() <= 2 * (rounded - want).abs().max()
 
 
 def test_infinite_inputs_saturate_as_in_the_reference(level):
