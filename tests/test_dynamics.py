@@ -293,3 +293,16 @@ def test_a_fit_learns_the_oscillators(cell: str) -> None:
     assert found.best is not None
     assert len(found.curve) == 25
     assert one_step_error(model, parts.test, 20) < 0.05 * before
+
+
+def test_the_shipped_model_says_what_its_card_says() -> None:
+    path = Path(__file__).parents[1] / "checkpoints" / "halfcheetah-dynamics.safetensors"
+    assert path.stat().st_size < 2e6
+    model = load_model(path)
+    assert (model.features, model.actions) == (17, 6)
+    own = model.note["rows"][0]
+    assert f"{own['one_step']:.4f}" in path.with_suffix(".md").read_text(encoding="utf-8")
+    # it knows the cheetah: nobody acts, and the body comes to rest instead of running off
+    future = model.predict(model.starts[:4, None], 200, torch.zeros(4, 200, 6))
+    assert future.isfinite().all()
+    assert future[:, -20:, 8].abs().mean() < 1.0
