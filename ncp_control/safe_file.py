@@ -31,8 +31,7 @@ def write_tensors(
     :param version: of that format
     :param described: text by name, covered by the checksum in this order
     """
-    layout = torch.contiguous_format
-    values = {name: value.detach().cpu().clone(memory_format=layout) for name, value in tensors.items()}
+    values = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     metadata = {"format": kind, "version": str(version), "package": __version__, **described}
     metadata["sha256"] = checksum(metadata, tuple(described), values)
     write_atomically(path, to_safetensors(values, metadata))
@@ -87,5 +86,6 @@ def checksum(metadata: Mapping[str, str], described: tuple[str, ...], tensors: M
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        # a single number may have a stride of 0, of which torch makes no bytes
         digest.update(value.reshape(-1).as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()

@@ -48,20 +48,18 @@ def run(arguments: Arguments) -> int:
     import torch
 
     from ncp_control.activity.ablate import ablate, write_ablations
+    from ncp_control.cli import trained_in
     from ncp_control.rl import load_policy
-    from ncp_control.rl.building import make_env
 
     torch.set_num_threads(1)
     policy = load_policy(arguments.checkpoint)
     note = policy.note
-    name = arguments.env or note.get("env")
-    if name is None:
-        raise ValueError(f"{arguments.checkpoint} does not say which environment it was trained in: add --env")
+    name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
     if arguments.out is not None and not arguments.out.parent.is_dir():
         raise FileNotFoundError(f"the folder {arguments.out.parent} does not exist: create it first")
     whole, found = ablate(
         policy,
-        lambda: make_env(name, note.get("env_wrapper", []), note.get("env_kwargs")),
+        lambda: trained_in.make(name, note),
         arguments.neurons or None,
         value=arguments.value,
         episodes=arguments.episodes,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.cli import facts
+
 Described = dict[str, Any]
 
 
@@ -33,20 +35,15 @@ def describe(path: Path) -> Described:
 
 def show(found: Described) -> None:
     """What `describe` found, for the terminal."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
+    rows = []
     for member in found["members"]:
         predicts = "the change" if member["residual"] else "the next observation"
-        facts.add_row("model", f"{member['cell']}, {member['units']} neurons, predicts {predicts}")
-    facts.add_row("parameters", f"{found['parameters']:,}")
-    facts.add_row("observations", f"{len(found['observations'])}: {escape(', '.join(found['observations']))}")
-    facts.add_row("actions", str(found["actions"]) if found["actions"] else "none are read")
-    facts.add_row("time", "irregular" if found["timed"] else "regular")
-    for key, value in found["note"].items():
-        facts.add_row(escape(str(key)), escape(str(value)))
-    Console(highlight=False).print(facts)
+        rows.append(("model", f"{member['cell']}, {member['units']} neurons, predicts {predicts}"))
+    rows += [
+        ("parameters", f"{found['parameters']:,}"),
+        ("observations", f"{len(found['observations'])}: {', '.join(found['observations'])}"),
+        ("actions", str(found["actions"]) if found["actions"] else "none are read"),
+        ("time", "irregular" if found["timed"] else "regular"),
+        *((str(key), str(value)) for key, value in found["note"].items()),
+    ]
+    facts.show(rows)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.cli import facts
+
 Described = dict[str, Any]
 
 
@@ -26,19 +28,14 @@ def describe(path: Path) -> Described:
 
 def show(found: Described) -> None:
     """What `describe` found, for the terminal."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("policy", found["class"])
-    facts.add_row("parameters", f"{found['parameters']:,}")
-    facts.add_row("observations", escape(found["observation_space"]))
-    facts.add_row("normalised", "yes" if found["normalizes_observations"] else "no")
-    facts.add_row("actions", escape(found["action_space"]))
-    facts.add_row("SHA-256", found["sha256"])
-    for key, value in found["note"].items():
-        facts.add_row(escape(str(key)), escape(str(value)))
-    Console(highlight=False).print(facts)
+    facts.show(
+        [
+            ("policy", found["class"]),
+            ("parameters", f"{found['parameters']:,}"),
+            ("observations", found["observation_space"]),
+            ("normalised", "yes" if found["normalizes_observations"] else "no"),
+            ("actions", found["action_space"]),
+            ("SHA-256", found["sha256"]),
+            *((str(key), str(value)) for key, value in found["note"].items()),
+        ]
+    )

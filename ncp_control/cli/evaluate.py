@@ -84,22 +84,19 @@ def run_policy(arguments: Arguments) -> int:
     import numpy as np
     import torch
 
+    from ncp_control.cli import trained_in
     from ncp_control.rl import evaluate, load_policy
-    from ncp_control.rl.building import make_env
 
     policy = load_policy(arguments.policy)
     note = policy.note
-    env = arguments.env or note.get("env")
-    if env is None:
-        raise ValueError(f"{arguments.policy} does not say which environment it was trained in: add --env")
+    env = trained_in.env_name(arguments.policy, note, arguments.env)
     wrappers: list[Any] = [{"ObservationNoise": {"std": arguments.noise}}] if arguments.noise else []
     if arguments.dropout:
         wrappers.append({"ObservationDropout": {"probability": arguments.dropout, "whole": True}})
-    wrappers += note.get("env_wrapper", [])
     torch.set_num_threads(1)
     found = evaluate(
         policy,
-        lambda: make_env(env, wrappers, note.get("env_kwargs")),
+        lambda: trained_in.make(env, note, wrappers),
         arguments.episodes,
         arguments.seed,
         deterministic=not arguments.sample,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
     names = model.observation_names
     drawn = {
         "traces": pictures.draw_traces(
-            type(run)(run.real[:SHOWN], run.free[:SHOWN]), test[0].observations[:warm_up], names
+            replace(run, real=run.real[:SHOWN], free=run.free[:SHOWN]), test[0].observations[:warm_up], names
         ),
         "horizon": pictures.draw_horizon(loop),
         "errors": pictures.draw_errors(over, names),

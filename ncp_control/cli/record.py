@@ -83,18 +83,16 @@ def run(arguments: Arguments) -> int:
 def record_policy(arguments: Arguments) -> Any:
     """Of an agent."""
     from ncp_control.activity import record
+    from ncp_control.cli import trained_in
     from ncp_control.rl import load_policy
-    from ncp_control.rl.building import make_env
 
     if arguments.data is not None or arguments.look is not None:
         raise ValueError(f"--data and --look are for models of the dynamics, and {arguments.checkpoint} is none")
     policy = load_policy(arguments.checkpoint)
     note = policy.note
-    name = arguments.env or note.get("env")
-    if name is None:
-        raise ValueError(f"{arguments.checkpoint} does not say which environment it was trained in: add --env")
+    name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
     wrappers: list[Any] = [{"RandomActionOverwrite": {"probability": arguments.random}}] if arguments.random else []
-    env = make_env(name, wrappers + note.get("env_wrapper", []), note.get("env_kwargs"))
+    env = trained_in.make(name, note, wrappers)
     try:
         return record(
             policy,

@@ -93,8 +93,8 @@ def fit(
     parts = rollouts if isinstance(rollouts, Split) else rollouts.split()
     check(model, parts)
     where = pick_device(device)
-    for part in (parts.train, parts.valid):
-        Windows(part, min(settings.length, longest(part)) if part is parts.valid else settings.length, settings.stride)
+    train = Windows(parts.train, settings.length, settings.stride, device=where)
+    valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=where)
     folder = None if out is None else Path(out)
     if folder is not None:
         about = {
@@ -103,7 +103,7 @@ def fit(
         }  # fmt: skip
         prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES))
     with tracked("fitting", settings.epochs, unit="windows", shown=progress) as tracker:
-        run = Fit(model, parts, settings, seed, folder, where, note or {}, tracker, on_epoch)
+        run = Fit(model.to(where), train, valid, settings, seed, folder, note or {}, tracker, on_epoch)
         try:
             run.run()
         except KeyboardInterrupt:
@@ -125,19 +125,18 @@ class Fit:
     def __init__(
         self,
         model: DynamicsModel,
-        parts: Split,
+        train: Windows,
+        valid: Windows,
         settings: FitSettings,
         seed: int,
         out: Path | None,
-        device: torch.device,
         note: dict[str, Any],
         tracker: Tracker,
         on_epoch: Callable[[int], None] | None = None,
     ) -> None:
-        self.model, self.settings, self.seed, self.out, self.tracker = model.to(device), settings, seed, out, tracker
+        self.model, self.settings, self.seed, self.out, self.tracker = model, settings, seed, out, tracker
         self.note, self.on_epoch = note, on_epoch
-        self.train = Windows(parts.train, settings.length, settings.stride, device=device)
-        self.valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=device)
+        self.train, self.valid = train, valid
         self.judged = copy.deepcopy(model) if settings.average else model
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True

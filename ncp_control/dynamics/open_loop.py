@@ -45,10 +45,12 @@ class OpenLoop:
 class Run:
     """A stretch of a rollout, and what a model made of its beginning.
 
+    :param last: (n,), the last observation before it
     :param real: (H, n)
     :param free: (H, n), predicted without looking
     """
 
+    last: Array
     real: Array
     free: Array
 
@@ -98,8 +100,8 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
     seen = batch("seen")
     assert seen is not None
     free = model.predict(seen[:, :warm_up], horizon, batch("actions"), batch("ahead")).double().cpu().numpy()
-    real = seen[:, warm_up:].double().cpu().numpy()
-    return [Run(one, other) for one, other in zip(real, free, strict=True)]
+    real = seen[:, warm_up - 1 :].double().cpu().numpy()
+    return [Run(one[0], one[1:], other) for one, other in zip(real, free, strict=True)]
 
 
 def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up: int = 32, every: int = 50) -> OpenLoop:
@@ -107,12 +109,7 @@ def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up:
     runs = free_runs(model, rollouts, horizon, warm_up, every)
     mean, std = (value.double().cpu().numpy() for value in (model.mean, model.std))
     errors = np.stack([np.mean(((run.free - run.real) / std) ** 2, axis=1) for run in runs])
-    last = [
-        rollout.observations[start + warm_up - 1]
-        for rollout in rollouts
-        for start in range(0, len(rollout.observations) - warm_up - horizon + 1, every)
-    ]
-    still = np.stack([np.mean(((then - run.real) / std) ** 2, axis=1) for then, run in zip(last, runs, strict=True)])
+    still = np.stack([np.mean(((run.last - run.real) / std) ** 2, axis=1) for run in runs])
     level = float(np.mean([np.mean(((mean - run.real) / std) ** 2) for run in runs]))
     return OpenLoop(errors, still.mean(0), level)
 
