@@ -150,12 +150,14 @@ class CfC(Cell):
         """The next state, layer by layer."""
         if constants.recurrent is None:
             return self._combine(self._backbone_maps(sensed, state), elapsed, slice(None))
-        sensed = split_last(sensed, self.maps, self.units)
         for part in self.parts:
-            maps = self._layer_maps(constants.recurrent, sensed, state, part)
-            new = self._combine(maps, elapsed, part)
-            state = torch.cat([state[:, : part.start], new, state[:, part.stop :]], dim=-1)
+            state = self.advance_layer(constants.recurrent, sensed, state, elapsed, part)
         return state
+
+    def advance_layer(self, recurrent: Tensor, sensed: Tensor, state: Tensor, elapsed: Span, part: slice) -> Tensor:
+        """The state (B, N) with the neurons in `part` moved on."""
+        maps = self._layer_maps(recurrent, split_last(sensed, self.maps, self.units), state, part)
+        return torch.cat([state[:, : part.start], self._combine(maps, elapsed, part), state[:, part.stop :]], dim=-1)
 
     def _layer_maps(self, recurrent: Tensor, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
         """All maps (B, H, n) of the neurons in `part`."""

@@ -13,7 +13,6 @@ from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.base import Cell, Guarantee
 from ncp_control.cells.baselines import GatedCell
 from ncp_control.cells.cfc import CfC
-from ncp_control.cells.edges import split_last
 from ncp_control.cells.ltc import LTC
 from ncp_control.cells.ode import ODECell
 from ncp_control.solvers import Span, integrate
@@ -75,11 +74,8 @@ class Held(Cell):
 
             return integrate(cell.solver, field, state, elapsed, cell.unfolds)
         if isinstance(cell, CfC):
-            by_map = split_last(sensed, cell.maps, cell.units)
             for part in cell.parts:
-                maps = cell._layer_maps(constants.recurrent, by_map, state, part)
-                new = cell._combine(maps, elapsed, part)
-                state = self.hold(torch.cat([state[:, : part.start], new, state[:, part.stop :]], dim=-1))
+                state = self.hold(cell.advance_layer(constants.recurrent, sensed, state, elapsed, part))
             return state
         return self.hold(cell.advance(constants, sensed, state, elapsed))
 
