@@ -15,6 +15,7 @@ FLOORS = {
     "ncp_control._version": 0,
     "ncp_control.files": 0,
     "ncp_control.packing": 0,
+    "ncp_control.pictures": 0,
     "ncp_control.progress": 0,
     "ncp_control.run_folder": 0,
     "ncp_control.safe_file": 0,

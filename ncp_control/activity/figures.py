@@ -9,7 +9,6 @@ figure.savefig("raster.pdf")
 from __future__ import annotations
 
 import functools
-import io
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +30,7 @@ from ncp_control.activity.layout import (
     place,
     shortened,
 )
-from ncp_control.files import write_atomically
+from ncp_control.pictures import new_figure, plain, save_figure
 from ncp_control.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -305,10 +304,8 @@ def write_figures(activity: Activity, folder: str | Path, formats: Sequence[str]
     for name, draw in _ALL.items():
         figure = draw(activity)
         for kind in formats:
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=150)
             paths.append(folder / f"{name}.{kind}")
-            write_atomically(paths[-1], buffer.getvalue())
+            save_figure(figure, paths[-1], dpi=150)
     return paths
 
 
@@ -322,13 +319,6 @@ _ALL = {
     "tuning": tuning_figure,
     "saliency": saliency_figure,
 }
-
-
-def new_figure(width: float, height: float, layout: Any = "constrained") -> Figure:
-    """An empty Figure of that many inches."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout=layout)
 
 
 def sentence_figure(sentence: str) -> Figure:
@@ -723,8 +713,3 @@ def peak_order(states: Array) -> Any:
     """Of (PHASES, n) mean states, the columns by the phase of their first harmonic."""
     turn = np.exp(2j * np.pi * (np.arange(PHASES) + 0.5) / PHASES)
     return np.argsort(np.angle(turn @ np.nan_to_num(states - np.nanmean(states, 0))) % (2 * np.pi), kind="stable")
-
-
-def plain(axes: Any) -> None:
-    """Without the lines that frame nothing."""
-    axes.spines[["top", "right"]].set_visible(False)

@@ -43,7 +43,6 @@ from ncp_control.activity.figures import (
     liveliest,
     name_layers,
     place_legend,
-    plain,
     polarity_colours,
     polarity_handles,
     seconds_per_step,
@@ -52,6 +51,7 @@ from ncp_control.activity.figures import (
     title_of,
 )
 from ncp_control.activity.layout import FONT, Layout, input_labels, place, shortened
+from ncp_control.pictures import plain
 from ncp_control.progress import tracked
 
 Array = NDArray[Any]

@@ -69,6 +69,7 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
     from ncp_control.dynamics import figures as pictures
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.open_loop import free_runs, time_constants
+    from ncp_control.pictures import save_figure
     from ncp_control.rnn import RNN
 
     figures.mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,7 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
     if isinstance(model, DynamicsModel) and isinstance(model.rnn, RNN):
         drawn["time-constants"] = pictures.draw_time_constants(time_constants(model, test))
     for name, figure in drawn.items():
-        pictures.save_figure(figure, figures / f"{name}.png")
+        save_figure(figure, figures / f"{name}.png", dpi=130)
 
 
 def show(found: dict[str, Any]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ncp_control.data.rollouts import Rollout, Rollouts
-from ncp_control.files import write_atomically
+from ncp_control.pictures import new_figure, plain, save_figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
 # Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
@@ -31,11 +30,9 @@ def draw(rollouts: Rollouts, path: Path) -> None:
     :param rollouts: with or without actions and rewards
     :param path: ending in .png, .svg or .pdf
     """
-    from matplotlib.figure import Figure
-
     check_suffix(path)
     height = max(6.0, 3.6 + 0.26 * rollouts.features)
-    figure = Figure(figsize=(11, height), layout="constrained")
+    figure = new_figure(11, height)
     parts: Any = figure.subfigures(2, 1, height_ratios=(height - 3.4, 3.4))
     above, below = parts
     has_returns = rollouts[0].rewards is not None
@@ -44,9 +41,7 @@ def draw(rollouts: Rollouts, path: Path) -> None:
         draw_returns(axes[0], rollouts)
     draw_ranges(axes[-1], rollouts)
     draw_rollout(below, rollouts[0], rollouts.observation_names)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=120)
-    write_atomically(path, buffer.getvalue())
+    save_figure(figure, path, dpi=120)
 
 
 def draw_returns(axes: Any, rollouts: Rollouts) -> None:
@@ -100,8 +95,3 @@ def draw_rollout(figure: Any, rollout: Rollout, names: tuple[str, ...]) -> None:
     rows[-1].set_xlabel("step")
     marked = ", random actions in orange" if len(random) else ""
     figure.suptitle(f"The first {len(values) - 1} steps of rollout 0{marked}", fontsize=12)
-
-
-def plain(axes: Any) -> None:
-    """Without the lines that frame nothing."""
-    axes.spines[["top", "right"]].set_visible(False)

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.dynamics.open_loop import OpenLoop, Run
-from ncp_control.files import write_atomically
+from ncp_control.pictures import new_figure, plain
 
 Array = NDArray[np.float64]
 # Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 TRACES = 6
 STEPS_DRAWN = (0, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Writes a matplotlib figure, whole or not at all."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix[1:], dpi=130)
-    write_atomically(path, buffer.getvalue())
-
-
-def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib Figure, tied to no window."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def draw_traces(run: Run, warm_up: Array, names: Sequence[str]) -> Any:
@@ -50,7 +34,7 @@ def draw_traces(run: Run, warm_up: Array, names: Sequence[str]) -> Any:
         axes.plot(after, run.free[:, k], color=ORANGE, linewidth=1.2, label="predicted, without looking")
         axes.axvline(0, color="black", linewidth=0.6)
         axes.set_ylabel(names[k], rotation=0, ha="right", va="center", fontsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
+        plain(axes)
         axes.margins(x=0.01)
     rows[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     rows[-1].set_xlabel("step; the model looks until 0")
@@ -71,7 +55,7 @@ def draw_horizon(found: OpenLoop, title: str = "") -> Any:
     axes.set(xlabel="steps without looking", ylabel="squared error over variance", yscale="log", title=title)
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     return figure
 
 
@@ -86,7 +70,7 @@ def draw_errors(errors: Array, names: Sequence[str], title: str = "") -> Any:
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.set(xlabel="squared error of the next observation over its variance", title=title)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     return figure
 
 
@@ -103,7 +87,7 @@ def draw_time_constants(found: dict[str, Array]) -> Any:
     axes.plot(neurons, found["median"][order], "o", color=ORANGE, markersize=4, label="median")
     axes.set(xlabel="neurons, fastest first", ylabel="time constant, in steps", yscale="log")
     axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    plain(axes)
     return figure
 
 

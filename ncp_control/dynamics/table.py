@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ncp_control.files import write_atomically
+from ncp_control.pictures import new_figure, save_figure
 
 REFERENCE = "LTC"
 HEAD = ("model", "parameters", "error", "spread", "fits", "published", "p", "seconds")
@@ -122,9 +123,7 @@ def write_tables(lines: Sequence[Line], out: Path, loss: str) -> None:
         picture = draw_table(lines, loss)
     except ImportError:
         return
-    buffer = io.BytesIO()
-    picture.savefig(buffer, format="png", dpi=150)
-    write_atomically(out / "table.png", buffer.getvalue())
+    save_figure(picture, out / "table.png", dpi=150)
 
 
 def is_nothing(value: Any) -> bool:
@@ -134,10 +133,8 @@ def is_nothing(value: Any) -> bool:
 
 def draw_table(lines: Sequence[Line], loss: str) -> Any:
     """Every row's errors as dots, their mean as a bar, the published value as a band; a matplotlib Figure."""
-    from matplotlib.figure import Figure
-
     shown = [line for line in lines if line.found and line.name not in ("persistence", "mean")]
-    figure = Figure(figsize=(7.5, 0.42 * len(shown) + 1.2), layout="constrained")
+    figure = new_figure(7.5, 0.42 * len(shown) + 1.2)
     axes = figure.subplots()
     for k, line in enumerate(shown):
         if line.published is not None:
