@@ -20,9 +20,11 @@ def new_figure(width: float, height: float, layout: Any = "constrained") -> Figu
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:
-    """Writes a figure in the format of the file's suffix, whole or not at all."""
+    """Writes a figure in the format of the file's suffix, whole or not at all; the same figure is the same file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lower()[1:], dpi=dpi)
+    kind = path.suffix.lower()[1:]
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=undated)
     write_atomically(path, buffer.getvalue())
 
 

@@ -43,6 +43,7 @@ PACKAGES = (
     Package("h5py", "h5py", "data", "the files of stored rollouts"),
     Package("matplotlib", "matplotlib", "plot", "figures"),
     Package("imageio-ffmpeg", "imageio_ffmpeg", "plot", "video"),
+    Package("scipy", "scipy", "theory", "adaptive solvers of the papers' experiments"),
 )
 
 

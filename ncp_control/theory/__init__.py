@@ -1,0 +1,1 @@
+"""What the papers prove and measure about liquid networks, measured again: see `scripts/paper/`."""
