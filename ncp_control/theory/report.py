@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -100,9 +101,14 @@ class Report:
         """Table and findings as JSON values."""
         return {
             "title": self.title,
-            "rows": [dict(zip(self.head, row, strict=True)) for row in self.rows],
+            "rows": [dict(zip(self.head, map(plain_value, row), strict=True)) for row in self.rows],
             "findings": [
-                {"name": item.name, "says": item.says, "holds": item.holds, "found": item.found}
+                {
+                    "name": item.name,
+                    "says": item.says,
+                    "holds": None if item.holds is None else bool(item.holds),
+                    "found": item.found,
+                }
                 for item in self.findings
             ],
             "notes": list(self.notes),
@@ -113,15 +119,19 @@ class Report:
 
         :param about: settings that made it, kept in the JSON with the versions
         """
-        out.mkdir(parents=True, exist_ok=True)
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(self.head)
         writer.writerows([["" if value is None else value for value in row] for row in self.rows])
-        write_atomically(out / "table.csv", file.getvalue().encode())
-        write_atomically(out / "report.md", self.markdown().encode())
         kept = {**self.as_json(), "about": dict(about), "ncp_control": __version__, "versions": versions(PACKAGES)}
-        write_atomically(out / "report.json", json.dumps(kept, indent=2).encode())
+        texts = {
+            "table.csv": file.getvalue(),
+            "report.md": self.markdown(),
+            "report.json": json.dumps(kept, indent=2),
+        }
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_atomically(out / name, text.encode())
         for stem, figure in self.figures.items():
             for suffix in (".svg", ".png"):
                 save_figure(figure, out / f"{stem}{suffix}", dpi=150)
@@ -132,6 +142,13 @@ def show_value(value: Value) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+
+
+def plain_value(value: Value) -> Value:
+    """A value for JSON, which knows neither NumPy's numbers nor NaN and infinity: None for these."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
 
 
 def markdown_row(cells: Sequence[str]) -> str:
