@@ -11,13 +11,13 @@ STAMP := $(VENV)/installed
 INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/kernels/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types format clean
+.PHONY: help venv demo test lint types format docs clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(STAMP) ## train a small circuit on noisy observations and draw it (writes runs/noisy_chaos)
-	$(BIN)/python scripts/noisy_chaos.py --out runs/noisy_chaos
+demo: $(STAMP) ## the tour: an agent, its page and video, rollouts, a model of the dynamics (writes runs/demo)
+	$(BIN)/python scripts/tour.py --out runs/demo
 
 test: lint types ## everything that continuous integration checks: lint, types, tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -33,6 +33,12 @@ format: $(STAMP) ## repair what ruff can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# What a user imports from; each has a page of its own.
+PAGES := ncp_control $(addprefix ncp_control.,wiring cells ops data dynamics rl activity theory) ncp_envs
+
+docs: $(STAMP) ## pages of every public name, from the docstrings (writes site/index.html)
+	$(BIN)/pdoc --docformat restructuredtext -o site $(PAGES)
+
 venv: $(STAMP) ## make .venv with every dependency at its tested version
 
 $(STAMP): $(INSTALL_INPUTS)
@@ -44,5 +50,5 @@ $(STAMP): $(INSTALL_INPUTS)
 	@touch $@
 
 clean: ## remove caches and build folders; .venv and runs/ stay
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info MUJOCO_LOG.TXT
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info MUJOCO_LOG.TXT
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +

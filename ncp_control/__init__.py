@@ -12,7 +12,8 @@ from ncp_control._version import __version__
 
 if TYPE_CHECKING:
     from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE, make_cell
-    from ncp_control.checkpoint import CheckpointError, load, save
+    from ncp_control.checkpoint import CheckpointError, save
+    from ncp_control.loading import load
     from ncp_control.ncps_reader import from_ncps
     from ncp_control.ops import explain_backends, scan
     from ncp_control.rnn import RNN
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         Random,
         Wiring,
         WiringError,
+        tap_withdrawal,
     )
 
 _HOME = {
@@ -31,11 +33,14 @@ _HOME = {
         "CTGRU", "CTRNN", "GRU", "LSTM", "LTC", "Cell", "CfC", "MixedMemory", "NeuralLTC", "NeuralODE",
         "make_cell",
     ),
-    "ncp_control.checkpoint": ("CheckpointError", "load", "save"),
+    "ncp_control.checkpoint": ("CheckpointError", "save"),
+    "ncp_control.loading": ("load",),
     "ncp_control.ncps_reader": ("from_ncps",),
     "ncp_control.ops": ("explain_backends", "scan"),
     "ncp_control.rnn": ("RNN",),
-    "ncp_control.wiring": ("NCP", "AutoNCP", "FullyConnected", "GapJunctions", "Random", "Wiring", "WiringError"),
+    "ncp_control.wiring": (
+        "NCP", "AutoNCP", "FullyConnected", "GapJunctions", "Random", "Wiring", "WiringError", "tap_withdrawal",
+    ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -66,6 +71,7 @@ __all__ = [
     "make_cell",
     "save",
     "scan",
+    "tap_withdrawal",
 ]
 
 

@@ -19,10 +19,8 @@ continued along a straight line.
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +34,7 @@ from rich.table import Table
 
 import ncp_control as nc
 from ncp_control.ops import cpu_library
+from ncp_control.timing import medians
 
 INPUTS = 17
 FLOOR_NS = {"avx512": 0.2, "avx2": 0.4, "portable": 0.8}
@@ -158,30 +157,6 @@ def run_of(network: torch.nn.Module, work: Work, device: str = "cpu") -> Callabl
     return both
 
 
-def medians(
-    contestants: dict[str, Callable[[], None]], repeats: int, threads: dict[str, int] | None = None
-) -> dict[str, float]:
-    """Median milliseconds of each, run in turn, with one thread or as many as `threads` says."""
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for _ in range(repeats):
-        for name, run in contestants.items():
-            torch.set_num_threads((threads or {}).get(name, 1))
-            run()
-            wait()
-            start = time.perf_counter()
-            run()
-            wait()
-            times[name].append(1e3 * (time.perf_counter() - start))
-    torch.set_num_threads(1)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def wait() -> None:
-    """Until a GPU has done what it was given."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-
-
 def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool, device: str) -> float:
     """What the processor needs for the sigmoids alone."""
     cell, wiring = rnn.cell, rnn.wiring
@@ -214,9 +189,9 @@ def measure(work: Work, repeats: int, device: str) -> dict[str, Any]:
         contestants["one thread"] = run_of(rnn, work)
     if work.time * work.batch == 1:
         repeats *= 20
-    times = medians(contestants, repeats, {"ours": work.threads})
+    times = medians(contestants, repeats, {"ours": work.threads}, device)
     floor = floor_ms(rnn, work.batch, work.time, work.backward, device)
-    forward = medians({"ours": run_of(rnn, replace(work, backward=False), device)}, repeats)["ours"]
+    forward = medians({"ours": run_of(rnn, replace(work, backward=False), device)}, repeats, None, device)["ours"]
     return {**vars(work), "milliseconds": times, "forward": forward, "floor": floor / work.threads}
 
 

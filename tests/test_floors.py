@@ -13,14 +13,18 @@ PACKAGES = {"ncp_control": ROOT / "ncp_control", "ncp_envs": ROOT / "envs" / "nc
 # A floor holds for a module and for everything below it in the folders.
 FLOORS = {
     "ncp_control._version": 0,
+    "ncp_control.descriptions": 0,
     "ncp_control.files": 0,
     "ncp_control.packing": 0,
     "ncp_control.pictures": 0,
     "ncp_control.progress": 0,
+    "ncp_control.processes": 0,
     "ncp_control.run_folder": 0,
+    "ncp_control.safe_arrays": 0,
     "ncp_control.safe_file": 0,
     "ncp_control.wiring": 0,
     "ncp_control.solvers": 0,
+    "ncp_control.timing": 0,
     "ncp_control.ops": 1,
     "ncp_control.cells": 2,
     "ncp_control.rnn": 3,
@@ -32,6 +36,7 @@ FLOORS = {
     "ncp_control.rl": 5,
     "ncp_control.activity": 5,
     "ncp_control.export": 5,
+    "ncp_control.loading": 6,
     "ncp_control.cli": 6,
     "ncp_envs": 0,
 }

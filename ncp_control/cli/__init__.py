@@ -25,6 +25,7 @@ COMMANDS = {
     "record": "every neuron, synapse and time constant of a rollout",
     "view": "a recording as a page, a video, figures",
     "ablate": "which neurons of an agent matter: the return without each",
+    "bench": "how fast circuits train and act on this machine",
     "doctor": "what is installed here, what can run, and how to fix what cannot",
 }
 

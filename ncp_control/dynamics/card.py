@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.dynamics.model_file import load_model
+from ncp_control.dynamics.model_file import checksum_of, load_model
 from ncp_control.files import write_atomically
 
 
@@ -41,7 +41,7 @@ def card(path: Path, description: str) -> str:
         ("seed, steps of training data", f"{note['seed']}, {note['steps']:,}"),
         ("fitting", f"{note['seconds'] / 60:.0f} minutes, one thread"),
         ("versions", ", ".join(f"{name} {found}" for name, found in note["versions"].items())),
-        ("file", f"{path.stat().st_size / 1e6:.2f} MB"),
+        ("file", f"{path.stat().st_size / 1e6:.2f} MB, SHA-256 of its content {checksum_of(path)[:16]}..."),
     ]
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts)
     horizons = note["horizons"]

@@ -101,8 +101,9 @@ def cells(lines: Sequence[Line]) -> list[tuple[str, ...]]:
 
 
 def table_text(lines: Sequence[Line]) -> str:
-    """The table for a terminal."""
-    rows = cells(lines)
+    """The table for a terminal, without columns that have nothing in them."""
+    columns = [column for column in zip(*cells(lines), strict=True) if any(column[1:])]
+    rows = list(zip(*columns, strict=True))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     return "\n".join([text[0], "-" * len(text[0]), *text[1:]])

@@ -1,0 +1,146 @@
+"""`ncp-control bench`: how fast circuits train and act on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+CELLS = ("LTC", "NeuralLTC", "CfC", "CTRNN", "NeuralODE", "CTGRU", "LSTM", "GRU")
+PEER = "torch.nn.LSTM"
+
+
+@dataclass
+class Arguments:
+    """Time a training pass (forward and backward over a batch of sequences) and one acting step of every cell, against
+    torch.nn.LSTM with as many units, in turn, one thread, medians.
+
+    Example: ncp-control bench --units 64 --batch 16 --time 32
+    """
+
+    units: int = 32
+    """Neurons of every cell."""
+
+    inputs: int = 17
+    """Numbers in an observation."""
+
+    batch: int = 64
+    """Sequences of a training pass."""
+
+    time: int = 128
+    """Steps of a sequence."""
+
+    repeats: int = 7
+    """Timed runs of each."""
+
+    device: str = "cpu"
+    """cpu or cuda."""
+
+    json: bool = False
+    """Print one JSON object instead of the table."""
+
+
+def run(arguments: Arguments) -> int:
+    """Measure and print."""
+    for name in ("units", "inputs", "batch", "time", "repeats"):
+        if getattr(arguments, name) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
+    found = measure(arguments)
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        show(arguments, found)
+    return 0
+
+
+def measure(arguments: Arguments) -> dict[str, Any]:
+    """Milliseconds of everyone, and what their scan ran on."""
+    import torch
+
+    import ncp_control as nc
+    from ncp_control.progress import tracked
+    from ncp_control.timing import medians
+
+    device = arguments.device
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"--device is cpu or cuda, not {device!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("torch finds no CUDA device: leave --device out")
+    torch.manual_seed(0)
+    inputs = torch.randn(arguments.batch, arguments.time, arguments.inputs, device=device)
+    one = torch.randn(1, 1, arguments.inputs, device=device)
+    peer = torch.nn.LSTM(arguments.inputs, arguments.units, batch_first=True).to(device)
+    rows = []
+    with tracked("cells", total=len(CELLS) + 1, shown=sys.stderr.isatty()) as progress:
+        for name, plan in (
+            ("LTC, AutoNCP", nc.AutoNCP(arguments.units, max(arguments.units // 5, 1))),
+            *dense(arguments),
+        ):
+            rnn = nc.RNN(nc.make_cell(name.partition(",")[0], arguments.inputs, plan)).to(device)
+            training = medians({"own": both(rnn, inputs), PEER: both(peer, inputs)}, arguments.repeats, device=device)
+            acting = medians(
+                {"own": forward(rnn, one), PEER: forward(peer, one)}, 20 * arguments.repeats, device=device
+            )
+            ran_on = next(backend for backend, (able, _) in nc.explain_backends(rnn.cell, inputs).items() if able)
+            row = {"cell": name, "backend": ran_on, "parameters": sum(p.numel() for p in rnn.parameters())}
+            row |= {"train_ms": training["own"], "train_ratio": training["own"] / training[PEER]}
+            rows.append({**row, "act_ms": acting["own"], "act_ratio": acting["own"] / acting[PEER]})
+            progress.advance(1, note=name)
+    steps = arguments.batch * arguments.time
+    return {
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu, one thread",
+        "torch": torch.__version__,
+        "steps": steps,
+        "rows": [{**row, "steps_per_second": 1e3 * steps / row["train_ms"]} for row in rows],
+    }
+
+
+def dense(arguments: Arguments) -> list[tuple[str, int]]:
+    """Every cell, fully connected."""
+    return [(name, arguments.units) for name in CELLS]
+
+
+def both(network: Any, inputs: Any) -> Callable[[], None]:
+    """A forward and a backward pass."""
+
+    def work() -> None:
+        network.zero_grad(set_to_none=True)
+        network(inputs)[0].sum().backward()
+
+    return work
+
+
+def forward(network: Any, inputs: Any) -> Callable[[], None]:
+    """One step that carries its state in."""
+    import torch
+
+    with torch.no_grad():
+        state = network(inputs)[1]
+
+    def work() -> None:
+        with torch.no_grad():
+            network(inputs, state)
+
+    return work
+
+
+def show(arguments: Arguments, found: dict[str, Any]) -> None:
+    """The table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{arguments.units} neurons, {arguments.batch} x {arguments.time} steps, {found['device']}")
+    table.add_column("cell")
+    table.add_column("scan")
+    for column in ("parameters", "training pass", "steps/s", "x LSTM's", "acting step", "x LSTM's"):
+        table.add_column(column, justify="right")
+    for row in found["rows"]:
+        table.add_row(
+            row["cell"], row["backend"], f"{row['parameters']:,}", f"{row['train_ms']:.3g} ms",
+            f"{row['steps_per_second']:,.0f}", f"{row['train_ratio']:.2f}", f"{row['act_ms']:.3g} ms",
+            f"{row['act_ratio']:.2f}",
+        )  # fmt: skip
+    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    print(f"x LSTM's: the time over that of {PEER}; an acting step carries the state on.")
