@@ -23,7 +23,10 @@ def medians(
     """
     import torch
 
-    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    def wait() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
     before = torch.get_num_threads()
     times: dict[str, list[float]] = {name: [] for name in contestants}
     try:

@@ -6,7 +6,7 @@
 4. A small liquid circuit learns the half-cheetah's dynamics from them.
 5. Its error is put beside those of models without a network.
 
-Each step prints the command line that it runs, so that you can run it yourself. What is there already is not made again.
+Each step prints the command line that it runs, so that you can run it yourself. What is there already is kept.
 
 Example: python scripts/tour.py --out runs/demo
 """

@@ -9,6 +9,7 @@ from ncp_control.cells.ltc import LTC
 from ncp_control.cells.mixed_memory import MixedMemory
 from ncp_control.cells.named import CELLS, cell_config, cell_from_config, make_cell, named_cell
 from ncp_control.cells.neural_ltc import NeuralLTC
+from ncp_control.cells.ode import ODECell
 
 __all__ = [
     "CELLS",
@@ -24,6 +25,7 @@ __all__ = [
     "MixedMemory",
     "NeuralLTC",
     "NeuralODE",
+    "ODECell",
     "cell_config",
     "cell_from_config",
     "make_cell",

@@ -110,11 +110,14 @@ class Held(Cell):
 
 
 @torch.no_grad()
-def without_synapses(cell: Cell, synapses: Iterable[int], sensory: Iterable[int] = ()) -> Cell:
+def without_synapses(
+    cell: Cell, synapses: Iterable[int], sensory: Iterable[int] = (), gap_junctions: Iterable[int] = ()
+) -> Cell:
     """A copy of a cell in which some synapses carry nothing.
 
     :param synapses: numbers of synapses between neurons, in the wiring's order
     :param sensory: of sensory synapses
+    :param gap_junctions: of gap junctions, which cells other than an LTC do without anyway
     """
     found = copy.deepcopy(cell)
     wiring = cell.wiring
@@ -123,6 +126,7 @@ def without_synapses(cell: Cell, synapses: Iterable[int], sensory: Iterable[int]
         nothing = -torch.inf  # a conductance is a softplus of this
         found.w_raw[recurrent_numbers] = nothing
         found.sensory_w_raw[sensory_numbers] = nothing
+        found.gap_raw[list(gap_junctions)] = nothing
     elif isinstance(found, AffineODECell):
         found.gamma_r[recurrent_numbers] = 0.0
         found.gamma[sensory_numbers] = 0.0

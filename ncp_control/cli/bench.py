@@ -59,9 +59,12 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     """Milliseconds of everyone, and what their scan ran on."""
     import torch
 
-    import ncp_control as nc
+    from ncp_control.cells import make_cell
+    from ncp_control.ops import explain_backends
     from ncp_control.progress import tracked
+    from ncp_control.rnn import RNN
     from ncp_control.timing import medians
+    from ncp_control.wiring import AutoNCP
 
     device = arguments.device
     if device not in ("cpu", "cuda"):
@@ -72,18 +75,17 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     inputs = torch.randn(arguments.batch, arguments.time, arguments.inputs, device=device)
     one = torch.randn(1, 1, arguments.inputs, device=device)
     peer = torch.nn.LSTM(arguments.inputs, arguments.units, batch_first=True).to(device)
-    rows = []
-    with tracked("cells", total=len(CELLS) + 1, shown=sys.stderr.isatty()) as progress:
-        for name, plan in (
-            ("LTC, AutoNCP", nc.AutoNCP(arguments.units, max(arguments.units // 5, 1))),
-            *dense(arguments),
-        ):
-            rnn = nc.RNN(nc.make_cell(name.partition(",")[0], arguments.inputs, plan)).to(device)
+    plans: list[tuple[str, Any]] = [(name, arguments.units) for name in CELLS]
+    contestants = [("LTC, AutoNCP", AutoNCP(arguments.units, max(arguments.units // 5, 1))), *plans]
+    rows: list[dict[str, Any]] = []
+    with tracked("cells", total=len(contestants), shown=sys.stderr.isatty()) as progress:
+        for name, plan in contestants:
+            rnn = RNN(make_cell(name.partition(",")[0], arguments.inputs, plan)).to(device)
             training = medians({"own": both(rnn, inputs), PEER: both(peer, inputs)}, arguments.repeats, device=device)
             acting = medians(
                 {"own": forward(rnn, one), PEER: forward(peer, one)}, 20 * arguments.repeats, device=device
             )
-            ran_on = next(backend for backend, (able, _) in nc.explain_backends(rnn.cell, inputs).items() if able)
+            ran_on = next(backend for backend, (able, _) in explain_backends(rnn.cell, inputs).items() if able)
             row = {"cell": name, "backend": ran_on, "parameters": sum(p.numel() for p in rnn.parameters())}
             row |= {"train_ms": training["own"], "train_ratio": training["own"] / training[PEER]}
             rows.append({**row, "act_ms": acting["own"], "act_ratio": acting["own"] / acting[PEER]})
@@ -95,11 +97,6 @@ def measure(arguments: Arguments) -> dict[str, Any]:
         "steps": steps,
         "rows": [{**row, "steps_per_second": 1e3 * steps / row["train_ms"]} for row in rows],
     }
-
-
-def dense(arguments: Arguments) -> list[tuple[str, int]]:
-    """Every cell, fully connected."""
-    return [(name, arguments.units) for name in CELLS]
 
 
 def both(network: Any, inputs: Any) -> Callable[[], None]:
