@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ncp_control import solvers
+from ncp_control.solvers import euler, fused, rk4
 from ncp_control.theory.random_networks import Array, RandomNetwork
 
 # What MATLAB's solvers and scipy's take when nothing is said.
@@ -19,7 +19,7 @@ ADAPTIVE = {
     "Radau": "Radau IIA, implicit",
     "BDF": "backward differences, implicit",
 }
-FIXED = {"fused": solvers.fused, "euler": solvers.euler, "rk4": solvers.rk4}
+FIXED = {"fused": fused, "euler": euler, "rk4": rk4}
 
 
 @dataclass(frozen=True)
