@@ -12,6 +12,7 @@ from ncp_control.theory.adjoint_findings import forward_evaluations
 from ncp_control.theory.adjoint_sweeps import Sizes, Sweeps
 
 COLOURS = {"fused": "C0", "rk4": "C1", "dopri5": "C2"}
+ADJOINTS = "stepwise, whole: by the adjoint, a solve for each input or one for all; the others by BPTT"
 LOOKS = {"compiled": ":D", "bptt": "-o", "stepwise": "--s", "whole": "-.^"}
 EVALUATIONS = (2, 4, 8, 16, 32, 64, 128)
 WORST = 1e2  # larger errors are drawn here
@@ -35,7 +36,13 @@ def draw_cost(found: Sweeps, sizes: Sizes) -> Any:
         _ticks(axes, sizes.lengths)
     _ticks(over_effort, EVALUATIONS)
     figure.legend(
-        *over_length.get_legend_handles_labels(), loc="outside lower center", ncols=8, frameon=False, fontsize=8
+        *over_length.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=8,
+        frameon=False,
+        fontsize=8,
+        title=ADJOINTS,
+        title_fontsize=8,
     )
     return figure
 
@@ -71,7 +78,13 @@ def draw_errors(found: Sweeps, sizes: Sizes) -> Any:
         axes.axhline(WORST, color="grey", linewidth=0.8, linestyle=":")
     over_length.text(sizes.lengths[0], WORST, "100 and more, or given up", fontsize=8, va="bottom")
     figure.legend(
-        *over_length.get_legend_handles_labels(), loc="outside lower center", ncols=7, frameon=False, fontsize=8
+        *over_length.get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=7,
+        frameon=False,
+        fontsize=8,
+        title=ADJOINTS,
+        title_fontsize=8,
     )
     return figure
 
