@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import ncp_control as nc
 from ncp_control.checkpoint import CheckpointError
+from ncp_control.checkpoint import load as load_network
 from ncp_control.rl import load_policy, save_policy
 from ncp_control.safe_file import read_kind
 
@@ -147,9 +148,10 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         load_policy(tmp_path / "missing.safetensors")
 
 
-def test_a_policy_is_no_network_of_ours(path: Path) -> None:
+def test_a_policy_is_no_network_of_ours_but_one_call_loads_both(path: Path) -> None:
     with pytest.raises(CheckpointError):
-        nc.load(path)
+        load_network(path)
+    assert type(nc.load(path)) is type(load_policy(path))
 
 
 def test_models_that_are_not_written(tmp_path: Path) -> None:

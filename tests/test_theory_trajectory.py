@@ -184,7 +184,8 @@ def test_trends_of_small_networks(small) -> None:
     assert np.median(found["ltc", "sigmoid"].layer[0]) < np.median(found["neural_ode", "sigmoid"].layer[0])
     assert np.median(found["ltc", "sigmoid"].second_lap) < np.median(found["ltc", "sigmoid"].layer[0])
     for kind in ("neural_ode", "ct_rnn"):
-        assert rank_correlation(plan.widths, found[kind, "tanh"].width) > 0.9
+        assert (np.diff(np.median(found[kind, "tanh"].width, axis=1)) > 0).all()
+        assert rank_correlation(plan.widths, found[kind, "tanh"].width) > 0.7
     assert rank_correlation(plan.variances, found["neural_ode", "relu"].variance) > 0.5
     for lengths in found.values():
         adaptive = lengths.solver[[SOLVERS.index(name) for name in ADAPTIVE]]
