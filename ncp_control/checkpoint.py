@@ -21,9 +21,10 @@ from typing import Any
 import torch
 
 from ncp_control.cells import Cell, cell_config, cell_from_config
+from ncp_control.descriptions import building, described_in, read_object
 from ncp_control.rnn import RNN
 from ncp_control.safe_file import CheckpointError, read_tensors, write_tensors
-from ncp_control.wiring import Wiring, WiringError
+from ncp_control.wiring import Wiring
 
 __all__ = ["CheckpointError", "load", "read_metadata", "save"]
 
@@ -60,12 +61,9 @@ def load(
     :param cells: classes of your own that the file may name
     """
     metadata, weights = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.save")
-    try:
+    with building(path, "a network that cannot be built", weights):
         wiring = Wiring.from_json(metadata["wiring"])
-        with torch.random.fork_rng(devices=[]):
-            rnn = RNN(cell_from_config(json.loads(metadata["config"]), wiring, cells), backend)
-    except (WiringError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{path} describes a network that cannot be built: {error}") from error
+        rnn = RNN(cell_from_config(read_object(metadata["config"]), wiring, cells), backend)
     dtypes = {value.dtype for value in weights.values() if value.is_floating_point()}
     if len(dtypes) == 1:
         rnn.to(dtypes.pop())
@@ -79,4 +77,5 @@ def load(
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """What a checkpoint says of itself: format, version, package, config, wiring (JSON), note, sha256."""
     metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.save")
-    return {**metadata, "config": json.loads(metadata["config"]), "note": json.loads(metadata["note"])}
+    with described_in(path, "a network that cannot be built"):
+        return {**metadata, "config": read_object(metadata["config"]), "note": read_object(metadata["note"])}

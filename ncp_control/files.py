@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import shutil
+import tempfile
 from pathlib import Path
+
+TEMPORARY = re.compile(r"^\..+\.\d+\.tmp$")
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -20,5 +26,27 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)  # a full disk does not say which file it has no room for
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_room(folder: Path, size: int) -> None:
+    """Raises OSError if the disk has no room for so many bytes now: for writers that do not bear finding out."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            elif shutil.disk_usage(folder).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        error.filename = str(folder)
+        raise
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether it is what `write_atomically` was at when its process was killed."""
+    return TEMPORARY.match(path.name) is not None

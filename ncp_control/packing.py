@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 
+# What an optimizer keeps for each parameter.
+NEEDED = {
+    "Adam": ("step", "exp_avg", "exp_avg_sq"), "AdamW": ("step", "exp_avg", "exp_avg_sq"),
+    "RMSprop": ("step", "square_avg"),
+}  # fmt: skip
+
 
 def pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
     """JSON values, with the arrays and tensors among them put into `tensors` under numbers."""
     if isinstance(value, np.ndarray):
-        value = torch.from_numpy(np.ascontiguousarray(value))
+        value = torch.from_numpy(np.array(value, order="C"))
     if isinstance(value, torch.Tensor):
         name = str(len(tensors))
         # a copy: two names of one memory are not kept apart otherwise
@@ -35,3 +42,29 @@ def unpack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
     if "list" in value:
         return [unpack(own, tensors) for own in value["list"]]
     return {key: unpack(own, tensors) for key, own in value["dict"]}
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    """Refuses a state, as it was read, with which the optimizer cannot go on."""
+    for group in optimizer.param_groups:
+        for name, usual in optimizer.defaults.items():
+            if not is_like(group.get(name), usual):
+                raise ValueError(f"{name} of an optimizer is {group.get(name)!r}")
+    needed = NEEDED.get(type(optimizer).__name__, ())
+    for parameter, state in optimizer.state.items():
+        for name in {*needed, *state}:
+            value = state.get(name)
+            if value is None and name not in needed:
+                continue
+            shapes = ((), parameter.shape) if name == "step" else (parameter.shape,)
+            if not isinstance(value, torch.Tensor) or value.shape not in shapes:
+                raise ValueError(f"{name} of an optimizer does not fit its parameter")
+
+
+def is_like(value: Any, usual: Any) -> bool:
+    """Whether a setting can be one, going by what it was made with: numbers for numbers, and flags as they are."""
+    if isinstance(usual, list | tuple):
+        return isinstance(value, list | tuple) and len(value) == len(usual) and all(map(is_like, value, usual))
+    if usual is None or isinstance(usual, bool):
+        return value is usual
+    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)

@@ -15,6 +15,9 @@ from ncp_control._version import __version__
 from ncp_control.files import write_atomically
 
 HEADER = ("format", "version", "package")
+READINGS = 10  # of a file that is replaced while it is read
+TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+         torch.uint8, torch.bool)  # fmt: skip
 
 
 class CheckpointError(ValueError):
@@ -48,12 +51,7 @@ def read_tensors(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint at {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} is not a readable safetensors file, or was cut short ({error})") from error
+    metadata, tensors = read_parts(path)
     if metadata.get("format") != kind:
         raise CheckpointError(f"{path} is a safetensors file, but was not written by {writer}")
     if metadata.get("version") != str(version):
@@ -64,8 +62,34 @@ def read_tensors(
     missing = [key for key in (*HEADER, *described, "sha256") if key not in metadata]
     if missing:
         raise CheckpointError(f"{path} lacks {', '.join(missing)} in its metadata: it was altered")
+    for name, value in tensors.items():
+        if value.dtype not in TYPES:
+            raise CheckpointError(f"{path} holds {name} as {value.dtype}, which no checkpoint of this package does")
     if metadata["sha256"] != checksum(metadata, described, tensors):
         raise CheckpointError(f"{path} does not match its checksum: it was altered or damaged after it was written")
+    return metadata, tensors
+
+
+def read_parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of one and the same file.
+
+    safetensors opens a file once for its header and again for its tensors: one that was replaced in between, by a
+    training that goes on, is read again.
+    """
+    for _ in range(READINGS):
+        before = path.stat()
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            trouble = None
+        except SafetensorError as error:
+            trouble = error
+        after = path.stat()
+        if (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns):
+            break
+    if trouble is not None:
+        raise CheckpointError(f"{path} is not a readable safetensors file, or was cut short ({trouble})") from trouble
     return metadata, tensors
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import struct
+import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 import ncp_control as nc
 from ncp_control.checkpoint import CheckpointError, read_metadata
+from ncp_control.safe_file import read_tensors, write_tensors
 
 CELLS = {
     "LTC": lambda: nc.LTC(5, nc.AutoNCP(12, 3), solver="rk4", unfolds=2, init="centred", time_constants=(1, 30)),
@@ -177,3 +181,27 @@ def test_saving_something_else(path):
     with pytest.raises(TypeError, match=r"wrap a cell as RNN\(cell\)"):
         nc.save(nc.LTC(5, 4), path)
     assert not path.exists()
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_one_of_the_two(tmp_path: Path) -> None:
+    path, done = tmp_path / "state.safetensors", threading.Event()
+
+    def write(number: int) -> None:
+        write_tensors(path, "test", 1, {"number": str(number)}, {"values": torch.full((1000,), float(number))})
+
+    def write_on() -> None:
+        for number in itertools.count(1):
+            write(number)
+            if done.is_set():
+                return
+
+    write(0)
+    writer = threading.Thread(target=write_on)
+    writer.start()
+    try:
+        for _ in range(300):
+            metadata, tensors = read_tensors(path, "test", 1, ("number",), "test")
+            assert tensors["values"].eq(float(metadata["number"])).all()
+    finally:
+        done.set()
+        writer.join()

@@ -23,7 +23,6 @@ import os
 import shutil
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +34,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ncp_control._version import __version__
-from ncp_control.wiring import Wiring, WiringError
+from ncp_control.safe_arrays import ArraysError, read_arrays
+from ncp_control.wiring import Wiring
 
 Array = NDArray[Any]
 FORMAT, VERSION = "ncp_control.activity", 1
@@ -45,6 +45,7 @@ NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_curren
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
             "body_ends", "body_radii", "saliency")  # fmt: skip
+LISTS = ("seeds", "observation_names", "action_names", "silenced")
 
 
 class ActivityError(ValueError):
@@ -105,13 +106,12 @@ class Activity:
         if not path.is_file():
             raise FileNotFoundError(f"there is no recorded rollout at {path}")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {key: file[key] for key in file.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
-            raise ActivityError(f"{path} is not a readable .npz, or was cut short ({error})") from error
+            arrays = read_arrays(path, ("about", "wiring", *NEEDED, *OPTIONAL))
+        except ArraysError as error:
+            raise ActivityError(str(error)) from error
         try:
             about, wiring = json.loads(str(arrays.pop("about"))), Wiring.from_json(str(arrays.pop("wiring")))
-        except (KeyError, ValueError, WiringError) as error:
+        except (KeyError, ValueError, RecursionError) as error:
             raise ActivityError(f"{path} is no recorded rollout: it does not say what it is of") from error
         if not isinstance(about, dict) or about.get("format") != FORMAT:
             raise ActivityError(f"{path} was not written by ncp-control record")
@@ -120,6 +120,9 @@ class Activity:
                 f"{path} has version {about.get('version')}, this package reads {VERSION}: use the version of "
                 "ncp-control that wrote it, or a newer one"
             )
+        for key in LISTS:
+            if not isinstance(about.get(key, []), list):
+                raise ActivityError(f"{path}: {key} is {about[key]!r}, not a list: it was altered")
         missing = [name for name in NEEDED if name not in arrays]
         if missing:
             raise ActivityError(f"{path} lacks {', '.join(missing)}: it was altered")
@@ -131,17 +134,24 @@ class Activity:
 
     def check(self, path: Path) -> None:
         """Refuses arrays that do not go together."""
+        arrays = {**{name: getattr(self, name) for name in NEEDED}, **self.extras}
+        for name, values in arrays.items():
+            if values.ndim == 0 or values.dtype.kind not in "biuf":
+                raise ActivityError(f"{path}: {name} holds no rows of numbers: it was altered")
         wiring, steps = self.wiring, self.steps
-        widths = {
-            "inputs": wiring.inputs, "neurons": wiring.units, "time_constants": wiring.units,
-            "sensory_currents": len(wiring.sensory), "currents": len(wiring.synapses),
-            "gap_currents": len(wiring.gap_junctions), "outputs": wiring.outputs,
+        shapes = {
+            "inputs": (steps, wiring.inputs), "neurons": (steps, wiring.units), "time_constants": (steps, wiring.units),
+            "sensory_currents": (steps, len(wiring.sensory)), "currents": (steps, len(wiring.synapses)),
+            "gap_currents": (steps, len(wiring.gap_junctions)), "outputs": (steps, wiring.outputs),
+            "state_bounds": (2, wiring.units), "time_constant_bounds": (2, wiring.units),
+            **dict.fromkeys(("episode_starts", "rewards", "values", "is_random", "elapsed"), (steps,)),
+            "saliency": (wiring.units, wiring.inputs),
         }  # fmt: skip
-        for name, width in widths.items():
-            found = getattr(self, name).shape
-            if found != (steps, width):
-                raise ActivityError(f"{path}: {name} should have shape ({steps}, {width}), not {found}: it was altered")
-        for name, values in {**self.extras, "observations": self.observations}.items():
+        for name, shape in shapes.items():
+            if name in arrays and arrays[name].shape != shape:
+                found = arrays[name].shape
+                raise ActivityError(f"{path}: {name} should have shape {shape}, not {found}: it was altered")
+        for name, values in arrays.items():
             if name not in FIXED and len(values) != steps:
                 raise ActivityError(f"{path}: {name} should have {steps} rows, not {len(values)}: it was altered")
 

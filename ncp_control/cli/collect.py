@@ -57,17 +57,33 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Collect and write."""
-    from ncp_control.data.collect import collect
     from ncp_control.data.environments import spec_of
-    from ncp_control.data.minari_files import place_of, write_minari
+    from ncp_control.data.minari_files import place_of
     from ncp_control.data.plan import remove_finished
 
     spec = spec_of(arguments.env)
     policy, name = read_policy(arguments.policy)
     dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random))
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists already: choose another --out, or remove it first")
     keep = folder.with_name(f".{folder.name}.unfinished")
+    if folder.exists():
+        rollouts = finished_before(folder, command(arguments, dataset_id), policy) if arguments.resume else None
+        if rollouts is None:
+            raise FileExistsError(f"{folder} exists already: choose another --out, or remove it first")
+    else:
+        rollouts = gather(arguments, spec, policy, name, dataset_id, folder, keep)
+    if keep.exists():
+        remove_finished(keep)
+    show(summary(rollouts, dataset_id, folder), arguments.json)
+    return 0
+
+
+def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: str, folder: Path, keep: Path) -> Any:
+    """The rollouts, which are in `folder` then; those that are finished before lie in `keep`."""
+    from ncp_control.data.collect import collect
+    from ncp_control.data.minari_files import write_minari
+    from ncp_control.data.plan import count_finished
+    from ncp_control.run_folder import Hold
+
     try:
         rollouts = collect(
             policy,
@@ -89,15 +105,31 @@ def run(arguments: Arguments) -> int:
             "command": command(arguments, dataset_id),
             "observation_names": list(rollouts.observation_names),
         }
-        write_minari(rollouts, dataset_id, folder, spec, record)
+        with Hold(keep):
+            write_minari(rollouts, dataset_id, folder, spec, record, keep)
     except FileExistsError as error:
         raise FileExistsError(f"{error} (--resume goes on with it)") from error
-    except (KeyboardInterrupt, OSError):
-        say_what_is_kept(keep, arguments.rollouts)
+    except (KeyboardInterrupt, OSError) as error:
+        kept = f"{count_finished(keep)} of {arguments.rollouts} rollouts are kept in {keep}: go on with --resume"
+        if isinstance(error, OSError) and error.strerror:
+            error.strerror += f" ({kept})"
+        elif isinstance(error, KeyboardInterrupt):
+            print(f"\n{kept}", file=sys.stderr)
         raise
-    remove_finished(keep)
-    show(summary(rollouts, dataset_id, folder), arguments.json)
-    return 0
+    return rollouts
+
+
+def finished_before(folder: Path, made_by: str, policy: Any) -> Any | None:
+    """The rollouts of a dataset that this very command has made; None where another has."""
+    from ncp_control.data import Rollouts
+
+    try:
+        rollouts = Rollouts.load(folder)
+    except (ValueError, OSError):
+        return None
+    same = rollouts.about.get("command") == made_by
+    controller = rollouts.about.get("controller") or {}
+    return rollouts if same and controller.get("sha256") == getattr(policy, "sha256", None) else None
 
 
 def read_policy(text: str) -> tuple[Any, str]:
@@ -126,19 +158,10 @@ def command(arguments: Arguments, dataset_id: str) -> str:
     """The command that makes the dataset again."""
     words = []
     for key, value in vars(arguments).items():
-        if not isinstance(value, bool) and key != "out":
+        if not isinstance(value, bool) and key not in ("out", "workers"):
             words += [f"--{key}", str(value)]
     flags = ["--sample"] if arguments.sample else []
     return shlex.join(["ncp-control", "collect", *words, *flags, "--out", arguments.out or dataset_id])
-
-
-def say_what_is_kept(keep: Path, rollouts: int) -> None:
-    """How many rollouts an interrupted collection has, and how to go on."""
-    from ncp_control.data.plan import count_finished
-
-    if finished := count_finished(keep):
-        kept = f"{finished} of {rollouts} rollouts are kept in {keep}"
-        print(f"\n{kept}: go on with the same command and --resume", file=sys.stderr)
 
 
 def summary(rollouts: Any, dataset_id: str, folder: Path) -> dict[str, Any]:

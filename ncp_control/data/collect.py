@@ -98,17 +98,17 @@ def _collect_into(
     progress: bool,
     names: tuple[str, ...],
 ) -> Rollouts:
-    prepare(folder, plan, resume)
-    missing = [group for group in plan.groups() if any(not path_of(folder, k).exists() for k in group)]
-    done = sum(path_of(folder, k).exists() for k in range(plan.rollouts))
-    with tracked("collecting rollouts", plan.rollouts, done, shown=progress) as tracker:
-        report = tracker.advance
-        if workers == 1 or len(missing) < 2:
-            with one_thread():
-                collect_groups(missing, plan, controller, folder, report)
-        else:
-            in_processes(missing, plan, controller, folder, report, min(workers, len(missing)))
-    found = tuple(read_trace(path_of(folder, k)) for k in range(plan.rollouts))
+    with prepare(folder, plan, resume):
+        missing = [group for group in plan.groups() if any(not path_of(folder, k).exists() for k in group)]
+        done = sum(path_of(folder, k).exists() for k in range(plan.rollouts))
+        with tracked("collecting rollouts", plan.rollouts, done, shown=progress) as tracker:
+            report = tracker.advance
+            if workers == 1 or len(missing) < 2:
+                with one_thread():
+                    collect_groups(missing, plan, controller, folder, report)
+            else:
+                in_processes(missing, plan, controller, folder, report, min(workers, len(missing)))
+        found = tuple(read_trace(path_of(folder, k)) for k in range(plan.rollouts))
     return Rollouts(found, observation_names=names, about=plan.about())
 
 

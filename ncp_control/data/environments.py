@@ -7,6 +7,8 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.data.finite import Finite
+
 
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
     """The spec that makes the environment again.
@@ -27,12 +29,14 @@ def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
 
 
 def make(spec: EnvSpec) -> gym.Env[Any, Any]:
-    """An environment of the spec, without Gymnasium's checker and without MuJoCo's word on the half-cheetah's file."""
+    """An environment of the spec, refused at the first number that is none; without Gymnasium's checker and without
+    MuJoCo's word on the half-cheetah's file.
+    """
     from ncp_envs import without_mass_warning
 
     try:
         with without_mass_warning():
-            return gym.make(spec, disable_env_checker=True)
+            return Finite(gym.make(spec, disable_env_checker=True))
     except gym.error.DependencyNotInstalled as error:
         raise ValueError(f"{spec.id} cannot be made here: {error}") from error
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from ncp_control.data.environments import make
+from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
 from ncp_control.data.rollouts import Rollout, Rollouts
+from ncp_control.descriptions import UNREADABLE, read_object
+from ncp_control.files import check_room
 
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
-# Where our own record lies in Minari's metadata.
-RECORD = "ncp_control"
 
 
 def datasets_root() -> Path:
@@ -47,14 +49,22 @@ def place_of(out: str) -> tuple[str, Path]:
     return (name if re.search(r"-v\d+$", name) else f"{name}-v0"), path
 
 
-def write_minari(rollouts: Rollouts, dataset_id: str, folder: Path, env_spec: Any, record: dict[str, Any]) -> None:
-    """Writes a dataset to a temporary folder beside `folder`, then renames it.
+def write_minari(
+    rollouts: Rollouts,
+    dataset_id: str,
+    folder: Path,
+    env_spec: Any,
+    record: dict[str, Any],
+    scratch: Path | None = None,
+) -> None:
+    """Writes a dataset to a temporary folder, then renames it.
 
     :param rollouts: with actions and rewards
     :param dataset_id: Minari's name for it
     :param folder: where it goes; must not exist
     :param env_spec: of the environment without random actions, so that stored actions replay in it
     :param record: what else to keep: controller, seeds, versions, command
+    :param scratch: where the temporary folder is, on the same disk; beside `folder` by default
     """
     from minari.data_collector import EpisodeBuffer
     from minari.utils import create_dataset_from_buffers
@@ -80,7 +90,9 @@ def write_minari(rollouts: Rollouts, dataset_id: str, folder: Path, env_spec: An
     requirements = [f"{name}=={versions[name]}" for name in ("gymnasium", "mujoco") if name in versions]
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+    place = scratch or folder.parent
+    with _errors_of_hdf5(folder), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=place) as temporary:
+        check_room(place, sum(map(_most_bytes, rollouts)))
         with _minari_root(temporary), warnings.catch_warnings(), without_mass_warning(), make(env_spec) as env:
             # what Minari wishes to know of its authors' public datasets
             warnings.filterwarnings("ignore", message="`(code_permalink|author|author_email|eval_env)` is set to None")
@@ -94,8 +106,31 @@ def write_minari(rollouts: Rollouts, dataset_id: str, folder: Path, env_spec: An
                 description=str(record.get("description", "")),
                 requirements=requirements,
             )
-            dataset.storage.update_metadata({RECORD: record})
+            main = Path(temporary) / dataset_id / "data" / MAIN_FILE
+            dataset.storage.update_metadata({RECORD: {**record, "sha256": sha256_of(main)}})
         (Path(temporary) / dataset_id).rename(folder)
+
+
+def _most_bytes(rollout: Rollout) -> int:
+    """What an episode takes in HDF5, which crashes on a full disk; more than that is never needed."""
+    assert rollout.actions is not None
+    return int(1.1 * (rollout.observations.nbytes + rollout.actions.nbytes + 32 * rollout.steps)) + 2**16
+
+
+@contextmanager
+def _errors_of_hdf5(folder: Path) -> Iterator[None]:
+    """HDF5 hides the system's errors in long texts, some of them RuntimeErrors: they become what they are."""
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None  # what it cannot close either it would print
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        traceback.clear_frames(error.__traceback__)  # closes what it can, now
+        number = re.search(r"errno = (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from error
+    finally:
+        sys.unraisablehook = before
 
 
 def _last_only(steps: int, value: bool) -> Any:
@@ -131,15 +166,17 @@ def read_minari(folder: Path) -> Rollouts:
     from minari import MinariDataset
 
     try:
-        metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
+        metadata = read_object((folder / "metadata.json").read_text(encoding="utf-8"))
+        record = metadata.get(RECORD, {})
+        check_description(metadata, record, folder / MAIN_FILE)
         dataset = MinariDataset(str(folder))
         episodes = list(dataset.iterate_episodes())
         seeds = [found.get("seed") for found in dataset.storage.get_episode_metadata(dataset.episode_indices)]
-    except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError, AssertionError) as error:
-        raise ValueError(f"{folder} is not a readable Minari dataset, or was cut short ({error})") from error
-    record = metadata.get(RECORD, {})
-    names = tuple(record.get("observation_names", ()))
-    rollouts = tuple(_rollout(episode, seed) for episode, seed in zip(episodes, seeds, strict=True))
+        names = tuple(record.get("observation_names", ()))
+        rollouts = tuple(_rollout(episode, seed) for episode, seed in zip(episodes, seeds, strict=True))
+    except (OSError, *UNREADABLE) as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{folder} is not a readable Minari dataset, or was cut short ({words})") from error
     about = {"source": str(folder), "id": metadata.get("dataset_id"), **record}
     return Rollouts(rollouts, observation_names=names, about=about)
 

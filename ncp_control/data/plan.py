@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ncp_control.files import write_atomically
-from ncp_control.run_folder import versions
+from ncp_control.run_folder import Hold, check_same, versions
 
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
+RECORD = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -66,28 +68,41 @@ def path_of(folder: Path, rollout: int) -> Path:
     return folder / f"rollout_{rollout:05d}.npz"
 
 
+def finished(folder: Path) -> list[Path]:
+    """The finished rollouts of a folder."""
+    return list(folder.glob("rollout_*.npz"))
+
+
 def count_finished(folder: Path) -> int:
     """How many finished rollouts a folder holds."""
-    return len(list(folder.glob("rollout_*.npz")))
+    return len(finished(folder))
 
 
-def prepare(folder: Path, plan: Plan, resume: bool) -> None:
-    """Makes the folder, or checks that it holds rollouts of the same plan; a plan without any is replaced."""
-    record = folder / "plan.json"
-    if record.is_file() and count_finished(folder):
-        if not resume:
-            raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
-        kept = json.loads(record.read_text(encoding="utf-8"))
-        other = sorted(key for key, value in asdict(plan).items() if kept.get(key) != value)
-        if other:
-            raise ValueError(f"{folder} was begun with another {' and '.join(other)}: use the same, or another folder")
-        return
+def prepare(folder: Path, plan: Plan, resume: bool) -> Hold:
+    """Makes the folder, or checks that it holds rollouts of the same plan; a plan without any is replaced.
+
+    :return: the hold on the folder, to be released when the work is done
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(record, json.dumps(asdict(plan), indent=2).encode())
+    hold = Hold(folder)
+    try:
+        record = folder / RECORD
+        if count_finished(folder):
+            if not record.is_file():
+                raise ValueError(f"{folder} holds rollouts, but not the plan of them: remove the folder")
+            if not resume:
+                raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
+            check_same(record, asdict(plan), f"{folder} was begun with")
+        else:
+            write_atomically(record, json.dumps(asdict(plan), indent=2).encode())
+    except BaseException:
+        hold.release()
+        raise
+    return hold
 
 
 def remove_finished(folder: Path) -> None:
     """Removes the folder, once its rollouts are in a dataset."""
-    for path in folder.iterdir():
+    for path in finished(folder):  # before the plan, which says whose they are
         path.unlink()
-    folder.rmdir()
+    shutil.rmtree(folder)

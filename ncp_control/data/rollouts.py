@@ -46,9 +46,10 @@ class Rollout:
             raise ValueError(f"{self.name}: a rollout needs two observations or more, and this has {steps + 1}")
         for key, length in (("actions", steps), ("rewards", steps), ("is_random", steps), ("elapsed", steps + 1)):
             values = getattr(self, key)
-            if values is not None and len(values) != length:
+            if values is not None and (not values.ndim or len(values) != length):
                 raise ValueError(
-                    f"{self.name}: {steps + 1} observations go with {length} {key}, but there are {len(values)}"
+                    f"{self.name}: {steps + 1} observations go with {length} {key}, but there are "
+                    f"{len(values) if values.ndim else 'none'}"
                 )
             if values is not None:
                 refuse_bad_numbers(self.name, key, values)
@@ -66,7 +67,9 @@ class Rollout:
 
 
 def refuse_bad_numbers(name: str, key: str, values: Array) -> None:
-    """Refuses NaN and infinity, naming the first position."""
+    """Refuses what is no number, and NaN and infinity, naming the first position."""
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: {key} must be numbers, got {values.dtype}")
     if not np.issubdtype(values.dtype, np.floating):
         return
     bad = ~np.isfinite(values)

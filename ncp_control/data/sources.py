@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,11 @@ import numpy as np
 
 from ncp_control.data.rollouts import Rollout, Rollouts, Split
 from ncp_control.files import write_atomically
+from ncp_control.safe_arrays import read_arrays
 
 SUFFIXES = (".npy", ".npz")
 KEYS = ("observations", "actions", "rewards", "is_random", "elapsed")
+FACTS = {"seed": "iu", "terminated": "b"}  # one number each, of these kinds
 
 
 def read_rollouts(source: str | Path) -> Rollouts:
@@ -67,7 +67,8 @@ def _read_folder(folder: Path) -> Rollouts:
 
 
 def _traces(folder: Path) -> list[Rollout]:
-    files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+    shown = (path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    files = sorted(path for path in shown if path.suffix in SUFFIXES)
     if not files:
         raise FileNotFoundError(f"{folder} holds no Minari dataset and no .npy or .npz trace")
     return [read_trace(path) for path in files]
@@ -79,22 +80,13 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def read_trace(path: Path) -> Rollout:
     """One trace: an `.npy` array of observations (T + 1, n), or an `.npz` with the arrays of a `Rollout`."""
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            arrays = {"observations": loaded}
-        else:
-            with loaded:
-                arrays = {key: loaded[key] for key in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        if "pickle" in str(error):  # what NumPy says of these, and of whatever is no file of its own
-            raise ValueError(f"{path} holds Python objects or is no NumPy file: neither is read") from error
-        raise ValueError(f"{path} is not a readable trace, or was cut short ({error})") from error
+    arrays = read_arrays(path)
+    arrays = {"observations": arrays[""]} if "" in arrays else arrays
     if "observations" not in arrays:
         raise ValueError(f"{path} has no array 'observations'; it has {', '.join(arrays) or 'nothing'}")
-    observations = arrays["observations"]
-    if not np.issubdtype(observations.dtype, np.number):
-        raise ValueError(f"{path}: observations must be numbers, got {observations.dtype}")
+    for key, kinds in FACTS.items():
+        if key in arrays and (arrays[key].ndim or arrays[key].dtype.kind not in kinds):
+            raise ValueError(f"{path}: {key} is {arrays[key].dtype} of shape {arrays[key].shape}, which it cannot be")
     seed = arrays.get("seed")
     return Rollout(
         **{key: arrays.get(key) for key in KEYS},  # type: ignore[arg-type]

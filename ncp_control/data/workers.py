@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import signal
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from ncp_control.data.controllers import Controller
 from ncp_control.data.episodes import Report, collect_groups
 from ncp_control.data.plan import Plan
+from ncp_control.processes import end_with_parent
 
 
 def in_processes(
@@ -60,12 +60,10 @@ def in_processes(
 def _work(waiting: Any, reports: Any, plan: Plan, controller: Controller, folder: Path) -> None:
     """What a worker process does: groups until there are none; the parent deals with Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     torch.set_num_threads(1)
-    parent = multiprocessing.parent_process()
 
     def report(rollouts: int, steps: int) -> None:
-        if parent is not None and not parent.is_alive():
-            os._exit(1)  # nobody waits for the rest
         reports.put((rollouts, steps))
 
     try:

@@ -9,6 +9,7 @@ import queue
 import re
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,9 @@ from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.rows import ROWS, Row
 from ncp_control.dynamics.table import Line, write_tables
 from ncp_control.files import write_atomically
+from ncp_control.processes import end_with_parent
 from ncp_control.progress import tracked
-from ncp_control.run_folder import prepare_run, versions
+from ncp_control.run_folder import prepare_run, read_record, versions
 
 # What a fit takes, roughly, compared with the others': the long ones go first, so that no core waits at the end.
 WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}
@@ -80,17 +82,17 @@ def compare(
     out = Path(out)
     about = {"compared": asdict(what), "rows": [described(row) for row in rows]}
     lines = simple_lines(rollouts, what)
-    prepare_run(out, about, resume, command=command, versions=versions(PACKAGES))
-    fits = out / "fits"
-    fits.mkdir(exist_ok=True)
-    jobs = [(row, seed) for seed in range(what.seeds) for row in rows if not result_of(fits, row, seed).exists()]
-    jobs.sort(key=lambda job: -WEIGHTS.get(job[0].cell, 1.0))
-    total = what.seeds * len(rows) * what.epochs
-    with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
-        if jobs:
-            in_processes(jobs, what, fits, workers or os.cpu_count() or 1, tracker)
-    lines += [line_of(row, what, fits) for row in rows]
-    write_tables(lines, out, what.loss)
+    with prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)):
+        fits = out / "fits"
+        fits.mkdir(exist_ok=True)
+        jobs = [(row, seed) for seed in range(what.seeds) for row in rows if not result_of(fits, row, seed).exists()]
+        jobs.sort(key=lambda job: -WEIGHTS.get(job[0].cell, 1.0))
+        total = what.seeds * len(rows) * what.epochs
+        with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
+            if jobs:
+                in_processes(jobs, what, fits, workers or os.cpu_count() or 1, tracker)
+        lines += [line_of(row, what, fits) for row in rows]
+        write_tables(lines, out, what.loss)
     return lines
 
 
@@ -144,6 +146,8 @@ def in_processes(jobs: Sequence[tuple[Row, int]], what: Comparison, fits: Path, 
             for future in finished:
                 note = future.result()
             tracker.advance(done=count, work=count, note=note or None)
+    except BrokenProcessPool as error:
+        raise ChildProcessError("a worker process was killed, for want of memory perhaps: resume with fewer") from error
     except BaseException:
         for future in waiting:
             future.cancel()
@@ -168,8 +172,9 @@ _reports: Any = None
 
 
 def prepare_worker(epochs: Any) -> None:
-    """One thread; where to report."""
+    """One thread; where to report; no life after the one that waits for the fits."""
     global _reports
+    end_with_parent()
     _reports = epochs
     torch.set_num_threads(1)
 
@@ -210,9 +215,18 @@ def do(row: Row, seed: int, what: Comparison, fits: str) -> str:
     return f"{row.name}, seed {seed}: {trouble or format(result['error'], '.4g')}"
 
 
+def read_result(path: Path) -> dict[str, Any]:
+    """What `do` left of a finished fit."""
+    found = read_record(path)
+    numbers = [found.get(key) for key in ("error", "seconds", "parameters")]
+    if any(isinstance(value, bool) or not isinstance(value, int | float | None) for value in numbers):
+        raise ValueError(f"{path} is not the result of a fit: remove it, and resume to make it again")
+    return found
+
+
 def line_of(row: Row, what: Comparison, fits: Path) -> Line:
     """The fits of a row."""
-    results = [json.loads(result_of(fits, row, seed).read_text(encoding="utf-8")) for seed in range(what.seeds)]
+    results = [read_result(result_of(fits, row, seed)) for seed in range(what.seeds)]
     whole = [result for result in results if result["error"] is not None]
     return Line(
         row.name,

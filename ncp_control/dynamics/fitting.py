@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,14 @@ import torch
 from torch import Tensor
 
 from ncp_control.data import Rollouts, Split, Windows
+from ncp_control.descriptions import described_in, read_object
 from ncp_control.dynamics.errors import robust_error, squared_errors
 from ncp_control.dynamics.loss import fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.files import write_atomically
-from ncp_control.packing import pack, unpack
+from ncp_control.packing import check_optimizer, pack, unpack
 from ncp_control.progress import Tracker, tracked
 from ncp_control.run_folder import prepare_run, seed_of, versions
 from ncp_control.safe_file import read_tensors, write_tensors
@@ -96,13 +98,14 @@ def fit(
     train = Windows(parts.train, settings.length, settings.stride, device=where)
     valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=where)
     folder = None if out is None else Path(out)
-    if folder is not None:
-        about = {
-            "model": recorded_model(model), "settings": asdict(settings), "seed": seed,
-            "data": {"steps": [part.steps for part in parts]}, "threads": torch.get_num_threads(),
-        }  # fmt: skip
-        prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES))
-    with tracked("fitting", settings.epochs, unit="windows", shown=progress) as tracker:
+    with ExitStack() as held:
+        if folder is not None:
+            about = {
+                "model": recorded_model(model), "settings": asdict(settings), "seed": seed,
+                "data": {"steps": [part.steps for part in parts]}, "threads": torch.get_num_threads(),
+            }  # fmt: skip
+            held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
+        tracker = held.enter_context(tracked("fitting", settings.epochs, unit="windows", shown=progress))
         run = Fit(model.to(where), train, valid, settings, seed, folder, note or {}, tracker, on_epoch)
         try:
             run.run()
@@ -242,30 +245,34 @@ class Fit:
         return {"state": json.dumps(state), "tensors": tensors}
 
     def write(self) -> None:
-        """Writes what was kept last: the state, the best model and the curve."""
+        """Writes what was kept last: the best model, the curve and, last, the state, from which those are not made."""
         if self.out is None or self.kept is None:
             return
-        write_tensors(self.out / STATE, FORMAT, VERSION, {"state": self.kept["state"]}, self.kept["tensors"])
         best = copy.deepcopy(self.model)
         best.load_state_dict(self.best)
         epoch, valid = self.fitted.best or (0, float("nan"))
         save_model(best, self.out / BEST, {**self.note, "seed": self.seed, "epoch": epoch, "valid": valid})
         rows = "".join(f"{k + 1},{loss},{valid}\n" for k, (loss, valid) in enumerate(self.fitted.curve))
         write_atomically(self.out / CURVE, f"epoch,loss,valid\n{rows}".encode())
+        write_tensors(self.out / STATE, FORMAT, VERSION, {"state": self.kept["state"]}, self.kept["tensors"])
         self.kept, self.written = None, time.monotonic()
 
     def recall(self, path: Path) -> None:
         """Goes on from what was written."""
         metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
-        found = json.loads(metadata["state"])
-        self.model.load_state_dict(unpack(found["model"], tensors))
-        if self.settings.average:
-            self.judged.load_state_dict(unpack(found["judged"], tensors))
-        self.best = unpack(found["best"], tensors)
-        self.optimizer.load_state_dict(unpack(found["optimizer"], tensors))
-        self.fitted.curve = [(loss, valid) for loss, valid in found["curve"]]
-        self.fitted.best = None if found["best_at"] is None else (int(found["best_at"][0]), float(found["best_at"][1]))
-        self.before = float(found["seconds"])
+        with described_in(path, "a fit that cannot go on"):
+            found = read_object(metadata["state"])
+            self.best = unpack(found["best"], tensors)
+            self.model.load_state_dict(self.best)  # refused now rather than at the end
+            self.model.load_state_dict(unpack(found["model"], tensors))
+            if self.settings.average:
+                self.judged.load_state_dict(unpack(found["judged"], tensors))
+            self.optimizer.load_state_dict(unpack(found["optimizer"], tensors))
+            check_optimizer(self.optimizer)
+            self.fitted.curve = [(float(loss), float(valid)) for loss, valid in found["curve"]]
+            best = found["best_at"]
+            self.fitted.best = None if best is None else (int(best[0]), float(best[1]))
+            self.before = float(found["seconds"])
         self.tracker.advance(done=len(self.fitted.curve))
 
     def finish(self) -> None:

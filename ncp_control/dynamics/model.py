@@ -83,8 +83,8 @@ class DynamicsModel(Simulator):
             raise ValueError(f"inputs={inputs!r} {verb} an action_scaler")
         if residual and change_scaler is None:
             raise ValueError("a residual model needs a change_scaler: DynamicsModel.of makes it from rollouts")
-        if not clip > 0:
-            raise ValueError(f"clip must be positive, got {clip}")
+        if not 0 < clip <= 1e30:
+            raise ValueError(f"clip must be positive, and at most 1e30, got {clip}")
         self.inputs, self.residual, self.timed, self.clip = inputs, bool(residual), bool(timed), float(clip)
         self.features = len(scaler.mean)
         self.actions = 0 if action_scaler is None else len(action_scaler.mean)

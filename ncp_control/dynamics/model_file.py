@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from ncp_control.data import Scaler
+from ncp_control.descriptions import building, read_object
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
 from ncp_control.safe_file import CheckpointError, read_kind, read_tensors, write_tensors
-from ncp_control.wiring import Wiring, WiringError
+from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.dynamics"
 VERSION = 1
@@ -51,15 +52,17 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", backend: st
         kinds = {"ncp_control.policy": "a policy", "ncp_control.rnn": "a bare network"}
         raise CheckpointError(f"{path} holds {kinds.get(found, f'{found!r}')}, not a model of the dynamics")
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")
-    try:
+    with building(path, "a model that cannot be built", tensors):
         described = json.loads(metadata["models"])
         members = [build(one, k, tensors, backend) for k, one in enumerate(described)]
         model: Simulator = Ensemble(members) if json.loads(metadata["ensemble"]) else members[0]
-        note = json.loads(metadata["note"])
-    except (WiringError, ValueError, TypeError, KeyError, IndexError, RuntimeError) as error:
-        raise CheckpointError(f"{path} describes a model that cannot be built: {error}") from error
-    model.note = note
-    return model.to(device).eval()
+        model.note = read_object(metadata["note"])
+        return model.to(device).eval()
+
+
+def checksum_of(path: str | Path) -> str:
+    """The SHA-256 of all that a file of `save_model` says and holds."""
+    return read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")[0]["sha256"]
 
 
 def build(described: dict[str, Any], number: int, tensors: dict[str, torch.Tensor], backend: str) -> DynamicsModel:
@@ -68,22 +71,30 @@ def build(described: dict[str, Any], number: int, tensors: dict[str, torch.Tenso
     settings = dict(described["cell"])
     cell = settings.pop("cell")
     wiring = described["wiring"]
+    if isinstance(wiring, int) and cell != "mlp":
+        raise ValueError(f"only an mlp has a number for its wiring, not {cell}")
     scales = {name: own[name].double().numpy() for name in SCALES}
-    with torch.random.fork_rng(devices=[]):
-        model = DynamicsModel(
-            cell,
-            wiring if isinstance(wiring, int) else Wiring.from_json(json.dumps(wiring)),
-            scaler=Scaler(scales["mean"], scales["std"]),
-            change_scaler=Scaler(np.zeros_like(scales["change"]), scales["change"]),
-            action_scaler=Scaler(scales["action_mean"], scales["action_std"]) if scales["action_mean"].size else None,
-            inputs=described["inputs"],
-            residual=described["residual"],
-            timed=described["timed"],
-            clip=described["clip"],
-            settings=settings,
-            observation_names=tuple(described["observation_names"]),
-            starts=scales["starts"],
-            backend=backend,
+    one, other = scales["mean"].shape, scales["action_mean"].shape
+    shapes = {"mean": one, "std": one, "change": one, "action_mean": other, "action_std": other}
+    starts = scales["starts"].shape
+    if any(scales[name].shape != shape for name, shape in shapes.items()) or starts[1:] != one or len(starts) != 2:
+        raise ValueError(
+            f"its scales do not go together: {', '.join(f'{name} {scales[name].shape}' for name in SCALES)}"
         )
+    model = DynamicsModel(
+        cell,
+        wiring if isinstance(wiring, int) else Wiring.from_json(json.dumps(wiring)),
+        scaler=Scaler(scales["mean"], scales["std"]),
+        change_scaler=Scaler(np.zeros_like(scales["change"]), scales["change"]),
+        action_scaler=Scaler(scales["action_mean"], scales["action_std"]) if scales["action_mean"].size else None,
+        inputs=described["inputs"],
+        residual=described["residual"],
+        timed=described["timed"],
+        clip=described["clip"],
+        settings=settings,
+        observation_names=tuple(described["observation_names"]),
+        starts=scales["starts"],
+        backend=backend,
+    )
     model.load_state_dict(own)
     return model

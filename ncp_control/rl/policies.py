@@ -120,7 +120,9 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         """The extractor, with the elapsed time going round it."""
         space = self.observation_space
         if not self.timed:
-            return super().make_features_extractor()
+            found: BaseFeaturesExtractor = super().make_features_extractor()
+            found._features_dim = int(found.features_dim)  # of a MultiDiscrete space it is NumPy's, refused by torch
+            return found
         return TimedExtractor(cast("spaces.Dict", space), self.features_extractor_class, self.features_extractor_kwargs)
 
     def _no_head(self) -> nn.Module:

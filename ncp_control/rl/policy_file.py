@@ -22,12 +22,13 @@ from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActor
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
+from ncp_control.descriptions import building, most_numbers, read_object
 from ncp_control.rl.extractor import NCPExtractor
 from ncp_control.rl.off_policy_policies import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.space_json import space_from_json, space_to_json
 from ncp_control.rl.watch import actor_circuit
-from ncp_control.safe_file import CheckpointError, read_tensors, write_tensors
+from ncp_control.safe_file import read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.policy"
@@ -136,22 +137,25 @@ def wiring_of(arguments: dict[str, Any], circuit: Any) -> int | str:
     return text
 
 
-def policy_from(settings: dict[str, Any], observation_space: Any, action_space: Any) -> Any:
-    """What `settings_of` described, freshly initialised."""
+def policy_from(settings: dict[str, Any], observation_space: Any, action_space: Any, most: int) -> Any:
+    """What `settings_of` described, freshly initialised; refused where it takes more numbers than `most`."""
     arguments = {key: settings[key] for key in PLAIN if key in settings}
+    read_wiring(settings.get("critic_units", 1), most)
     if "wiring" in settings:
-        arguments["wiring"] = read_wiring(settings["wiring"])
+        arguments["wiring"] = read_wiring(settings["wiring"], most)
     if "extractor" in settings:
         given = settings["extractor"]
         arguments["features_extractor_class"] = NCPExtractor
-        arguments["features_extractor_kwargs"] = {**given, "wiring": read_wiring(given["wiring"])}
+        arguments["features_extractor_kwargs"] = {**given, "wiring": read_wiring(given["wiring"], most)}
     activation = ACTIVATIONS[settings["activation"]]
     kind = POLICIES[settings["class"]]
     return kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
 
 
-def read_wiring(written: int | str) -> int | Wiring:
-    """What `wiring_of` gave."""
+def read_wiring(written: int | str, most: int) -> int | Wiring:
+    """What `wiring_of` gave; refused where it is a number of neurons whose synapses alone are more than `most`."""
+    if isinstance(written, int) and written**2 > most:
+        raise ValueError(f"{written} fully connected neurons are far more than the file holds")
     return written if isinstance(written, int) else Wiring.from_json(written)
 
 
@@ -180,19 +184,18 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu") -> LoadedP
     """Reads a policy that `save_policy` wrote; a file that is truncated, altered or foreign is refused."""
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
     weights = {name.removeprefix("policy."): value for name, value in tensors.items() if name.startswith("policy.")}
-    try:
-        settings = json.loads(metadata["policy"])
-        observation_space, action_space = (space_from_json(space) for space in json.loads(metadata["spaces"]))
-        with torch.random.fork_rng(devices=[]):
-            policy = policy_from(settings, observation_space, action_space)
+    most = most_numbers(tensors)
+    with building(path, "a policy that cannot be built", tensors):
+        settings = read_object(metadata["policy"])
+        observation_space, action_space = (space_from_json(space, most) for space in json.loads(metadata["spaces"]))
+        policy = policy_from(settings, observation_space, action_space, most)
         fill(policy, weights)
         normalize = json.loads(metadata["normalize"])
-        normalizer = None if normalize is None else Normalizer.read(normalize, tensors)
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise CheckpointError(f"{path} describes a policy that cannot be built: {error}") from error
-    policy.set_training_mode(False)
-    name = Path(path).name.removesuffix(".safetensors")
-    return LoadedPolicy(policy.to(device), normalizer, name, metadata["sha256"], json.loads(metadata["note"]))
+        normalizer = None if normalize is None else Normalizer.read(normalize, tensors, observation_space)
+        note = read_object(metadata["note"])
+        policy.set_training_mode(False)
+        name = Path(path).name.removesuffix(".safetensors")
+        return LoadedPolicy(policy.to(device), normalizer, name, metadata["sha256"], note)
 
 
 class Normalizer:
@@ -206,14 +209,20 @@ class Normalizer:
         self._scales = {key: (mean, np.sqrt(var + epsilon)) for key, (mean, var) in statistics.items()}
 
     @classmethod
-    def read(cls, described: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Normalizer:
-        """From what `normalization_of` gave."""
+    def read(cls, described: dict[str, Any], tensors: dict[str, torch.Tensor], space: Any) -> Normalizer:
+        """From what `normalization_of` gave, of observations in a space."""
         statistics = {}
-        for key in described.get("keys", [""]):
+        keys = described.get("keys", [""])
+        if not isinstance(space, spaces.Dict) and keys != [""]:
+            raise ValueError(f"the entries {keys} are normalised, and the observations are vectors")
+        for key in keys:
             suffix = f".{key}" if key else ""
             mean, var = (tensors[f"normalize.{name}{suffix}"].numpy() for name in ("mean", "var"))
+            shape = (space[key] if key else space).shape
+            if mean.shape != shape or var.shape != shape:
+                raise ValueError(f"{shape} observations are normalised by {mean.shape} and {var.shape} numbers")
             statistics[key] = mean, var
-        return cls(statistics, described["epsilon"], described["clip"])
+        return cls(statistics, float(described["epsilon"]), float(described["clip"]))
 
     def __call__(self, observation: Any) -> Any:
         """The observations as the policy sees them."""

@@ -14,8 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from ncp_control.rl.plain_yaml import read_yaml
 from ncp_control.wiring.plan_text import parse_plan
 
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "RecurrentSAC", "RecurrentTD3", "PPO", "A2C", "SAC", "TD3", "DQN")
@@ -54,9 +53,15 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.algo not in ALGORITHMS:
             raise ValueError(f"unknown algo {self.algo!r} in a recipe: choose one of {', '.join(ALGORITHMS)}")
+        for key in ("env", "policy"):
+            if not isinstance(getattr(self, key), str):
+                raise ValueError(f"a recipe's {key} is text, and not {getattr(self, key)!r}")
+        if not isinstance(self.normalize, bool | dict):
+            raise ValueError(f"a recipe's normalize is true, false or a dictionary, and not {self.normalize!r}")
         for key in ("n_timesteps", "n_envs"):
             value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, int | float) or value < 1 or value != int(value):
+            whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+            if isinstance(value, bool) or not whole or value < 1:
                 raise ValueError(f"a recipe's {key} is a whole number, at least 1, and not {value!r}")
             setattr(self, key, int(value))
 
@@ -105,13 +110,12 @@ def read(source: str | Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     text, where = text_of(source)
     if where in seen:
         raise ValueError(f"the recipe {where} is based on itself")
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+    found = read_yaml(text, where)
+    if not isinstance(found, dict):
         raise ValueError(f"{where} is no recipe: it should be a list of keys and values, such as env: CartPole-v1")
     base = found.pop("based_on", None)
+    if base is not None and not isinstance(base, str):
+        raise ValueError(f"{where} is based on {base!r}, which is no recipe's name")
     return found if base is None else merged(read(base, (*seen, where)), found)
 
 
@@ -121,7 +125,10 @@ def text_of(source: str | Path) -> tuple[str, str]:
     if path.suffix in (".yml", ".yaml"):
         if not path.is_file():
             raise FileNotFoundError(f"there is no recipe at {path}")
-        return path.read_text(encoding="utf-8"), str(path)
+        try:
+            return path.read_text(encoding="utf-8"), str(path)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not text: {error}") from error
     if str(source) not in shipped():
         raise ValueError(f"there is no recipe {str(source)!r}: give a .yml file, or one of {', '.join(shipped())}")
     file = resources.files("ncp_control.rl") / "recipes" / f"{source}.yml"
@@ -155,7 +162,7 @@ def read_changes(words: list[str]) -> dict[str, Any]:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise ValueError(f"a change is KEY=VALUE, such as policy_kwargs.cell=cfc, and not {word!r}")
-        found[key] = yaml.safe_load(value)
+        found[key] = read_yaml(value, word)
     return found
 
 
@@ -195,10 +202,13 @@ def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
     }
     for key, known in classes.items():
         if key in found:
-            if found[key] not in known:
+            if not isinstance(found[key], str) or found[key] not in known:
                 raise ValueError(f"unknown {key} {found[key]!r} in a recipe: choose one of {', '.join(known)}")
             found[key] = known[found[key]]
-    for where in (found, found.get("features_extractor_kwargs", {})):
+    given = found.get("features_extractor_kwargs", {})
+    if not isinstance(given, dict):
+        raise ValueError(f"features_extractor_kwargs of a recipe is a dictionary, and not {given!r}")
+    for where in (found, given):
         if isinstance(where.get("wiring"), str):
             where["wiring"] = parse_plan(where["wiring"])
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
-from ncp_control.packing import pack, unpack
+from ncp_control.descriptions import described_in, read_object
+from ncp_control.packing import check_optimizer, pack, unpack
 from ncp_control.safe_file import read_tensors, write_tensors
 
 FORMAT = "ncp_control.training"
 VERSION = 1
 DESCRIBED = ("state", "about")
-COUNTERS = ("num_timesteps", "_n_updates", "_episode_num")
+COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_n_calls", "exploration_rate")  # the last two are DQN's
 
 
 def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
@@ -42,21 +44,40 @@ def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
 def load_state(model: BaseAlgorithm, path: Path) -> None:
     """Gives a model, newly made from the same recipe, the state in a file."""
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
-    state = json.loads(metadata["state"])
-    model.set_parameters(unpack(state["parameters"], tensors), exact_match=True, device=model.device)
-    for name, value in unpack(state["variables"], tensors).items():
-        getattr(model, name).data.copy_(value)
-    for key, value in state["counters"].items():
-        setattr(model, key, value)
-    _set_statistics(model, unpack(state["normalize"], tensors))
-    _set_replayed(model, unpack(state["replay"], tensors))
+    with described_in(path, "a run that cannot go on"):
+        state = read_object(metadata["state"])
+        parameters = unpack(state["parameters"], tensors)
+        names = model.get_parameters().keys()
+        if set(parameters) != set(names):
+            raise ValueError("it has other networks or optimizers than the algorithm")
+        model.set_parameters(parameters, exact_match=True, device=model.device)
+        for part in (attrgetter(name)(model) for name in names):
+            if isinstance(part, torch.optim.Optimizer):
+                check_optimizer(part)
+        kept, own = unpack(state["variables"], tensors), _variables(model)
+        if set(kept) != set(own):
+            raise ValueError("it has other variables than the algorithm")
+        for name, value in own.items():
+            value.data.copy_(fitting(kept[name], value.shape))
+        for key in COUNTERS:
+            if key in state["counters"]:
+                setattr(model, key, type(getattr(model, key))(state["counters"][key]))
+        _set_statistics(model, unpack(state["normalize"], tensors))
+        _set_replayed(model, unpack(state["replay"], tensors))
 
 
 def read_about(path: Path) -> dict[str, Any]:
     """What `save_state` was told to keep."""
     metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
-    found: dict[str, Any] = json.loads(metadata["about"])
-    return found
+    with described_in(path, "a run that cannot go on"):
+        return read_object(metadata["about"])
+
+
+def fitting(value: Any, shape: tuple[int, ...]) -> Any:
+    """A tensor or a number, refused if it has another shape than the one whose place it takes."""
+    if np.shape(value) != tuple(shape):
+        raise ValueError(f"a tensor has shape {np.shape(value)} instead of {tuple(shape)}")
+    return value
 
 
 def _variables(model: BaseAlgorithm) -> dict[str, Any]:
@@ -89,8 +110,9 @@ def _set_statistics(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
     parts: Any = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
     pairs = [(wrapper.ret_rms, found["ret"]), *((parts[key], kept) for key, kept in found.get("obs", {}).items())]
     for statistics, kept in pairs:
-        statistics.mean, statistics.var = kept["mean"].numpy(), kept["var"].numpy()
-        statistics.count = kept["count"]
+        shape = np.shape(statistics.mean)
+        statistics.mean, statistics.var = (kept[key].numpy().reshape(shape) for key in ("mean", "var"))
+        statistics.count = float(kept["count"])
 
 
 def _arrays(buffer: ReplayBuffer) -> dict[str, Any]:
@@ -117,7 +139,10 @@ def _set_replayed(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
     buffer = getattr(model, "replay_buffer", None)
     if buffer is None or found is None:
         return
+    pos, full = int(found["pos"]), bool(found["full"])
+    if not 0 <= pos < buffer.buffer_size:
+        raise ValueError(f"a replay buffer of {buffer.buffer_size} rows cannot be at row {pos}")
+    rows = buffer.buffer_size if full else pos
     for name, array in _arrays(buffer).items():
-        kept = found["arrays"][name]
-        array[: len(kept)] = kept.numpy()
-    buffer.pos, buffer.full = found["pos"], found["full"]
+        array[:rows] = fitting(found["arrays"][name], (rows, *array.shape[1:])).numpy()
+    buffer.pos, buffer.full = pos, full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,11 @@ def _bound(bound: Any) -> list[float | None] | float | None:
     return values[0] if len(set(values)) == 1 else values
 
 
-def space_from_json(described: dict[str, Any]) -> spaces.Space[Any]:
-    """What `space_to_json` wrote."""
+def space_from_json(described: dict[str, Any], most: int) -> spaces.Space[Any]:
+    """What `space_to_json` wrote.
+
+    :param most: numbers that a value of it may have
+    """
     kind = described["type"]
     if kind == "Discrete":
         return spaces.Discrete(described["n"], start=described["start"])
@@ -41,10 +45,12 @@ def space_from_json(described: dict[str, Any]) -> spaces.Space[Any]:
         return spaces.MultiBinary(described["n"])
     if kind == "Dict":
         # in the order of the file: Gymnasium sorts the keys of a plain dict, and networks rely on their order
-        return spaces.Dict(OrderedDict((key, space_from_json(own)) for key, own in described["spaces"].items()))
+        return spaces.Dict(OrderedDict((key, space_from_json(own, most)) for key, own in described["spaces"].items()))
     if kind != "Box":
         raise ValueError(f"unknown space {kind!r}")
     shape, dtype = tuple(described["shape"]), np.dtype(described["dtype"])
+    if dtype.kind not in "fiub" or prod(shape) > most:
+        raise ValueError(f"no file of this size holds a policy for a Box of {shape} {dtype}")
     low, high = (
         _numbers(described[side], infinite, shape, dtype) for side, infinite in (("low", -np.inf), ("high", np.inf))
     )

@@ -12,6 +12,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +25,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
+from ncp_control.descriptions import described_in
 from ncp_control.files import write_atomically
 from ncp_control.progress import Tracker, tracked
 from ncp_control.rl.building import make_envs, make_model
@@ -94,23 +96,26 @@ def train(
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
         "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
     }  # fmt: skip
-    prepare_run(out, about, resume, command=command, versions=versions(PACKAGES))
-    kept = read_about(out / STATE) if (out / STATE).exists() else None
-    if kept is None:
-        shutil.rmtree(out / "board", ignore_errors=True)
     random.seed(seed)
     envs = make_envs(recipe, recipe.n_envs, training=True)
-    model = make_model(recipe, envs, seed, device)
-    model.set_logger(configure(str(out / "board"), ["tensorboard"]))
-    with tracked("training", recipe.n_timesteps, shown=progress) as tracker:
+    with ExitStack() as held:
+        held.callback(envs.close)
+        model = make_model(recipe, envs, seed, device)
+        held.enter_context(prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)))
+        kept = read_about(out / STATE) if (out / STATE).exists() else None
+        if kept is None:
+            shutil.rmtree(out / "board", ignore_errors=True)
+        model.set_logger(configure(str(out / "board"), ["tensorboard"]))
+        tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
         run = Run(out, seed, every, recipe, about, tracker)
+        held.callback(run.judges.close)
         if kept is not None:
             load_state(model, out / STATE)
             run.recall(kept)
             # anything but None, so that `learn` does not reset the environments before they are seeded
-            model._last_obs = model.env.observation_space.sample() if model.env is not None else None
-        left = recipe.n_timesteps - model.num_timesteps
+            model._last_obs = envs.observation_space.sample()
         try:
+            left = recipe.n_timesteps - model.num_timesteps
             if left > 0:
                 every_callback = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100)), *callbacks])
                 model.learn(left, callback=every_callback, log_interval=1, reset_num_timesteps=kept is None)
@@ -119,9 +124,6 @@ def train(
             words = "nothing is kept yet" if not (out / STATE).exists() else f"--resume goes on from {out / STATE}"
             print(f"\ninterrupted at step {model.num_timesteps:,}: {words}", file=sys.stderr)
             raise
-        finally:
-            envs.close()
-            run.judges.close()
     return Result(out, model.num_timesteps, run.curve, run.best, run.seconds())
 
 
@@ -143,10 +145,11 @@ class Run(BaseCallback):
 
     def recall(self, kept: dict[str, Any]) -> None:
         """Goes on from what a checkpoint kept."""
-        self.curve = [(int(step), mean, std) for step, mean, std in kept["curve"]]
-        self.best = None if kept["best"] is None else (int(kept["best"][0]), float(kept["best"][1]))
-        self._before, self._judged = kept["seconds"], kept["judged"]
-        self.tracker.advance(int(kept["steps"]))
+        with described_in(self.out / STATE, "a run that cannot go on"):
+            self.curve = [(int(step), float(mean), float(std)) for step, mean, std in kept["curve"]]
+            self.best = None if kept["best"] is None else (int(kept["best"][0]), float(kept["best"][1]))
+            self._before, self._judged = float(kept["seconds"]), int(kept["judged"])
+            self.tracker.advance(int(kept["steps"]))
 
     def seconds(self) -> float:
         """Of all resumptions."""

@@ -17,10 +17,11 @@ def parse_plan(text: str) -> Plan:
     40
     """
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        return _plan(ast.parse(text.strip(), mode="eval").body)
+    except WiringError:
+        raise
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise WiringError(f"{text!r} is not a plan; one looks like 'AutoNCP(40, 16, seed=1)'") from None
-    return _plan(node)
 
 
 def _plan(node: ast.expr) -> Plan:

@@ -1,0 +1,63 @@
+"""An environment whose numbers are numbers: NaN and infinity are refused before anybody learns from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+
+class Finite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """The same environment, which ends with a sentence at the first observation or reward that is not finite.
+
+    :param env: any environment
+    """
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        self._step = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A new episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._step = 0
+        self._check(observation)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._step += 1
+        self._check(observation)
+        if not is_finite_number(reward):
+            raise ValueError(f"{self._name()} gave the reward {reward} at {self._when()}: mend it before it is used")
+        return observation, reward, terminated, truncated, info
+
+    def _check(self, observation: Any) -> None:
+        parts = observation.items() if isinstance(observation, dict) else (("", observation),)
+        for key, values in parts:
+            if isinstance(values, np.ndarray) and values.dtype.kind == "f" and not np.isfinite(values).all():
+                first = np.argwhere(~np.isfinite(values))[0]
+                where = f"{key}{first.tolist() if len(first) else ''}"
+                raise ValueError(
+                    f"{self._name()} gave the observation {where} = {values[tuple(first)]} at {self._when()}: mend it "
+                    "before it is used"
+                )
+
+    def _name(self) -> str:
+        spec = self.env.spec
+        return f"the environment {self.env if spec is None else spec.id}"
+
+    def _when(self) -> str:
+        return f"step {self._step} of an episode" if self._step else "the beginning of an episode"
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether a reward is a number, and a finite one."""
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return False

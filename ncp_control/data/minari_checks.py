@@ -1,0 +1,82 @@
+"""What is looked at before Minari reads a dataset that anybody may have made."""
+
+from __future__ import annotations
+
+import hashlib
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from ncp_control.safe_arrays import check_size
+
+# Where our own record lies in Minari's metadata.
+RECORD = "ncp_control"
+MAIN_FILE = "main_data.hdf5"
+
+
+def check_description(metadata: dict[str, Any], record: Any, main: Path) -> None:
+    """Refuses a description that makes Minari run code or fill the memory, and data that is not the data described."""
+    for key in ("observation_space", "action_space"):
+        if not isinstance(metadata.get(key), str):
+            raise ValueError(
+                f"it does not say its {key}; the environment that it names could tell, but making that would run "
+                "whatever it names"
+            )
+    if metadata.get("data_format") != "hdf5":
+        raise ValueError(f"it is stored as {metadata.get('data_format')}, and only hdf5 is read")
+    episodes, size = metadata.get("total_episodes"), main.stat().st_size
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or not 0 < episodes <= size:
+        raise ValueError(f"it says that it has {episodes} episodes")
+    if not isinstance(record, dict) or not isinstance(record.get("observation_names", []), list):
+        raise ValueError(f"its entry {RECORD} is not a record of a collection")
+    if "sha256" in record and record["sha256"] != sha256_of(main):
+        raise ValueError(f"{MAIN_FILE} does not match the checksum in metadata.json: it was altered or damaged")
+    check_hdf5(main)
+
+
+def check_hdf5(path: Path) -> None:
+    """Refuses a file that reaches for others, or declares far more than it holds."""
+    import h5py
+
+    seen: set[int] = set()
+
+    def size_of(group: Any) -> int:
+        """The bytes of all arrays below."""
+        total = 0
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                raise ValueError(f"{group.name}/{name} leads out of its place")
+            item = group[name]
+            place = h5py.h5o.get_info(item.id).addr
+            if place in seen:
+                raise ValueError(f"{group.name}/{name} is there twice")
+            seen.add(place)
+            if isinstance(item, h5py.Group):
+                total += size_of(item)
+            elif isinstance(item, h5py.Dataset):
+                if item.is_virtual or item.external:
+                    raise ValueError(f"{item.name} lies in another file")
+                if not is_whole(item):
+                    raise ValueError(f"{item.name} declares {item.shape} values, and not all of them are there")
+                total += prod(item.shape or ()) * item.dtype.itemsize
+        return total
+
+    with h5py.File(path, "r") as file:
+        check_size(size_of(file), path.stat().st_size)
+
+
+def is_whole(array: Any) -> bool:
+    """Whether all values that an array of a file declares are in the file: HDF5 makes up those that are not."""
+    if array.chunks is None:
+        return bool(array.id.get_storage_size() >= prod(array.shape or ()) * array.dtype.itemsize)
+    wanted = prod(-(-length // chunk) for length, chunk in zip(array.shape, array.chunks, strict=True))
+    return bool(array.id.get_num_chunks() == wanted)
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,101 @@
+"""NumPy's `.npy` and `.npz` files, read without running code from them and without believing the sizes they declare."""
+
+from __future__ import annotations
+
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Collection
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+# Nothing real is packed more densely than this, and what is smaller than this does no harm.
+DENSEST, HARMLESS = 64, 2**30
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+BROKEN = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, LookupError,
+          TypeError, AttributeError, ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError)  # fmt: skip
+
+
+class ArraysError(ValueError):
+    """A file that holds no arrays, or more than arrays."""
+
+
+class _Refused(Exception):
+    """A whole file with something in it that is not read; says what, after the file's name."""
+
+
+def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, Array]:
+    """The arrays of an `.npz` by their names, or the one of an `.npy` under the name "".
+
+    :param names: those that are wanted; all by default
+    """
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(npy.MAGIC_PREFIX))
+            file.seek(0)
+            if start == npy.MAGIC_PREFIX:
+                return {"": read_array(file, size)}
+            if not start.startswith(b"PK"):
+                raise _Refused("holds Python objects or is no NumPy file: neither is read")
+            with zipfile.ZipFile(file) as archive:
+                return read_members(archive, size, names)
+    except _Refused as reason:
+        raise ArraysError(f"{path} {reason}") from None
+    except PermissionError:
+        raise
+    except BROKEN as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise ArraysError(f"{path} is not a readable file of arrays, or was cut short ({words})") from error
+
+
+def read_members(archive: zipfile.ZipFile, size: int, names: Collection[str] | None) -> dict[str, Array]:
+    """The arrays of an archive of so many bytes."""
+    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+    if len(members) < len(archive.infolist()):
+        raise ValueError("two arrays have one name")
+    wanted = [name for name in members if names is None or name in names]
+    check_size(sum(members[name].file_size for name in wanted), size)
+    found = {}
+    for name in wanted:
+        if members[name].compress_type not in PACKINGS:
+            raise ValueError(f"{name} is neither stored nor deflated")
+        with archive.open(members[name]) as file:
+            found[name] = read_array(file, members[name].file_size)
+    return found
+
+
+def read_array(file: Any, size: int) -> Array:
+    """The array that an open file of so many bytes holds, and nothing after it."""
+    version = npy.read_magic(file)
+    if version == (1, 0):
+        shape, in_columns, kind = npy.read_array_header_1_0(file)
+    elif version == (2, 0):
+        shape, in_columns, kind = npy.read_array_header_2_0(file)
+    else:
+        raise ValueError(f"version {version} of NumPy's format is not read")
+    if kind.hasobject:
+        raise _Refused("holds Python objects or is no NumPy file: neither is read")
+    if kind.kind not in "biufU" or kind.subdtype is not None:
+        raise _Refused(f"holds an array of {kind}: only numbers and text are read")
+    count = prod(shape)
+    if min(shape, default=0) < 0 or count * kind.itemsize > size:
+        raise ValueError(f"an array of shape {shape} does not fit into {size} bytes")
+    content = bytearray(count * kind.itemsize)
+    if file.readinto(content) != len(content) or file.read(1):
+        raise ValueError(f"the bytes are not as many as an array of shape {shape} has")
+    values = np.frombuffer(content, kind).reshape(shape, order="F" if in_columns else "C")
+    return values.astype(kind.newbyteorder("="), copy=False)
+
+
+def check_size(declared: int, size: int) -> None:
+    """Refuses what would be many times as large in memory as in its file."""
+    if declared > max(HARMLESS, DENSEST * size):
+        raise ValueError(f"it would take {declared / 2**30:,.0f} GiB of memory, out of a file of {size:,} bytes")

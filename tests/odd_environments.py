@@ -1,0 +1,80 @@
+"""Environments whose spaces or numbers are not what a circuit can learn from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+ID = "Odd-v0"
+VECTOR = spaces.Box(-1.0, 1.0, (2,), np.float32)
+OBSERVATIONS: dict[str, spaces.Space[Any]] = {
+    "vector": VECTOR,
+    "discrete": spaces.Discrete(4),
+    "choices": spaces.MultiDiscrete([2, 3]),
+    "dict": spaces.Dict(a=VECTOR, b=spaces.Discrete(3)),
+    "image": spaces.Box(0, 255, (36, 36, 3), np.uint8),
+    "tuple": spaces.Tuple((VECTOR, VECTOR)),
+    "text": spaces.Text(5),
+    "nested": spaces.Dict(a=spaces.Dict(b=VECTOR)),
+    "empty": spaces.Box(-1.0, 1.0, (0,), np.float32),
+    "number": spaces.Box(-1.0, 1.0, (), np.float32),
+    "sequence": spaces.Sequence(VECTOR),
+}
+ACTIONS: dict[str, spaces.Space[Any]] = {
+    "vector": VECTOR,
+    "discrete": spaces.Discrete(3),
+    "dict": spaces.Dict(a=VECTOR),
+    "tuple": spaces.Tuple((VECTOR, VECTOR)),
+    "unbounded": spaces.Box(-np.inf, np.inf, (2,), np.float32),
+    "empty": spaces.Box(-1.0, 1.0, (0,), np.float32),
+}
+
+
+class Odd(gym.Env[Any, Any]):
+    """Shows random observations of a space and pays 1 for whatever is done, for episodes of `steps` steps.
+
+    :param observations: a name in `OBSERVATIONS`
+    :param actions: a name in `ACTIONS`
+    :param bad: "observation" or "reward", which is not a number in the `at`-th step of this environment's life; 0 is
+        the observation of its first reset
+    :param value: what it is instead
+    """
+
+    def __init__(
+        self,
+        observations: str = "vector",
+        actions: str = "vector",
+        bad: str = "",
+        at: int = 0,
+        value: Any = "nan",
+        steps: int = 10,
+    ) -> None:
+        self.observation_space, self.action_space = OBSERVATIONS[observations], ACTIONS[actions]
+        self._bad, self._at, self._steps = bad, at, steps
+        self._value = float(value) if isinstance(value, str) else value
+        self._life = self._step = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self._step = 0
+        return self._observe(), {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self._life += 1
+        self._step += 1
+        is_bad = self._bad == "reward" and self._life == self._at
+        return self._observe(), self._value if is_bad else 1.0, self._step >= self._steps, False, {}
+
+    def _observe(self) -> Any:
+        seen = self.observation_space.sample()
+        if self._bad == "observation" and self._life == self._at:
+            seen[1] = self._value
+        return seen
+
+
+gym.register(ID, entry_point="odd_environments:Odd")
