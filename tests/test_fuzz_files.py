@@ -450,7 +450,8 @@ WRONG_YAML = (
     BOMB, MERGES, "a: &a [*a]", "a: &a {b: *a}", "[" * 600, "a: " * 400, "a: 2001-99-99", "a: !!timestamp x",
     "a: !!binary x", "a: " + "9" * 5000, "a: .nan", "? [1]\n: 2", "1: 2", "a: {1: 2}", "a: !!set {b, c}",
     "a: !!python/name:os.system", "env: 5", "algo: [PPO]", "n_timesteps: .inf", "policy: {}", "normalize: 3",
-    "based_on: 7", "based_on: [a]", "policy_kwargs: {features_extractor_kwargs: 3}", "policy_kwargs: {activation_fn: [1]}",
+    "based_on: 7", "based_on: [a]", "policy_kwargs: {features_extractor_kwargs: 3}",
+    "policy_kwargs: {activation_fn: [1]}",
     "\ud800", "\x00",
 )  # fmt: skip
 

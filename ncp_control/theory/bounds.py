@@ -1,8 +1,7 @@
 """How far states and time constants of trained networks go when their inputs grow: Theorems 1 and 2 of the LTC paper.
 
 Theorem 1 bounds the system time constants of an LTC, Theorem 2 its states, both by parameters alone. Here networks that
-have learnt a small task are driven with inputs a million times as large as any they know, and all that they do is
-compared with the bounds that their cells give.
+have learnt a small task are driven with far larger inputs, and held to the bounds that their cells give.
 """
 
 from __future__ import annotations
