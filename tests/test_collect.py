@@ -19,6 +19,7 @@ from stable_baselines3 import PPO
 
 import ncp_control.data.episodes as episodes
 from ncp_control import files
+from ncp_control.cli import main
 from ncp_control.data import Rollouts, collect
 from ncp_control.data.plan import count_finished
 from ncp_control.data.summary import binomial_interval, summarize
@@ -342,3 +343,9 @@ def test_every_step_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     wrapped: list[Any] = [RandomActionOverwrite(env, 0.0) for env in envs]
     found = dict(episodes.run_group(wrapped, Pushing(), [1, 2, 3], lambda *seen: counts.append(seen)))
     assert sum(steps for _, steps in counts) == sum(rollout.steps for rollout in found.values())
+
+
+def test_a_dataset_in_a_folder_named_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["collect", "--env", "Pendulum-v1", "--rollouts", "2", "--out", "./kept/pendulum-v0"]) == 0
+    assert len(Rollouts.load("./kept/pendulum-v0")) == 2

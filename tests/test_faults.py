@@ -193,6 +193,28 @@ def test_a_full_disk_and_then_a_larger_one(
     SAME[command](tmp_path / "whole", place / "out")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="files are limited in a process of its own")
+@pytest.mark.parametrize("command", ["train", "fit"])
+def test_files_that_must_not_grow_so_large(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a full disk, for whoever may not mount one."""
+    monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
+    words = COMMANDS[command](tmp_path)
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    limit = (tmp_path / "whole" / "state.safetensors").stat().st_size - 1
+
+    def limited() -> int:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        return main([*words, "--out", str(tmp_path / "out")])  # Python ignores the signal that would end it
+
+    ended = run_in_child(limited, tmp_path)
+    assert (ended.code, ended.value) == (0, 2), ended.output
+    assert "state.safetensors: File too large" in complaint(ended.output)
+    assert main([*words, "--out", str(tmp_path / "out"), "--resume"]) == 0
+    SAME[command](tmp_path / "whole", tmp_path / "out")
+
+
 def test_a_recording_on_a_full_disk(
     tmp_path: Path, disk: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
 ) -> None:

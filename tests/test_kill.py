@@ -80,7 +80,24 @@ buffer_size: 64
 target_update_interval: 10
 exploration_fraction: 1.0
 """
-RECIPES = {"RecurrentPPO": PPO, "RecurrentSAC": SAC, "DQN": DQN}
+MLP = """
+env: Pendulum-v1
+env_kwargs: {max_episode_steps: 25}
+n_timesteps: 96
+policy: MlpPolicy
+policy_kwargs: {net_arch: [4]}
+"""
+RECIPES = {
+    "RecurrentPPO": PPO,
+    "RecurrentSAC": SAC,
+    "DQN": DQN,
+    "RecurrentTD3": SAC.replace("RecurrentSAC", "RecurrentTD3"),
+    "RecurrentA2C": PPO.replace("RecurrentPPO", "RecurrentA2C").replace("n_epochs: 1", ""),
+    "PPO": f"{MLP}algo: PPO\nn_steps: 16\nbatch_size: 16\nuse_sde: true\nnormalize: true\n",
+    "A2C": f"{MLP}algo: A2C\nn_steps: 16\nnormalize: true\n",
+    "SAC": f"{MLP}algo: SAC\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\nuse_sde: true\n",
+    "TD3": f"{MLP}algo: TD3\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\ntrain_freq: 4\n",
+}
 EVERY = 32  # steps between checkpoints
 
 Words = list[str]
@@ -343,13 +360,13 @@ def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["RecurrentPPO", "RecurrentSAC", "DQN", "fit", "collect"])
+@pytest.mark.parametrize("kind", [*RECIPES, "fit", "collect"])
 def test_many_moments(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "fit":
-        killed_and_resumed(fit_words(tmp_path), tmp_path, 60, same_fit, kept_of_fit, monkeypatch, seed=1)
+        killed_and_resumed(fit_words(tmp_path), tmp_path, 40, same_fit, kept_of_fit, monkeypatch, seed=1)
     elif kind == "collect":
         words = collect_words(tmp_path)
-        killed_and_resumed(words, tmp_path, 60, same_dataset, kept_of_collection, monkeypatch, seed=1)
+        killed_and_resumed(words, tmp_path, 40, same_dataset, kept_of_collection, monkeypatch, seed=1)
     else:
         words = train_words(tmp_path, kind)
-        killed_and_resumed(words, tmp_path, 60, same_training, kept_of_training, monkeypatch, seed=1)
+        killed_and_resumed(words, tmp_path, 15, same_training, kept_of_training, monkeypatch, seed=1)

@@ -90,7 +90,7 @@ def write_minari(
     requirements = [f"{name}=={versions[name]}" for name in ("gymnasium", "mujoco") if name in versions]
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    place = scratch or folder.parent
+    place = (scratch or folder.parent).resolve()  # Minari joins what is relative to itself
     with _errors_of_hdf5(folder), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=place) as temporary:
         check_room(place, sum(map(_most_bytes, rollouts)))
         with _minari_root(temporary), warnings.catch_warnings(), without_mass_warning(), make(env_spec) as env:

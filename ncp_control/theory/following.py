@@ -14,6 +14,7 @@ part of the least squares; the proof makes it small instead.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import cast
 
 import numpy as np
@@ -33,7 +34,7 @@ SLOPES = (1.0, 3.0)
 CUT = -30.0  # the raw value of a conductance of 1e-8: the input that every wiring must have says nothing
 
 
-class Follower(nn.Module):
+class Follower(nn.Module, ABC):
     """A circuit that gives u(0), u(1), ..., (B, steps + 1, n), from points x(0), (B, n).
 
     :param cell: the circuit, of one input that stays zero
@@ -62,9 +63,9 @@ class Follower(nn.Module):
         lifted: Tensor = self.lift(start)
         return lifted
 
+    @abstractmethod
     def read(self, states: Tensor) -> Tensor:
         """u (..., n) from states."""
-        raise NotImplementedError
 
     def states(self, start: Tensor, steps: int) -> Tensor:
         """All states from points (B, n) on: (B, steps + 1, units)."""

@@ -6,7 +6,7 @@ and least squares; `trained` from there by the gradient through their own rollou
 trained from random weights. The error is the theorem's own, max |x - u| over [0, T], from starts that no circuit has
 seen, against the number of hidden neurons. Pictures: errors, phase portraits, time constants along an orbit.
 
-Two minutes of processor time; --full goes to more neurons, longer training and smaller solver steps, in about an hour.
+Three minutes of processor time; --full goes to more neurons, longer training and smaller solver steps, in two hours.
 
 Example: python scripts/paper/approximation.py --seeds 3 --out runs/paper/approximation
 """
