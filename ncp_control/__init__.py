@@ -5,10 +5,10 @@ Names are imported when they are first used, so that the command line starts fas
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ncp_control._version import __version__
+from ncp_control.lazy import names_of
 
 if TYPE_CHECKING:
     from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE, make_cell
@@ -42,7 +42,6 @@ _HOME = {
         "NCP", "AutoNCP", "FullyConnected", "GapJunctions", "Random", "Wiring", "WiringError", "tap_withdrawal",
     ),
 }  # fmt: skip
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "CTGRU",
@@ -74,14 +73,4 @@ __all__ = [
     "tap_withdrawal",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'ncp_control' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_of(__name__, _HOME)

@@ -27,8 +27,8 @@ def write_atomically(path: str | Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        if error.filename is None and error.errno is not None:
-            error.filename = str(path)  # a full disk does not say which file it has no room for
+        if error.errno is not None:
+            error.filename = str(path)  # not the temporary name; and a full disk names no file at all
         raise
     finally:
         temporary.unlink(missing_ok=True)

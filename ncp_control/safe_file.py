@@ -15,6 +15,13 @@ from ncp_control._version import __version__
 from ncp_control.files import write_atomically
 
 HEADER = ("format", "version", "package")
+KINDS = {
+    "ncp_control.rnn": "a network",
+    "ncp_control.policy": "a policy",
+    "ncp_control.dynamics": "a model of the dynamics",
+    "ncp_control.training": "the state of a training",
+    "ncp_control.fit": "the state of a fit",
+}
 READINGS = 10  # of a file that is replaced while it is read
 TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
          torch.uint8, torch.bool)  # fmt: skip
@@ -49,10 +56,17 @@ def read_tensors(
     :param writer: the function that writes such files, for messages
     """
     path = Path(path)
+    if path.is_dir():
+        best = path / "best.safetensors"
+        hint = f", such as {best}" if best.exists() else ""
+        raise IsADirectoryError(f"{path} is a folder: name a file in it{hint}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint at {path}")
     metadata, tensors = read_parts(path)
-    if metadata.get("format") != kind:
+    found = metadata.get("format")
+    if found != kind and found in KINDS and kind in KINDS:
+        raise CheckpointError(f"{path} holds {KINDS[found]}, not {KINDS[kind]}")
+    if found != kind:
         raise CheckpointError(f"{path} is a safetensors file, but was not written by {writer}")
     if metadata.get("version") != str(version):
         raise CheckpointError(

@@ -228,7 +228,7 @@ def test_traces_of_chosen_neurons(tmp_path):
     assert len([axes for axes in traces_figure(activity).axes if axes.lines]) == 7
     with pytest.raises(ValueError, match="no neuron named 'AVE'"):
         traces_figure(activity, ["AVE"])
-    with pytest.raises(ValueError, match="no neuron 7: there are 7"):
+    with pytest.raises(ValueError, match="no neuron 7; there are 7"):
         traces_figure(activity, [7])
 
 

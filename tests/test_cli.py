@@ -14,6 +14,7 @@ import pytest
 import ncp_control as nc
 from ncp_control import cli
 from ncp_control.cli import main
+from ncp_control.cli.arguments import help_text, options_of
 from ncp_control.cli.packages import PACKAGES, package_of
 from ncp_control.ops import BACKENDS
 from ncp_control.wiring.plan_text import parse_plan
@@ -87,6 +88,20 @@ def test_help_needs_no_numerical_library() -> None:
     assert loaded.isdisjoint({"torch", "numpy", "scipy", "gymnasium", "tyro", "rich"})
 
 
+def test_no_help_page_needs_torch() -> None:
+    code = f"""
+import contextlib, sys
+from ncp_control.cli import main
+for name in {list(cli.COMMANDS)}:
+    with contextlib.suppress(SystemExit):
+        main([name, "--help"])
+    if "torch" in sys.modules:
+        sys.exit(name)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_describing_a_plan_does_not_load_torch() -> None:
     words = ["describe", "AutoNCP(12, 2)", "--inputs", "4"]
     seen = f"import sys; from ncp_control.cli import main; main({words}); sys.exit('torch' in sys.modules)"
@@ -112,10 +127,59 @@ def test_an_unknown_command_names_the_near_ones(capsys: pytest.CaptureFixture[st
 
 
 def test_a_wrong_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "doctor has no option --jsno; did you mean --json?" in refused(capsys, "doctor", "--jsno")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("fit", "--bogus", "3"), "fit has no option --bogus"),
+        (("fit", "./x", "--epoch=3"), "fit has no option --epoch; did you mean --epochs?"),
+        (("fit", "./x", "./y"), "fit does not know what to do with ./y (see `ncp-control fit --help`)"),
+        (("train",), "RECIPE is missing: the name of a recipe, or a .yml file"),
+        (("train", "x", "--seed", "y"), "--seed takes a whole number, not 'y'"),
+        (("train", "x", "--steps", "1.5"), "--steps takes a whole number, not '1.5'"),
+        (("train", "x", "-q"), "train does not know what to do with -q"),
+        (("evaluate", "x", "--noise=much"), "--noise takes a number, not 'much'"),
+        (("evaluate", "x", "--noise"), "--noise takes a number, and got nothing"),
+        (("collect", "--env"), "--env takes a value, and got nothing"),
+        (("doctor", "--json", "3"), "doctor does not know what to do with 3"),
+        (("view",), "EPISODE ... is missing: a recording, or several"),
+    ],
+)
+def test_wrong_words_get_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in refused(capsys, *words)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = helped(capsys, name, "--help")
+    lines = page.splitlines()
+    assert len(lines) <= 35
+    assert max(len(line) for line in lines if not line.startswith("  ncp-control ")) <= 80
+    assert any(line.startswith(f"  ncp-control {name}") for line in lines), "an example to copy"
+    kind = import_module(f"ncp_control.cli.{name}").Arguments
+    everything = helped(capsys, name, "--help-all")
+    for option in options_of(kind):
+        assert f"  {option.word}" in everything
+        assert option.text, f"{option.word} is not explained"
+        assert option.word in page
+
+
+def test_help_shows_defaults_and_what_stands_for_values() -> None:
+    page = help_text(import_module("ncp_control.cli.evaluate").Arguments, "ncp-control evaluate")
+    assert "usage: ncp-control evaluate CHECKPOINT [OPTIONS]" in page
+    assert "--episodes N   How many episodes. [20]" in page
+    assert "[None]" not in page
+    assert "[False]" not in page
+
+
+def helped(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     with pytest.raises(SystemExit) as leaving:
-        main(["doctor", "--jsno"])
-    assert leaving.value.code == 2
-    assert "--json" in capsys.readouterr().err
+        main(list(words))
+    assert leaving.value.code == 0
+    return capsys.readouterr().out
 
 
 # Errors
@@ -303,7 +367,7 @@ def test_describe_a_checkpoint_in_words(capsys: pytest.CaptureFixture[str], chec
     rnn = nc.load(checkpoint)
     text = printed(capsys, "describe", str(checkpoint))
     assert text.startswith(rnn.wiring.summary())
-    for word in ("LTC", "bounds hold", "seed=3", f"ncp-control {nc.__version__}", "command", "time constants"):
+    for word in ("LTC", "bounds hold", "seed  ", f"ncp-control {nc.__version__}", "command", "time constants"):
         assert word in text
 
 
@@ -481,7 +545,7 @@ def test_collections_that_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path
     assert "there is no environment 'CartPoel-v1'" in refused(capsys, "collect", "--env", "CartPoel-v1", *out)
     assert "unpickled, which runs code" in refused(capsys, "collect", "--policy", "model.zip", *out)
     assert "there is no checkpoint" in refused(capsys, "collect", "--policy", "missing.safetensors", *out)
-    assert "was not written by" in refused(capsys, "collect", "--policy", str(checkpoint), *out)
+    assert "holds a network, not a policy" in refused(capsys, "collect", "--policy", str(checkpoint), *out)
     assert "is a probability" in refused(capsys, "collect", "--env", "CartPole-v1", "--random", "2", *out)
     assert list(tmp_path.iterdir()) == []
 

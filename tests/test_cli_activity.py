@@ -41,6 +41,26 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return found
 
 
+def test_describe_an_agent_and_its_recording(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
+    assert main(["describe", str(agent)]) == 0
+    text = capsys.readouterr().out
+    assert "NCPPolicy" in text
+    assert "its circuit: 2 inputs, 12 neurons, 4 outputs" in text
+    assert "bounds hold" in text
+    out = tmp_path / "episode.npz"
+    assert main(["record", str(agent), "--steps", "30", "--out", str(out), "--seed", "3", "--json"]) == 0
+    recorded = json.loads(capsys.readouterr().out)
+    assert (recorded["steps"], recorded["episodes"], recorded["neurons"]) == (30, 1, 12)
+    assert recorded["bytes"] == out.stat().st_size
+    assert main(["describe", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["recording"]
+    assert found["reward"] == recorded["reward"]
+    assert found["wiring"]["units"] == 12
+    assert found["about"]["seeds"] == [3]
+    assert main(["describe", str(out)]) == 0
+    assert "30 steps, 1 episode" in capsys.readouterr().out
+
+
 def test_record_and_view(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
     out = tmp_path / "episode.npz"
     assert main(["record", str(agent), "--steps", "30", "--out", str(out), "--random", "0.5", "--seed", "3"]) == 0
@@ -98,7 +118,9 @@ def test_ablate(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path)
 
 def test_bad_words_are_refused(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "no.npz")
-    assert "there is no neuron 'inter99'" in refused(capsys, "record", str(agent), "--silence", "inter99", "--out", out)
+    assert "there is no neuron named 'inter99'; the neurons are inter0 to inter" in refused(
+        capsys, "record", str(agent), "--silence", "inter99", "--out", out
+    )
     assert "NEURON=VALUE" in refused(capsys, "record", str(agent), "--clamp", "inter0", "--out", out)
     assert "source->target" in refused(capsys, "record", str(agent), "--cut", "inter0", "--out", out)
     assert "give one of the two" in refused(

@@ -32,6 +32,11 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
+def described(capsys: pytest.CaptureFixture[str], path: Path) -> Any:
+    assert main(["describe", str(path), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert main(list(words)) == 2
     found = capsys.readouterr().err.strip()
@@ -81,6 +86,33 @@ def test_describe_a_model(capsys: pytest.CaptureFixture[str], fitted: Path) -> N
     text = capsys.readouterr().out
     assert "LTC, 9 neurons" in text
     assert "actions       1" in text
+    assert "bounds hold" in text
+    (member,) = described(capsys, fitted / "best.safetensors")["model"]["members"]
+    assert member["circuit"]["wiring"]["units"] == 9
+
+
+def test_describe_a_fit_and_a_comparison(
+    capsys: pytest.CaptureFixture[str], data: Path, fitted: Path, tmp_path: Path
+) -> None:
+    found = described(capsys, fitted)["run"]
+    assert (found["kind"], found["unit"]) == ("fit of a model of the dynamics", "epochs")
+    assert found["done"] == found["of"] == found["record"]["settings"]["epochs"]
+    assert main(["describe", str(fitted)]) == 0
+    text = capsys.readouterr().out
+    assert "validation error" in text
+    assert f"{found['done']} epochs of {found['of']}" in text
+    out = tmp_path / "compared"
+    words = ["compare", str(data), "--rows", "LTC", "GRU", "--seeds", "1", "--epochs", "1", "--out", str(out)]
+    assert main(words) == 0
+    capsys.readouterr()
+    found = described(capsys, out)["run"]
+    assert (found["done"], found["of"], found["unit"]) == (2, 2, "fits")
+    (fitted / "curve.csv").rename(tmp_path / "curve.csv")
+    try:
+        (fitted / "curve.csv").write_text("epoch,loss,valid\n1,x,2\n")
+        assert "curve.csv is not a readable curve" in refused(capsys, "describe", str(fitted))
+    finally:
+        (tmp_path / "curve.csv").rename(fitted / "curve.csv")
 
 
 def test_bad_words_are_refused(capsys: pytest.CaptureFixture[str], data: Path, fitted: Path, tmp_path: Path) -> None:
@@ -90,6 +122,12 @@ def test_bad_words_are_refused(capsys: pytest.CaptureFixture[str], data: Path, f
     assert "is not a plan" in refused(capsys, "fit", str(data), "--wiring", "Auto(3)", "--out", str(out))
     assert "no file, folder or Minari dataset" in refused(capsys, "fit", "nowhere", "--out", str(out))
     assert "at least 1" in refused(capsys, "fit", str(data), "--epochs", "0", "--out", str(out))
+    assert "members must be at least 1" in refused(capsys, "fit", str(data), "--members", "0", "--out", str(out))
+    assert "threads must be at least 1" in refused(capsys, "fit", str(data), "--threads", "0", "--out", str(out))
+    assert "no device 'tpu': choose cpu" in refused(capsys, "fit", str(data), "--device", "tpu", "--out", str(out))
+    assert "workers must be at least 1" in refused(capsys, "compare", str(data), "--workers", "0", "--out", str(out))
+    line = refused(capsys, "evaluate", str(fitted))
+    assert f"{fitted} is a folder: name a file in it, such as {fitted}/best.safetensors" in line
     assert "holds a run already" in refused(capsys, "fit", str(data), "--actions", "--out", str(fitted))
     assert "there is no row" in refused(capsys, "compare", str(data), "--rows", "LTSM", "--out", str(out))
     assert "no rollout has 500 steps" in refused(capsys, "fit", str(data), "--length", "500", "--out", str(out))

@@ -84,7 +84,7 @@ def test_the_plain_rows_read_actions_too(data: Path, tmp_path: Path) -> None:
 
 
 def test_a_comparison_that_cannot_be_is_refused(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="there is no row 'LTSM': the rows are LSTM"):
+    with pytest.raises(ValueError, match="there is no row 'LTSM': the rows are 'LSTM'"):
         choose(("LTSM",))
     assert choose(()) == ROWS
     bare = tmp_path / "bare"

@@ -201,7 +201,7 @@ def test_a_file_gives_back_an_ensemble(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     model = make("ltc")
     save(model.rnn, tmp_path / "bare.safetensors")
-    with pytest.raises(CheckpointError, match="a bare network, not a model of the dynamics"):
+    with pytest.raises(CheckpointError, match="a network, not a model of the dynamics"):
         load_model(tmp_path / "bare.safetensors")
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
         load_model(tmp_path / "nothing.safetensors")

@@ -14,7 +14,9 @@ PACKAGES = {"ncp_control": ROOT / "ncp_control", "ncp_envs": ROOT / "envs" / "nc
 FLOORS = {
     "ncp_control._version": 0,
     "ncp_control.descriptions": 0,
+    "ncp_control.devices": 0,
     "ncp_control.files": 0,
+    "ncp_control.lazy": 0,
     "ncp_control.packing": 0,
     "ncp_control.pictures": 0,
     "ncp_control.progress": 0,

@@ -1,5 +1,6 @@
 """Recordings: what is in them is what the circuit did."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ncp_control import (  # noqa: E402
     NeuralODE,
 )
 from ncp_control.activity import Activity, ActivityError, record, record_model, record_network  # noqa: E402
-from ncp_control.activity.ablate import ablate, write_ablations  # noqa: E402
+from ncp_control.activity.ablate import ablate  # noqa: E402
 from ncp_control.activity.currents import currents_of  # noqa: E402
 from ncp_control.cells import Cell, MixedMemory  # noqa: E402
 from ncp_control.dynamics import DynamicsModel  # noqa: E402
@@ -290,12 +291,15 @@ class Breaks(gym.Wrapper):  # type: ignore[type-arg, misc]
         return self.env.step(action)
 
 
-def test_what_was_recorded_before_ctrl_c_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_recorded_before_ctrl_c_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(recording, "CHUNK", 8)
     with pytest.raises(KeyboardInterrupt):
         record(agent(), Breaks(pendulum(), KeyboardInterrupt, 21), tmp_path / "run.npz", 50, progress=False)
     found = Activity.load(tmp_path / "run.npz")
     assert found.steps == 21
+    assert f"interrupted: 21 steps are kept in {tmp_path / 'run.npz'}" in capsys.readouterr().err
     assert found.about["seeds"] == [0]
     with pytest.raises(OSError):  # noqa: PT011
         record(agent(), Breaks(pendulum(), OSError, 21), tmp_path / "broken.npz", 50, progress=False)
@@ -319,7 +323,10 @@ def test_neurons_are_silenced_and_synapses_cut(tmp_path: Path) -> None:
     number = [(int(s), int(t)) for s, t, _ in found.wiring.synapses].index((source, target))
     assert np.abs(found.currents[:, number]).max() < 1e-6
     assert found.about["silenced"] == ["motor1=0.25", "inter0=0", synapse]
-    for wrong, words in (("motor9", "there is no neuron 'motor9'"), ("input0", "there is no neuron 'input0'")):
+    for wrong, words in (
+        ("motor9", "there is no neuron named 'motor9'"),
+        ("input0", "there is no neuron named 'input0'"),
+    ):
         with pytest.raises(ValueError, match=words):
             record(model, pendulum(), tmp_path / "b.npz", 5, hold={wrong: 0.0}, progress=False)
     for wrong, words in (("motor0", "written source->target"), ("motor0->inter0", "no synapse from motor0 to inter0")):
@@ -331,16 +338,31 @@ def test_neurons_are_silenced_and_synapses_cut(tmp_path: Path) -> None:
 
 def test_ablation_orders_neurons_by_what_is_left(tmp_path: Path) -> None:
     model = agent()
-    whole, found = ablate(model, pendulum, ["motor0", "inter1", "command0"], episodes=2, progress=False)
+    some, out = ["motor0", "inter1", "command0"], tmp_path / "table.csv"
+    whole, found = ablate(model, pendulum, some, episodes=2, out=out, progress=False)
     again, one = ablate(model, pendulum, ["inter1"], episodes=2, progress=False)
     assert whole == again
     assert [row for row in found if row.name == "inter1"] == one
     assert [row.mean for row in found] == sorted(row.mean for row in found)
     assert {row.layer for row in found} == {"motor", "inter", "command"}
-    write_ablations(whole, found, tmp_path / "table.csv")
-    lines = (tmp_path / "table.csv").read_text().splitlines()
-    assert lines[0] == "neuron,layer,mean_return,return_0,return_1"
-    assert len(lines) == 5
+    rows = list(csv.reader(out.open()))
+    assert rows[0] == ["neuron", "layer", "mean_return", "return_0", "return_1"]
+    assert [row[0] for row in rows[1:]] == ["", *(row.name for row in found)]
+
+
+def test_an_interrupted_ablation_keeps_what_it_found(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> gym.Env:
+        made.append(1)
+        if len(made) > 2:  # the whole circuit, the first neuron
+            raise KeyboardInterrupt
+        return pendulum()
+
+    with pytest.raises(KeyboardInterrupt):
+        ablate(agent(), make, ["motor0", "inter1"], episodes=1, out=tmp_path / "table.csv", progress=False)
+    rows = list(csv.reader((tmp_path / "table.csv").open()))
+    assert [row[0] for row in rows] == ["neuron", "", "motor0"]
 
 
 def test_a_model_of_dynamics_is_recorded(tmp_path: Path) -> None:

@@ -187,6 +187,30 @@ def test_a_run_leaves_what_is_needed_to_use_it(name: str, tmp_path: Path, capsys
     assert main(["evaluate", str(tmp_path / "run" / BEST), "--episodes", "2", "--json"]) == 0
     judged = json.loads(capsys.readouterr().out)
     assert judged["env"] == load_recipe(recipe).env
+    assert main(["describe", str(tmp_path / "run"), "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)["run"]
+    assert (run["kind"], run["unit"], run["of"]) == ("training of an agent", "steps", load_recipe(recipe).n_timesteps)
+    assert run["done"] == np.atleast_1d(rows["steps"])[-1]
+    assert f"{found['best_return']:,.1f}" in run["best"]
+
+
+def test_wrong_arguments_are_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    for words, sentence in (
+        (("--device", "tpu"), "there is no device 'tpu': choose cpu, cuda or auto"),
+        (("--threads", "0"), "threads must be at least 1, got 0"),
+        (("--eval-every", "0"), "eval_every must be at least 1, got 0"),
+        (("--eval-episodes", "0"), "eval_episodes must be at least 1, got 0"),
+        (("--checkpoint-every", "0"), "checkpoint_every must be at least 1, got 0"),
+        (("--watch", "0"), "every and steps must be at least 1"),
+    ):
+        assert main(["train", "pendulum-novel", "--out", str(out), *words]) == 2
+        assert sentence in capsys.readouterr().err
+        assert not out.exists()
+    assert main(["train", "pendlum-novel"]) == 2
+    assert "did you mean pendulum-novel" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "actor"), [("ppo", "lstm_actor"), ("sac", "actor")])
@@ -291,7 +315,9 @@ def test_a_recipe_that_cannot_work_is_refused_before_anything_is_trained(
 
 def test_what_is_no_recipe_and_no_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "half-cheetah"]) == 2
-    assert "there is no recipe 'half-cheetah': give a .yml file, or one of" in capsys.readouterr().err
+    assert "there is no recipe 'half-cheetah': did you mean halfcheetah or" in capsys.readouterr().err
+    assert main(["train", "zzz"]) == 2
+    assert "there is no recipe 'zzz': give a .yml file, or one of" in capsys.readouterr().err
     assert main(["train", str(tmp_path / "none.yml")]) == 2
     assert "there is no recipe at" in capsys.readouterr().err
     assert main(["train", shipped()[0], "--set", "gamma:1"]) == 2
@@ -301,7 +327,9 @@ def test_what_is_no_recipe_and_no_change(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["train", str(recipe_file(tmp_path)), "--out", str(tmp_path / "full")]) == 2
     assert "is not empty, and holds no run" in capsys.readouterr().err
     assert main(["train", "list"]) == 0
-    assert capsys.readouterr().out.split() == shipped()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == shipped()
+    assert all(line.endswith(".") and len(line.split()) > 4 for line in lines)
 
 
 def test_a_damaged_checkpoint_is_not_gone_on_with(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.activity.recording import changed, circuit_of, neuron
+from ncp_control.activity.recording import changed, circuit_of
 from ncp_control.files import write_atomically
 from ncp_control.progress import tracked
 
@@ -43,6 +43,7 @@ def ablate(
     value: float = 0.0,
     episodes: int = 3,
     seed: int = 0,
+    out: str | Path | None = None,
     progress: bool = True,
 ) -> tuple[list[float], list[Ablation]]:
     """Lets an agent act with one neuron after the other held at a value.
@@ -52,6 +53,7 @@ def ablate(
     :param neurons: their names; all of them by default
     :param value: at which a neuron is held; 0 is where every state starts
     :param episodes: for each neuron, with the same seeds
+    :param out: a CSV file, written anew after every neuron, so that it holds what is known whenever this ends
     :return: the returns of the whole circuit, and an `Ablation` for each neuron, the one that matters most first
     """
     from ncp_control.rl import evaluate
@@ -63,8 +65,8 @@ def ablate(
         name: layer for layer, part in wiring.layers.items() for name in wiring.neuron_names[part.start : part.stop]
     }
     for name in names:
-        neuron(wiring, name)
-    found = []
+        wiring.neuron(name)
+    found: list[Ablation] = []
     with tracked("silencing", len(names) + 1, unit="episodes", shown=progress) as tracker:
         whole = evaluate(actor, make_env, episodes, seed).returns
         tracker.advance(1, episodes, f"whole circuit {np.mean(whole):,.1f}")
@@ -72,8 +74,11 @@ def ablate(
             with changed(circuit, {name: value}, ()):
                 returns = evaluate(actor, make_env, episodes, seed).returns
             found.append(Ablation(name, layers[name], list(returns)))
+            found.sort(key=lambda one: one.mean)
+            if out is not None:
+                write_ablations(whole, found, Path(out))
             tracker.advance(1, episodes, f"without {name} {np.mean(returns):,.1f}")
-    return list(whole), sorted(found, key=lambda one: one.mean)
+    return list(whole), found
 
 
 def write_ablations(whole: list[float], found: list[Ablation], path: Path) -> None:

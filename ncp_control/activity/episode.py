@@ -21,6 +21,7 @@ import io
 import json
 import os
 import shutil
+import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -204,6 +205,8 @@ class Writer:
         try:
             if self.steps and (kind is None or issubclass(kind, KeyboardInterrupt)):
                 self._finish()
+                if kind is not None:
+                    print(f"\ninterrupted: {self.steps:,} steps are kept in {self.path}", file=sys.stderr)
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 

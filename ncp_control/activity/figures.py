@@ -131,7 +131,7 @@ def traces_figure(
     :param steps: how many are shown
     """
     wiring, stop = activity.wiring, last_step(activity, start, steps)
-    shown = liveliest(activity, TRACES) if neurons is None else [neuron_number(wiring, one) for one in neurons]
+    shown = liveliest(activity, TRACES) if neurons is None else [wiring.neuron(one) for one in neurons]
     if not shown:
         raise ValueError("name at least one neuron to draw")
     figure = new_figure(10, 0.85 * len(shown) + 1.0)
@@ -613,17 +613,6 @@ def title_of(activity: Activity) -> str:
     where = f"{shortened(env, 60)}, " if isinstance(env, str) and env else ""
     count = activity.wiring.units
     return f"{where}{count} neuron{'s' if count > 1 else ''}".replace("$", r"\$")
-
-
-def neuron_number(wiring: Wiring, neuron: int | str) -> int:
-    """The number of a neuron that is given by number or name."""
-    if isinstance(neuron, str):
-        if neuron not in wiring.neuron_names:
-            raise ValueError(f"there is no neuron named {neuron!r}; the first is {wiring.neuron_names[0]!r}")
-        return wiring.neuron_names.index(neuron)
-    if not 0 <= neuron < wiring.units:
-        raise ValueError(f"there is no neuron {neuron}: there are {wiring.units}, numbered from 0")
-    return int(neuron)
 
 
 def liveliest(activity: Activity, count: int) -> list[int]:

@@ -336,7 +336,7 @@ def changed(circuit: Any, hold: Mapping[str, float], cut: Iterable[str]) -> Iter
     """The circuit with neurons held and synapses cut, for the time of the block, and both in words."""
     cuts = list(cut)
     wiring: Wiring = circuit.rnn.wiring
-    values = {neuron(wiring, name): value for name, value in hold.items()}
+    values = {wiring.neuron(name): value for name, value in hold.items()}
     synapses, sensory = find_synapses(wiring, cuts)
     whole = circuit.rnn.cell
     try:
@@ -352,13 +352,6 @@ def changed(circuit: Any, hold: Mapping[str, float], cut: Iterable[str]) -> Iter
         circuit.rnn.cell = whole
 
 
-def neuron(wiring: Wiring, name: str) -> int:
-    """The number of a neuron."""
-    if name not in wiring.neuron_names:
-        raise ValueError(f"there is no neuron {name!r}: the neurons are {', '.join(wiring.neuron_names)}")
-    return wiring.neuron_names.index(name)
-
-
 def find_synapses(wiring: Wiring, written: Iterable[str]) -> tuple[list[int], list[int]]:
     """The numbers of synapses written `source->target`: those between neurons, and sensory ones."""
     inside: list[int] = []
@@ -367,9 +360,9 @@ def find_synapses(wiring: Wiring, written: Iterable[str]) -> tuple[list[int], li
         source, arrow, target = (part.strip() for part in text.partition("->"))
         if not arrow:
             raise ValueError(f"a synapse is written source->target, such as inter0->command1, not {text!r}")
-        end = neuron(wiring, target)
+        end = wiring.neuron(target)
         from_input = source in wiring.input_names and source not in wiring.neuron_names
-        start = wiring.input_names.index(source) if from_input else neuron(wiring, source)
+        start = wiring.input_names.index(source) if from_input else wiring.neuron(source)
         edges = wiring.sensory if from_input else wiring.synapses
         pairs = list(zip([int(k) for k in edges.source], [int(k) for k in edges.target], strict=True))
         if (start, end) not in pairs:

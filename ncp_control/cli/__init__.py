@@ -84,12 +84,10 @@ def dispatch(words: Sequence[str]) -> int:
 
 def run_command(name: str, words: Sequence[str]) -> int:
     """Import a command's module, read its arguments from `words`, and run it."""
-    import tyro
+    from ncp_control.cli.arguments import read
 
     module = import_module(f"ncp_control.cli.{name}")
-    arguments = tyro.cli(
-        module.Arguments, prog=f"ncp-control {name}", args=list(words), config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    arguments = read(module.Arguments, f"ncp-control {name}", words, getattr(module, "SELDOM", ()))
     return int(module.run(arguments))
 
 

@@ -36,7 +36,7 @@ class Arguments:
     """The environment; by default the one that the checkpoint was trained in."""
 
     out: Path | None = None
-    """A .csv file for the table."""
+    """A .csv file for the table, written anew after every neuron."""
 
     json: bool = False
     """Print one JSON object last."""
@@ -47,7 +47,7 @@ def run(arguments: Arguments) -> int:
     import numpy as np
     import torch
 
-    from ncp_control.activity.ablate import ablate, write_ablations
+    from ncp_control.activity.ablate import ablate
     from ncp_control.cli import trained_in
     from ncp_control.rl import load_policy
 
@@ -64,9 +64,8 @@ def run(arguments: Arguments) -> int:
         value=arguments.value,
         episodes=arguments.episodes,
         seed=arguments.seed,
+        out=arguments.out,
     )
-    if arguments.out is not None:
-        write_ablations(whole, found, arguments.out)
     mean = float(np.mean(whole))
     if arguments.json:
         rows = [{"neuron": one.name, "layer": one.layer, "returns": one.returns} for one in found]

@@ -60,17 +60,14 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     import torch
 
     from ncp_control.cells import make_cell
+    from ncp_control.devices import pick_device
     from ncp_control.ops import explain_backends
     from ncp_control.progress import tracked
     from ncp_control.rnn import RNN
     from ncp_control.timing import medians
     from ncp_control.wiring import AutoNCP
 
-    device = arguments.device
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"--device is cpu or cuda, not {device!r}")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("torch finds no CUDA device: leave --device out")
+    device = pick_device(arguments.device)
     torch.manual_seed(0)
     inputs = torch.randn(arguments.batch, arguments.time, arguments.inputs, device=device)
     one = torch.randn(1, 1, arguments.inputs, device=device)
@@ -81,9 +78,11 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     with tracked("cells", total=len(contestants), shown=sys.stderr.isatty()) as progress:
         for name, plan in contestants:
             rnn = RNN(make_cell(name.partition(",")[0], arguments.inputs, plan)).to(device)
-            training = medians({"own": both(rnn, inputs), PEER: both(peer, inputs)}, arguments.repeats, device=device)
+            training = medians(
+                {"own": both(rnn, inputs), PEER: both(peer, inputs)}, arguments.repeats, device=device.type
+            )
             acting = medians(
-                {"own": forward(rnn, one), PEER: forward(peer, one)}, 20 * arguments.repeats, device=device
+                {"own": forward(rnn, one), PEER: forward(peer, one)}, 20 * arguments.repeats, device=device.type
             )
             ran_on = next(backend for backend, (able, _) in explain_backends(rnn.cell, inputs).items() if able)
             row = {"cell": name, "backend": ran_on, "parameters": sum(p.numel() for p in rnn.parameters())}
@@ -92,7 +91,7 @@ def measure(arguments: Arguments) -> dict[str, Any]:
             progress.advance(1, note=name)
     steps = arguments.batch * arguments.time
     return {
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu, one thread",
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu, one thread",
         "torch": torch.__version__,
         "steps": steps,
         "rows": [{**row, "steps_per_second": 1e3 * steps / row["train_ms"]} for row in rows],

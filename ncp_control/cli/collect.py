@@ -189,5 +189,5 @@ def show(found: dict[str, Any], as_json: bool) -> None:
         f"{found['rollouts']} rollouts, {found['steps']:,} steps, return {found['mean_return']:.1f} "
         f"+- {found['std_return']:.1f}, {found['random_share']:.2%} of the actions random\n"
         f"written to {found['folder']}\n"
-        f"look at it:  ncp-control describe {found['folder']}"
+        f"look at it:  ncp-control describe {shlex.quote(found['folder'])}"
     )

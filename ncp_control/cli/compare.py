@@ -45,7 +45,7 @@ class Arguments:
     """The folder of this comparison; by default runs/compare."""
 
     resume: bool = False
-    """Go on with the comparison in the folder."""
+    """Go on with the comparison in the folder, or begin it if there is none yet."""
 
     json: bool = False
     """Print one JSON object last."""

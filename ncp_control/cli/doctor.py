@@ -25,6 +25,8 @@ class Arguments:
     """Look at this machine and say what is installed, what can run, and how to fix what cannot.
 
     Exits with 0 when the core works and with 1 when something that it needs is missing or broken.
+
+    Example: ncp-control doctor --json
     """
 
     json: bool = False

@@ -13,6 +13,11 @@ import tyro
 
 from ncp_control.dynamics.settings import FitSettings
 
+SELDOM = (
+    "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust", "average", "horizon",
+    "patience",
+)  # fmt: skip
+
 
 @dataclass
 class Arguments:
@@ -49,13 +54,13 @@ class Arguments:
     """The folder of this fit; by default runs/fit-CELL-sSEED."""
 
     resume: bool = False
-    """Go on with the fit in the folder."""
+    """Go on with the fit in the folder, or begin it if there is none yet."""
 
     device: str = "auto"
     """cpu, cuda, or auto: a GPU where there is one."""
 
     threads: int = 1
-    """Of torch; small networks gain little from more."""
+    """Threads of torch; small networks gain little from more."""
 
     json: bool = False
     """Print one JSON object last."""
@@ -65,15 +70,17 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Fit and print."""
-    import torch
-
     from ncp_control.data import Rollouts
+    from ncp_control.devices import pick_device, use_threads
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
     from ncp_control.dynamics.fitting import BEST
     from ncp_control.dynamics.many import fit_ensemble, make_seeded
     from ncp_control.wiring.plan_text import parse_plan
 
-    torch.set_num_threads(arguments.threads)
+    use_threads(arguments.threads)
+    pick_device(arguments.device)  # refused before the rollouts are read
+    if arguments.members < 1:
+        raise ValueError(f"members must be at least 1, got {arguments.members}")
     settings = arguments.settings
     rollouts = Rollouts.load(arguments.data)
     parts = rollouts.split()
@@ -115,6 +122,6 @@ def run(arguments: Arguments) -> int:
             f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
             f"(normalised {found['test_normalised_mse']:.4g})\n"
             f"written to {out}\n"
-            f"see how it does:  ncp-control evaluate {out / BEST} --data {arguments.data}"
+            f"see how it does:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
         )
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -58,6 +60,9 @@ class Arguments:
     look: int | None = None
     """Of a model: steps for which it looks before it feeds itself; by default all."""
 
+    json: bool = False
+    """Print one JSON object last."""
+
 
 def run(arguments: Arguments) -> int:
     """Record and say where it is."""
@@ -71,11 +76,20 @@ def run(arguments: Arguments) -> int:
     rewards = found.get("rewards")
     episodes = int(found.episode_starts.sum())
     gained = "" if rewards is None else f", reward {float(rewards.sum()):,.1f}"
+    size, synapses = arguments.out.stat().st_size, len(found.wiring.synapses) + len(found.wiring.sensory)
+    if arguments.json:
+        reward = None if rewards is None else float(rewards.sum())
+        told = {
+            "out": str(arguments.out), "bytes": size, "steps": found.steps, "episodes": episodes, "reward": reward,
+            "neurons": found.wiring.units, "synapses": synapses,
+        }  # fmt: skip
+        print(json.dumps(told))
+        return 0
     print(
         f"{found.steps:,} steps of {episodes} episode{'s' if episodes != 1 else ''}{gained}, "
-        f"{found.wiring.units} neurons, {len(found.wiring.synapses) + len(found.wiring.sensory)} synapses\n"
-        f"written to {arguments.out} ({arguments.out.stat().st_size / 1e6:.1f} MB)\n"
-        f"look at it:  ncp-control view {arguments.out}"
+        f"{found.wiring.units} neurons, {synapses} synapses\n"
+        f"written to {arguments.out} ({size / 1e6:.1f} MB)\n"
+        f"look at it:  ncp-control view {shlex.quote(str(arguments.out))}"
     )
     return 0
 

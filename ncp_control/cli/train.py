@@ -20,7 +20,7 @@ class Arguments:
     """
 
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
-    """The name of a recipe, or a .yml file; "list" shows the names."""
+    """The name of a recipe, or a .yml file; "list" shows all, with what each is for."""
 
     seed: int = 0
     """Everything random follows from it."""
@@ -35,7 +35,7 @@ class Arguments:
     """The folder of this run; by default runs/RECIPE-sSEED."""
 
     resume: bool = False
-    """Go on with the run in the folder."""
+    """Go on with the run in the folder, or begin it if there is none yet."""
 
     eval_every: int | None = None
     """Steps between evaluations; by default a twentieth of the training."""
@@ -53,7 +53,7 @@ class Arguments:
     """Where the networks are: cpu or cuda."""
 
     threads: int = 1
-    """Of torch; small networks gain little from more."""
+    """Threads of torch; small networks gain little from more."""
 
     json: bool = False
     """Print one JSON object last."""
@@ -61,20 +61,20 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Train."""
-    import torch
-
-    from ncp_control.rl.recipe import load_recipe, read_changes, shipped
+    from ncp_control.devices import use_threads
+    from ncp_control.rl.recipe import about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
 
     if arguments.recipe == "list":
-        print("\n".join(shipped()))
+        width = max(map(len, shipped()))
+        print("\n".join(f"{name:<{width}}  {about(name)}" for name in shipped()))
         return 0
     changes = read_changes(list(arguments.set))
     if arguments.steps is not None:
         changes["n_timesteps"] = arguments.steps
     recipe = load_recipe(arguments.recipe, changes)
     out = arguments.out or Path("runs") / f"{Path(arguments.recipe).stem}-s{arguments.seed}"
-    torch.set_num_threads(arguments.threads)
+    use_threads(arguments.threads)
     watching = []
     if arguments.watch is not None:
         from ncp_control.activity.live import LivePage
@@ -109,6 +109,6 @@ def run(arguments: Arguments) -> int:
             f"{result.steps:,} steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- {spread:,.1f}, "
             f"the best {best:,.1f} at step {best_step:,}\n"
             f"written to {out}\n"
-            f"see it act:  ncp-control evaluate {out / 'best.safetensors'}"
+            f"see it act:  ncp-control evaluate {shlex.quote(str(out / 'best.safetensors'))}"
         )
     return 0

@@ -18,7 +18,7 @@ class Arguments:
     """
 
     episodes: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="EPISODE ...")]
-    """What `ncp-control record` wrote."""
+    """A recording, or several: what `ncp-control record` wrote."""
 
     html: Path | None = None
     """The page, one file that needs nothing else; by default beside the recording, if nothing else is asked for."""
@@ -46,8 +46,6 @@ def run(arguments: Arguments) -> int:
     """Write what was asked for, and say where it is."""
     from ncp_control.activity.episode import Activity
 
-    if not arguments.episodes:
-        raise ValueError("name a recording: ncp-control view episode.npz")
     found = [Activity.load(path) for path in arguments.episodes]
     nothing = arguments.html is None and arguments.video is None and arguments.figures is None
     html = arguments.episodes[0].with_suffix(".html") if nothing else arguments.html

@@ -1,12 +1,32 @@
-"""Models of the dynamics: fitted to rollouts, compared, rolled out without looking, used as an environment."""
+"""Models of the dynamics: fitted to rollouts, compared, rolled out without looking, used as an environment.
 
-from ncp_control.dynamics.ensemble import Ensemble
-from ncp_control.dynamics.errors import one_step_error
-from ncp_control.dynamics.fitting import Fitted, fit
-from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.dynamics.model_file import load_model, save_model
-from ncp_control.dynamics.settings import FitSettings
-from ncp_control.dynamics.simulator import Simulator
+Names are imported when they are first used: the command line reads the settings of a fit without torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ncp_control.lazy import names_of
+
+if TYPE_CHECKING:
+    from ncp_control.dynamics.ensemble import Ensemble
+    from ncp_control.dynamics.errors import one_step_error
+    from ncp_control.dynamics.fitting import Fitted, fit
+    from ncp_control.dynamics.model import DynamicsModel
+    from ncp_control.dynamics.model_file import load_model, save_model
+    from ncp_control.dynamics.settings import FitSettings
+    from ncp_control.dynamics.simulator import Simulator
+
+_HOME = {
+    "ncp_control.dynamics.ensemble": ("Ensemble",),
+    "ncp_control.dynamics.errors": ("one_step_error",),
+    "ncp_control.dynamics.fitting": ("Fitted", "fit"),
+    "ncp_control.dynamics.model": ("DynamicsModel",),
+    "ncp_control.dynamics.model_file": ("load_model", "save_model"),
+    "ncp_control.dynamics.settings": ("FitSettings",),
+    "ncp_control.dynamics.simulator": ("Simulator",),
+}
 
 __all__ = [
     "DynamicsModel",
@@ -19,3 +39,5 @@ __all__ = [
     "one_step_error",
     "save_model",
 ]
+
+__getattr__, __dir__ = names_of(__name__, _HOME)

@@ -74,6 +74,9 @@ def compare(
     """
     if what.seeds < 1:
         raise ValueError(f"a comparison needs at least one seed, got {what.seeds}")
+    workers = os.cpu_count() or 1 if workers is None else workers
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
     rollouts = Rollouts.load(what.source)
     if what.actions and rollouts[0].actions is None:
         raise ValueError(f"{what.source} has no actions: compare the models without them")
@@ -90,7 +93,7 @@ def compare(
         total = what.seeds * len(rows) * what.epochs
         with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
             if jobs:
-                in_processes(jobs, what, fits, workers or os.cpu_count() or 1, tracker)
+                in_processes(jobs, what, fits, workers, tracker)
         lines += [line_of(row, what, fits) for row in rows]
         write_tables(lines, out, what.loss)
     return lines

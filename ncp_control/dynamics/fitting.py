@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ncp_control.data import Rollouts, Split, Windows
 from ncp_control.descriptions import described_in, read_object
+from ncp_control.devices import pick_device
 from ncp_control.dynamics.errors import robust_error, squared_errors
 from ncp_control.dynamics.loss import fit_loss
 from ncp_control.dynamics.model import DynamicsModel
@@ -315,16 +316,6 @@ def check(model: DynamicsModel, parts: Split) -> None:
 def longest(rollouts: Rollouts) -> int:
     """Steps of the longest rollout."""
     return max(rollout.steps for rollout in rollouts)
-
-
-def pick_device(device: str | torch.device) -> torch.device:
-    """A device by name; "auto" is a GPU where there is one."""
-    if device != "auto":
-        found = torch.device(device)
-        if found.type == "cuda" and not torch.cuda.is_available():
-            raise ValueError("there is no GPU that torch can use here: choose device cpu, or auto")
-        return found
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def make_board(folder: Path) -> Any:

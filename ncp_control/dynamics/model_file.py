@@ -14,7 +14,7 @@ from ncp_control.descriptions import building, read_object
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
-from ncp_control.safe_file import CheckpointError, read_kind, read_tensors, write_tensors
+from ncp_control.safe_file import read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.dynamics"
@@ -47,10 +47,6 @@ def load_model(path: str | Path, device: str | torch.device = "cpu", backend: st
     :param device: where it goes
     :param backend: as in `RNN`
     """
-    found = read_kind(path) if Path(path).is_file() else None
-    if found not in (None, FORMAT):
-        kinds = {"ncp_control.policy": "a policy", "ncp_control.rnn": "a bare network"}
-        raise CheckpointError(f"{path} holds {kinds.get(found, f'{found!r}')}, not a model of the dynamics")
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")
     with building(path, "a model that cannot be built", tensors):
         described = json.loads(metadata["models"])

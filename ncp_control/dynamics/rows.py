@@ -64,5 +64,5 @@ def choose(names: tuple[str, ...]) -> tuple[Row, ...]:
     known = {row.name.lower(): row for row in ROWS}
     for name in names:
         if name.lower() not in known:
-            raise ValueError(f"there is no row {name!r}: the rows are {', '.join(row.name for row in ROWS)}")
+            raise ValueError(f"there is no row {name!r}: the rows are {', '.join(repr(row.name) for row in ROWS)}")
     return tuple(known[name.lower()] for name in names) or ROWS

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import stable_baselines3
+import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
@@ -101,7 +102,7 @@ def is_plain(space: spaces.Space[Any]) -> bool:
     return isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
 
 
-def make_model(recipe: Recipe, envs: VecEnv, seed: int, device: str) -> BaseAlgorithm:
+def make_model(recipe: Recipe, envs: VecEnv, seed: int, device: str | torch.device) -> BaseAlgorithm:
     """A model that has not been trained."""
     kind: Any = OURS.get(recipe.algo) or getattr(stable_baselines3, recipe.algo)
     settings = {key: number(value) for key, value in recipe.settings.items()}

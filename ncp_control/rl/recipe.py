@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,11 @@ def shipped() -> list[str]:
     return sorted(path.name.removesuffix(".yml") for path in folder.iterdir() if path.name.endswith(".yml"))
 
 
+def about(name: str) -> str:
+    """What a recipe that comes with the package is for: the first line of its file."""
+    return text_of(name)[0].splitlines()[0].lstrip("# ")
+
+
 def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Recipe:
     """Reads a recipe.
 
@@ -130,7 +136,9 @@ def text_of(source: str | Path) -> tuple[str, str]:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not text: {error}") from error
     if str(source) not in shipped():
-        raise ValueError(f"there is no recipe {str(source)!r}: give a .yml file, or one of {', '.join(shipped())}")
+        near = get_close_matches(str(source), shipped(), 3, cutoff=0.7)
+        advice = f"did you mean {' or '.join(near)}?" if near else f"give a .yml file, or one of {', '.join(shipped())}"
+        raise ValueError(f"there is no recipe {str(source)!r}: {advice}")
     file = resources.files("ncp_control.rl") / "recipes" / f"{source}.yml"
     return file.read_text(encoding="utf-8"), str(source)
 

@@ -26,6 +26,7 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
 from ncp_control.descriptions import described_in
+from ncp_control.devices import pick_device
 from ncp_control.files import write_atomically
 from ncp_control.progress import Tracker, tracked
 from ncp_control.rl.building import make_envs, make_model
@@ -90,7 +91,11 @@ def train(
     :param progress: show a progress bar on stderr
     :param callbacks: further ones; they must not change what is trained, or a resumed run is another
     """
-    out = Path(out)
+    out, where = Path(out), pick_device(device)
+    asked = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
+    for name, count in asked.items():
+        if count is not None and count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
     every = checkpoint_every or max(SHORT, recipe.n_timesteps // 10)
     about = {
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
@@ -100,7 +105,7 @@ def train(
     envs = make_envs(recipe, recipe.n_envs, training=True)
     with ExitStack() as held:
         held.callback(envs.close)
-        model = make_model(recipe, envs, seed, device)
+        model = make_model(recipe, envs, seed, where)
         held.enter_context(prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)))
         kept = read_about(out / STATE) if (out / STATE).exists() else None
         if kept is None:

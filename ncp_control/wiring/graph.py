@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 import numpy as np
 
@@ -128,6 +129,10 @@ class Wiring:
         """The motor neurons: always the last ones."""
         return self.layers["motor"]
 
+    def neuron(self, which: int | str) -> int:
+        """The number of a neuron that is given by its name or its number; refused where there is no such neuron."""
+        return _resolve(which, "neuron", self.neuron_names)
+
     @property
     def density(self) -> float:
         """Existing over possible synapses: (sensory + recurrent) / (I N + N N)."""
@@ -240,13 +245,19 @@ def _members(given: object, what: str, layer: str, least: int = 0) -> tuple[str,
 def _resolve(end: object, kind: str, names: tuple[str, ...]) -> int:
     if isinstance(end, str):
         if end not in names:
-            known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-            raise WiringError(f"there is no {kind} named {end!r}; the {kind}s are {known}")
+            raise WiringError(f"there is no {kind} named {end!r}; the {kind}s are {_listed(names)}")
         return names.index(end)
     number = whole(end, f"{kind} number")
     if number >= len(names):
         raise WiringError(f"there is no {kind} {number}; there are {len(names)}, numbered from 0")
     return number
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    """Names in a few words: those that differ by a number only as the first to the last, so many at most."""
+    runs = [list(run) for _, run in groupby(names, key=lambda name: name.rstrip("0123456789"))]
+    told = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs]
+    return ", ".join(told[:most]) + (", ..." if len(told) > most else "")
 
 
 def _resolved_edges(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ncp_control.cli import facts
+from ncp_control.cli.describing import facts, network
 
 Described = dict[str, Any]
 
@@ -21,8 +21,13 @@ def describe(path: Path) -> Described:
         assert isinstance(member, DynamicsModel)
         about = member.about()
         wiring = about["wiring"]
-        units = wiring if isinstance(wiring, int) else member.rnn.wiring.units
-        cells.append({"cell": about["cell"]["cell"], "units": units, "residual": about["residual"]})
+        is_circuit = not isinstance(wiring, int)
+        units = member.rnn.wiring.units if is_circuit else wiring
+        one = {"cell": about["cell"]["cell"], "units": units, "residual": about["residual"], "circuit": None}
+        if is_circuit:
+            parts = {"wiring": network.describe_wiring(member.rnn.wiring), **network.describe_rnn(member.rnn)}
+            one["circuit"] = parts
+        cells.append(one)
     return {
         "members": cells,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -44,6 +49,10 @@ def show(found: Described) -> None:
         ("observations", f"{len(found['observations'])}: {', '.join(found['observations'])}"),
         ("actions", str(found["actions"]) if found["actions"] else "none are read"),
         ("time", "irregular" if found["timed"] else "regular"),
-        *((str(key), str(value)) for key, value in found["note"].items()),
+        *facts.rows_of(found["note"]),
     ]
     facts.show(rows)
+    if len(found["members"]) == 1 and (circuit := found["members"][0]["circuit"]):
+        print()
+        facts.show(network.rows_of(circuit))
+        network.show_bounds(circuit)

@@ -1,0 +1,214 @@
+"""The arguments of a command: its dataclass as a help page that fits a screen, and words read into it by tyro."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+HELP = ("-h", "--help")
+HELP_ALL = "--help-all"
+WIDEST = 110
+EXAMPLE = "Example: "
+# What stands for a value, where the argument does not say it itself.
+PLACEHOLDERS = {int: "N", float: "X", str: "NAME", Path: "PATH"}
+TAKES = {int: "a whole number", float: "a number"}
+
+
+class Option(NamedTuple):
+    """One argument of a command.
+
+    word: what is written for it: `--seed`, or for an argument that stands by itself what names it: `RECIPE`
+    value: what stands for its value, empty for a switch
+    text: what it does
+    kind: the type of its value, or of each of them
+    many: whether it takes any number of values
+    default: its value when it is left out, empty where the text tells
+    needed: whether it must be given
+    """
+
+    word: str
+    value: str = ""
+    text: str = ""
+    kind: type = bool
+    many: bool = False
+    default: str = ""
+    needed: bool = False
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it begins with dashes."""
+        return self.word.startswith("--")
+
+    @property
+    def shown(self) -> str:
+        """The word, and its value."""
+        return f"{self.word} {self.value}".strip() if self.is_flag else self.word
+
+
+def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str] = ()) -> T:
+    """The arguments of a command; `--help` prints the page of it and leaves.
+
+    :param kind: a dataclass
+    :param command: such as `ncp-control fit`
+    :param words: what was written after it
+    :param seldom: fields that only `--help-all` shows
+    """
+    import tyro
+
+    if any(word in (*HELP, HELP_ALL) for word in words):
+        print(help_text(kind, command, () if HELP_ALL in words else seldom))
+        raise SystemExit(0)
+    check(options_of(kind), command, words)
+    return tyro.cli(kind, prog=command, args=list(words), config=(tyro.conf.FlagCreatePairsOff,))
+
+
+def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None:
+    """Refuses words that fit no option with a sentence that says which, before tyro refuses them with a box."""
+    flags = {option.word: option for option in options if option.is_flag}
+    places = [option for option in options if not option.is_flag]
+    left, given = list(words), 0
+    while left:
+        word = left.pop(0)
+        if not word.startswith("--"):
+            given += 1
+            if (given > len(places) and not any(one.many for one in places)) or is_short(word):
+                raise ValueError(f"{command.split()[-1]} does not know what to do with {word} (see `{command} --help`)")
+            continue
+        name, equals, value = word.partition("=")
+        option = flags.get(name.replace("_", "-"))
+        if option is None:
+            near = get_close_matches(name, flags, 1, cutoff=0.6) or [one for one in flags if one.startswith(name)]
+            advice = f"did you mean {near[0]}?" if near else f"`{command} --help` lists what there is"
+            raise ValueError(f"{command.split()[-1]} has no option {name}; {advice}")
+        values = [value] if equals else []
+        while option.kind is not bool and left and not left[0].startswith("--") and (option.many or not values):
+            values.append(left.pop(0))
+        if option.kind is not bool and not values and not option.many:
+            raise ValueError(f"{name} takes {TAKES.get(option.kind, 'a value')}, and got nothing")
+        for value in values:
+            if not fits(value, option.kind):
+                raise ValueError(f"{name} takes {TAKES.get(option.kind, 'a value')}, not {value!r}")
+    missing = [option for option in places if option.needed]
+    if missing and not given:
+        about = f"{missing[0].text[:1].lower()}{missing[0].text[1:].rstrip('.')}"
+        raise ValueError(f"{missing[0].word} is missing: {about} (see `{command} --help`)")
+
+
+def is_short(word: str) -> bool:
+    """Whether it looks like an option with one dash, of which there are none."""
+    return word.startswith("-") and word[1:2].isalpha()
+
+
+def fits(value: str, kind: type) -> bool:
+    """Whether a word is a value of a type."""
+    if kind not in (int, float):
+        return True
+    try:
+        kind(value)
+    except ValueError:
+        return False
+    return True
+
+
+def help_text(kind: type[Any], command: str, seldom: Sequence[str] = ()) -> str:
+    """The page of a command: what it does, an example, and a line or two for each argument.
+
+    :param seldom: fields that are left out here, and counted
+    """
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    about, examples = split_examples(inspect.getdoc(kind) or "")
+    options = options_of(kind)
+    hidden = {f"--{name.replace('_', '-')}" for name in seldom}
+    shown = [option for option in options if option.word not in hidden]
+    shown.append(Option("--help", text="This page; --help-all: with the rest." if hidden else "This page."))
+    named = " ".join(option.word for option in options if not option.is_flag)
+    column = min(24, max(len(option.shown) for option in shown) + 4)
+    lines = [f"usage: {command} {named} [OPTIONS]".replace("  ", " "), ""]
+    for paragraph in about:
+        lines += [*wrapped(paragraph, width), ""]
+    lines += [f"  {example}" for example in examples]
+    lines += [""] if examples else []
+    for option in shown:
+        text = option.text + (f" [{option.default}]" if option.default else "")
+        body = wrapped(text, width - column) or [""]
+        head = f"  {option.shown}"
+        if len(head) > column - 2:
+            lines.append(head)
+            head = ""
+        lines.append(head.ljust(column) + body[0])
+        lines += [" " * column + line for line in body[1:]]
+    if hidden:
+        names = ", ".join(option.word for option in options if option.word in hidden)
+        lines += ["", *wrapped(f"Seldom needed: {names} (--help-all tells what they do).", width)]
+    return "\n".join(lines)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of at most so many characters; words with hyphens stay whole."""
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+def split_examples(text: str) -> tuple[list[str], list[str]]:
+    """The paragraphs of a docstring, and the commands of its lines that begin with `Example:`."""
+    examples = [line.removeprefix(EXAMPLE) for line in text.splitlines() if line.startswith(EXAMPLE)]
+    rest = "\n".join(line for line in text.splitlines() if not line.startswith(EXAMPLE))
+    return [" ".join(part.split()) for part in rest.split("\n\n") if part.strip()], examples
+
+
+def options_of(kind: type[Any]) -> list[Option]:
+    """The fields of a dataclass as options; those of a dataclass within it as if they were its own."""
+    hints, texts = get_type_hints(kind, include_extras=True), field_texts(kind)
+    found = []
+    for field in fields(kind):
+        hint = hints[field.name]
+        plain, extras = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
+        if is_dataclass(plain):
+            assert isinstance(plain, type)
+            found += options_of(plain)
+            continue
+        needed = field.default is MISSING and field.default_factory is MISSING
+        alone = any("Positional" in repr(extra) for extra in extras)
+        silent = needed or field.default is None or field.default is False or field.default in ((), "")
+        default = "" if silent else told(field.default)
+        named = next((extra.metavar for extra in extras if getattr(extra, "metavar", None)), None)
+        value = "" if plain is bool else named or placeholder(plain)
+        word = value if alone else f"--{field.name.replace('_', '-')}"
+        text, many = " ".join(texts.get(field.name, "").split()), get_origin(plain) is tuple
+        found.append(Option(word, value, text, type_within(plain), many, default, needed))
+    return found
+
+
+def placeholder(plain: Any) -> str:
+    """What stands for a value of a type."""
+    return PLACEHOLDERS[type_within(plain)] + (" ..." if get_origin(plain) is tuple else "")
+
+
+def type_within(plain: Any) -> Any:
+    """The type of a value, or of one of several, or of one that may be None."""
+    parts = [part for part in get_args(plain) if part not in (type(None), Ellipsis)]
+    return parts[0] if parts else plain
+
+
+def told(default: Any) -> str:
+    """A default as it would be written on the command line."""
+    return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def field_texts(kind: type[Any]) -> dict[str, str]:
+    """The docstrings below the fields of a class."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for field, text in zip(tree.body, tree.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+            found[field.target.id] = str(ast.literal_eval(text.value))
+    return found

@@ -1,0 +1,36 @@
+"""`ncp-control describe` for the checkpoint of a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ncp_control.cli.describing import facts, network
+from ncp_control.wiring import Wiring
+
+Described = dict[str, Any]
+
+
+def describe(path: Path) -> tuple[Described, Wiring]:
+    """A network's wiring, its cell and its bounds, as JSON values; and the wiring."""
+    from ncp_control.checkpoint import load, read_metadata
+
+    metadata, rnn = read_metadata(path), load(path)
+    written = {"by": f"ncp-control {metadata['package']}", "format": metadata["version"], "note": metadata["note"]}
+    told = {**network.describe_rnn(rnn), "written": written}
+    return {"wiring": network.describe_wiring(rnn.wiring), "checkpoint": told}, rnn.wiring
+
+
+def show(found: Described, wiring: Wiring) -> None:
+    """What `describe` found, for the terminal."""
+    checkpoint = found["checkpoint"]
+    written = checkpoint["written"]
+    print(f"{wiring.summary()}\n")
+    facts.show(
+        [
+            *network.rows_of(checkpoint),
+            ("written by", f"{written['by']}, format {written['format']}"),
+            *facts.rows_of(written["note"] or {}),
+        ]
+    )
+    network.show_bounds(checkpoint)

@@ -1,0 +1,45 @@
+"""Facts about a thing, two columns, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def show(rows: Iterable[tuple[str, str]]) -> None:
+    """Prints names and values; nothing in them is taken for markup."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in rows:
+        facts.add_row(escape(name), escape(value))
+    Console(highlight=False).print(facts)
+
+
+def rows_of(note: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Whatever a file's note holds, as rows; long tables in it are counted."""
+    return [
+        (str(key).replace("_", " "), str(value) if key == "seed" else words(value))
+        for key, value in note.items()
+        if value not in (None, "")
+    ]
+
+
+def words(value: Any) -> str:
+    """A JSON value in a line."""
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
+    if isinstance(value, Mapping):
+        each = (
+            (key, f"({words(one)})" if isinstance(one, Mapping) and one else words(one)) for key, one in value.items()
+        )
+        return ", ".join(f"{key} {one}" for key, one in each) or "none"
+    if isinstance(value, list):
+        if any(isinstance(one, list | dict) and len(one) > 1 for one in value):
+            return f"{len(value)} entries: --json shows them"
+        return ", ".join(map(words, value)) or "none"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,96 @@
+"""`ncp-control describe` for a network: its wiring, its cell, and the bounds of its states and time constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ncp_control.wiring import Wiring
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ncp_control.rnn import RNN
+
+Described = dict[str, Any]
+
+
+def describe_wiring(wiring: Wiring) -> Described:
+    """Sizes and counts, as JSON values."""
+    return {
+        "inputs": wiring.inputs,
+        "units": wiring.units,
+        "outputs": wiring.outputs,
+        "layers": {name: neurons.stop - neurons.start for name, neurons in wiring.layers.items()},
+        "sensory_synapses": len(wiring.sensory),
+        "synapses": len(wiring.synapses),
+        "gap_junctions": len(wiring.gap_junctions),
+        "density": wiring.density,
+    }
+
+
+def describe_rnn(rnn: RNN) -> Described:
+    """A cell, its settings, its size, the backend that would run it, and its bounds, as JSON values."""
+    import torch
+
+    from ncp_control.ops import explain_backends
+
+    cell = rnn.cell
+    backends = explain_backends(cell, torch.zeros(1, 1, cell.inputs, dtype=cell.dtype))
+    runs = next((name for name, (able, _) in backends.items() if able), None) if rnn.backend == "auto" else rnn.backend
+    parts = rnn.wiring.layers
+    if cell.state_size > rnn.wiring.units:
+        parts = {**parts, "memory": slice(rnn.wiring.units, cell.state_size)}
+    time_constants, states = cell.time_constant_bounds(), cell.state_bounds()
+    return {
+        "cell": type(cell).__name__,
+        "config": cell.config(),
+        "parameters": sum(parameter.numel() for parameter in rnn.parameters()),
+        "backend": {"asked": rnn.backend, "runs": runs},
+        "guarantee": {"holds": cell.guarantee.holds, "reason": cell.guarantee.reason},
+        "time_constants": bounds(time_constants, rnn.wiring.layers),
+        "states": bounds(states, parts),
+    }
+
+
+def bounds(low_and_high: tuple[Tensor, Tensor], parts: dict[str, slice]) -> dict[str, list[float | None]]:
+    """The lowest and the highest bound among all neurons and among each part of them; None where there is no bound."""
+    import torch
+
+    low, high = (bound.detach() for bound in low_and_high)
+    found: dict[str, list[float | None]] = {}
+    for name, neurons in {"all": slice(None), **parts}.items():
+        ends = torch.stack([low[neurons].min(), high[neurons].max()])
+        found[name] = [end if torch.isfinite(torch.tensor(end)) else None for end in ends.tolist()]
+    return found
+
+
+def rows_of(found: Described) -> list[tuple[str, str]]:
+    """What `describe_rnn` found but for the bounds, for `facts.show`."""
+    backend, guarantee = found["backend"], found["guarantee"]
+    settings = ", ".join(f"{key}={value!r}" for key, value in found["config"].items())
+    return [
+        ("cell", found["cell"]),
+        ("settings", settings),
+        ("parameters", f"{found['parameters']:,}"),
+        ("backend", backend["asked"] + (f", here {backend['runs']}" if backend["asked"] == "auto" else "")),
+        ("bounds hold", f"{'yes' if guarantee['holds'] else 'no'}: {guarantee['reason']}"),
+    ]
+
+
+def show_bounds(found: Described) -> None:
+    """The bounds of every layer, as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("layer", "time constants", "states")
+    for name in found["states"]:
+        table.add_row(name, interval(found["time_constants"].get(name)), interval(found["states"][name]))
+    Console(highlight=False).print(table)
+
+
+def interval(ends: list[float | None] | None) -> str:
+    """Two bounds in words."""
+    if ends is None:
+        return ""
+    low, high = ("unbounded" if end is None else f"{end:.4g}" for end in ends)
+    return low if low == high else f"{low} to {high}"

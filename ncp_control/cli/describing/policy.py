@@ -1,0 +1,54 @@
+"""`ncp-control describe` for a policy's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ncp_control.cli.describing import facts, network
+from ncp_control.wiring import Wiring
+
+Described = dict[str, Any]
+
+
+def describe(path: Path) -> tuple[Described, Wiring | None]:
+    """Class, size, spaces, circuit and note of a policy, as JSON values; and the circuit's wiring if it has one."""
+    from ncp_control.rl import load_policy
+    from ncp_control.rl.watch import actor_circuit
+
+    loaded = load_policy(path)
+    circuit = actor_circuit(loaded.policy)
+    wiring, parts = None, None
+    if circuit is not None:
+        wiring = circuit.rnn.wiring
+        parts = {"wiring": network.describe_wiring(wiring), **network.describe_rnn(circuit.rnn)}
+    found = {
+        "class": type(loaded.policy).__name__,
+        "parameters": sum(parameter.numel() for parameter in loaded.policy.parameters()),
+        "observation_space": str(loaded.observation_space),
+        "action_space": str(loaded.action_space),
+        "normalizes_observations": loaded.normalizes,
+        "circuit": parts,
+        "sha256": loaded.sha256,
+        "note": loaded.note,
+    }
+    return found, wiring
+
+
+def show(found: Described, wiring: Wiring | None) -> None:
+    """What `describe` found, for the terminal."""
+    facts.show(
+        [
+            ("policy", found["class"]),
+            ("parameters", f"{found['parameters']:,}, of everything that it was trained with"),
+            ("observations", found["observation_space"]),
+            ("normalised", "yes" if found["normalizes_observations"] else "no"),
+            ("actions", found["action_space"]),
+            ("SHA-256", found["sha256"]),
+            *facts.rows_of(found["note"]),
+        ]
+    )
+    if wiring is not None:
+        print(f"\nits circuit: {wiring.summary()}\n")
+        facts.show(network.rows_of(found["circuit"]))
+        network.show_bounds(found["circuit"])

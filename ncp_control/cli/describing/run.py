@@ -1,0 +1,76 @@
+"""`ncp-control describe` for the folder of a run: a training, a fit or a comparison."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from ncp_control.cli.describing import facts
+from ncp_control.run_folder import RECORD, read_record
+
+Described = dict[str, Any]
+CURVE = "curve.csv"
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (path / RECORD).is_file()
+
+
+def describe(path: Path) -> Described:
+    """What kind of run, how far it is, its best, and how it was started, as JSON values."""
+    record = read_record(path / RECORD)
+    found: Described = {"kind": "run", "done": None, "of": None, "unit": None, "best": None}
+    if "recipe" in record:
+        found |= {"kind": "training of an agent", **of_training(path, record["recipe"])}
+    elif "settings" in record:
+        found |= {"kind": "fit of a model of the dynamics", **of_fit(path, record["settings"])}
+    elif "compared" in record:
+        done = len(list(path.glob("fits/*/result.json")))
+        found |= {"kind": "comparison of models of the dynamics", "unit": "fits", "done": done}
+        found["of"] = record["compared"].get("seeds", 0) * len(record.get("rows", []))
+    files = sorted(one.name for one in path.iterdir() if not one.name.startswith("."))
+    return {**found, "files": files, "record": record}
+
+
+def of_training(path: Path, recipe: Described) -> Described:
+    """Steps and the best evaluation."""
+    rows = read_curve(path)
+    best = max(rows, key=lambda row: row["mean_return"], default=None)
+    done = int(rows[-1]["steps"]) if rows else 0
+    words = None if best is None else f"return {best['mean_return']:,.1f} at step {best['steps']:,.0f}"
+    return {"unit": "steps", "done": done, "of": recipe.get("n_timesteps"), "best": words}
+
+
+def of_fit(path: Path, settings: Described) -> Described:
+    """Epochs and the best validation."""
+    rows = read_curve(path)
+    best = min(rows, key=lambda row: row["valid"], default=None)
+    words = None if best is None else f"validation error {best['valid']:.4g} in epoch {best['epoch']:.0f}"
+    return {"unit": "epochs", "done": len(rows), "of": settings.get("epochs"), "best": words}
+
+
+def read_curve(path: Path) -> list[dict[str, float]]:
+    """The rows of a run's curve; none where it has not come so far."""
+    if not (path / CURVE).is_file():
+        return []
+    with (path / CURVE).open(encoding="utf-8", newline="") as file:
+        try:
+            return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
+        except (ValueError, TypeError, csv.Error) as error:
+            raise ValueError(f"{path / CURVE} is not a readable curve: it was altered") from error
+
+
+def show(found: Described) -> None:
+    """What `describe` found, for the terminal."""
+    record = found["record"]
+    rows = [("run", found["kind"])]
+    if found["done"] is not None:
+        rows.append(("done", f"{found['done']:,} {found['unit']} of {found['of']:,}"))
+    if found["best"]:
+        rows.append(("best", found["best"]))
+    rows += facts.rows_of({key: record[key] for key in ("command", "seed", "threads", "versions") if key in record})
+    kind = next((key for key in ("recipe", "settings", "compared") if key in record), None)
+    rows += facts.rows_of({kind: record[kind]}) if kind else []
+    facts.show([*rows, ("files", ", ".join(found["files"]))])

@@ -1,0 +1,25 @@
+"""Where the work is done: a device by name, and torch's threads."""
+
+from __future__ import annotations
+
+import torch
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """A device by name; "auto" is a GPU where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"there is no device {device!r}: choose cpu, cuda or auto") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("there is no GPU that torch can use here: choose device cpu, or auto")
+    return found
+
+
+def use_threads(threads: int) -> None:
+    """How many threads torch computes with from now on."""
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    torch.set_num_threads(threads)
