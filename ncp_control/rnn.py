@@ -121,6 +121,9 @@ def _batch_of_one(
     """Adds the batch dimension to one sequence and what comes with it."""
     if isinstance(elapsed, Tensor) and elapsed.dim() == 1:
         elapsed = elapsed[None]
+    if state is not None and state.dim() != 1:
+        shape = tuple(state.shape)
+        raise ValueError(f"the state of one sequence has shape (N,), got {shape}: with inputs (1, T, I) it is (1, N)")
     return (
         inputs[None],
         None if state is None else state[None],

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from cell_zoo import DEEP_9, DENSE_5, GAPS_7, NCP_7, RANDOM_5, SOLITARY, ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE, make_cell
 from ncp_control.cells.positive import raw_of
 from ncp_control.ops import available_backends
 from ncp_control.rnn import RNN
@@ -700,3 +700,10 @@ def test_a_step_is_exported_for_every_batch(name: str) -> None:
         outputs, after = program.module()(inputs, state, elapsed)
         torch.testing.assert_close(after, cell.step(inputs, state, elapsed))
         torch.testing.assert_close(outputs, cell.motor(after))
+
+
+@pytest.mark.parametrize("name", ["NeuralLTC", "neuralltc", "neural_ltc", "neural-LTC"])
+def test_cells_are_named_as_people_write_them(name: str) -> None:
+    assert type(make_cell(name, 3, 4)) is NeuralLTC
+    with pytest.raises(ValueError, match=f"unknown cell '{name}s': choose one of LTC, NeuralLTC"):
+        make_cell(f"{name}s", 3, 4)

@@ -323,6 +323,12 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "state rows": ({"state": torch.zeros(1, 7)}, ValueError, r"state must have shape \(2, 7\), got \(1, 7\)"),
     "state flat": ({"state": torch.zeros(7)}, ValueError, r"state must have shape \(2, 7\), got \(7,\)"),
     "state deep": ({"state": torch.zeros(1, 2, 7)}, ValueError, r"state must .*\(2, 7\), got \(1, 2, 7\)"),
+    "state of whole numbers": ({"state": torch.zeros(2, 7).long()}, TypeError, r"state .*point, got torch.int64"),
+    "state of one sequence": (
+        {"inputs": torch.zeros(5, 3), "state": torch.zeros(1, 7)},
+        ValueError,
+        r"one sequence has shape \(N,\), got \(1, 7\)",
+    ),
     "elapsed rows": ({"elapsed": torch.ones(5)}, ValueError, r"elapsed .*\(2,\) or \(2, 5\), got \(5,\)"),
     "elapsed column": ({"elapsed": torch.ones(2, 1)}, ValueError, r"elapsed .*\(2,\) or \(2, 5\), got \(2, 1\)"),
     "elapsed steps": ({"elapsed": torch.ones(2, 4)}, ValueError, r"elapsed .*\(2,\) or \(2, 5\), got \(2, 4\)"),

@@ -18,15 +18,16 @@ CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, CfC, CTRNN, NeuralODE, CTGRU, L
 
 
 def named_cell(name: str, extra: Iterable[type[Cell]] = ()) -> type[Cell]:
-    """A cell's class by its name, in any case ("ltc", "NeuralLTC").
+    """A cell's class by its name, in any case, with or without "-" and "_" ("ltc", "NeuralLTC", "ct-rnn").
 
     :param extra: further cell classes that may be named
     """
     known = {cell.__name__.lower(): cell for cell in (*CELLS, *extra)}
-    if name.lower() not in known:
+    plain = name.lower().replace("-", "").replace("_", "")
+    if plain not in known:
         names = ", ".join(cell.__name__ for cell in known.values())
         raise ValueError(f"unknown cell {name!r}: choose one of {names}")
-    return known[name.lower()]
+    return known[plain]
 
 
 def make_cell(

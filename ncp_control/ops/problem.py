@@ -84,6 +84,8 @@ def make_problem(
         state = cell.initial_state(batch, dtype=dtype, device=device)
     elif tuple(state.shape) != (batch, cell.state_size):
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
+    elif not state.is_floating_point():
+        raise TypeError(f"state must be floating point, got {state.dtype}: convert it with state.float()")
     elapsed = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else float(elapsed)
     if reset is not None:
         reset = _flags("reset", reset, batch, time, device)

@@ -267,6 +267,8 @@ class AutoNCP(Plan):
 class GapJunctions(Plan):
     """The wiring of `plan` and `count` gap junctions more, between random distinct pairs of neurons.
 
+    Of the cells, an `LTC` has gap junctions; the others run on the synapses alone.
+
     within: the layer in which both neurons lie, such as "command"; None for any two neurons.
     Nest it to join several layers: GapJunctions(GapJunctions(plan, 4, "command"), 2, "motor").
     """
