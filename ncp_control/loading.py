@@ -26,15 +26,15 @@ def load(
     :param path: the file
     :param device: where the networks go
     :param backend: of networks and models, as in `RNN`
-    :param cells: classes of your own that a network's file may name
+    :param cells: classes of your own that the file may name
     """
     kind = read_kind(path)
     if kind == "ncp_control.policy":
         from ncp_control.rl.policy_file import load_policy
 
-        return load_policy(path, device)
+        return load_policy(path, device, cells)
     if kind == "ncp_control.dynamics":
         from ncp_control.dynamics.model_file import load_model
 
-        return load_model(path, device, backend)
+        return load_model(path, device, backend, cells)
     return load_network(path, device, backend, cells)

@@ -11,6 +11,11 @@ from ncp_control.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777",
+)  # fmt: skip
+
 
 def new_figure(width: float, height: float, layout: Any = "constrained") -> Figure:
     """An empty Figure of that many inches."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ncp_control.cells import Cell
 from ncp_control.ops import check_backend, scan
+from ncp_control.ops.problem import check_tensors
 from ncp_control.wiring import Wiring
 
 
@@ -77,13 +78,15 @@ class RNN(nn.Module):
 
         :param inputs: (B, T, I), or (T, I) for one sequence; any float type, computed in the parameters' type
         :param state: state before the first step, (B, N), or (N,); None starts from the initial state
-        :param elapsed: time since the previous step: a number, (B,), or (B, T); for one sequence (T,)
+        :param elapsed: time since the previous step, not negative: a number, (B,), or (B, T); for one sequence (T,).
+            An LSTM and a GRU know of steps alone
         :param reset: (B, T) bool, or (T,); true starts that row anew before that step
         :param mask: (B, T) bool, or (T,); false marks padding, through which state and outputs hold still, so that
             the returned state is each row's at its last true step (a reset there still resets)
         :param states: also return every neuron's state after every step
         :return: outputs (B, T, O) and the last state (B, N), and with `states` all states (B, T, N)
         """
+        check_tensors(inputs, state, reset, mask)
         if self.check_finite:
             check_values(self.cell.dtype, inputs, state, elapsed, mask)
         single = inputs.dim() == 2

@@ -72,7 +72,7 @@ def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> 
 
     :param about: what makes the result, as JSON values; a run is resumed only where all of it is the same
     :param resume: go on with the run that is there, if there is one
-    :param more: what else to keep in the record
+    :param more: what else to keep in the record; where a run goes on with something else, both are kept
     :return: the hold on the folder, to be released when the work is done
     """
     refuse_foreign(out)
@@ -84,11 +84,20 @@ def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> 
             if not resume:
                 raise FileExistsError(f"{out} holds a run already: resume it, or choose another folder")
             check_same(record, about, f"{out} holds a run with")
+            more = gone_on_with(read_record(record), more)
         write_atomically(record, json.dumps({**about, **more}, indent=2).encode())
     except BaseException:
         hold.release()
         raise
     return hold
+
+
+def gone_on_with(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """What a run began with, and under `resumed` what it went on with where that is something else."""
+    first = {key: before.get(key, value) for key, value in more.items()}
+    known = [first, *before.get("resumed", [])]
+    resumed = known[1:] if json.loads(json.dumps(more)) in known else [*known[1:], more]
+    return {**first, "resumed": resumed} if resumed else first
 
 
 def refuse_foreign(out: Path) -> None:
@@ -105,9 +114,23 @@ def check_same(record: Path, about: dict[str, Any], begun: str) -> None:
     :param begun: how the sentence begins, such as "runs/a holds a run with"
     """
     before = read_record(record)
-    other = sorted(key for key, value in json.loads(json.dumps(about)).items() if before.get(key) != value)
+    about = json.loads(json.dumps(about))
+    other = sorted(key for key, value in about.items() if before.get(key) != value)
     if other:
-        raise ValueError(f"{begun} another {' and '.join(other)}: use the same, or another folder")
+        told = differences({key: before.get(key) for key in other}, {key: about[key] for key in other})
+        raise ValueError(f"{begun} another {' and '.join(other)}: use the same, or another folder ({'; '.join(told)})")
+
+
+def differences(before: Any, now: Any, name: str = "") -> list[str]:
+    """What differs between two JSON values, in words."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        found = []
+        for key in sorted({*before, *now}):
+            if before.get(key) != now.get(key):
+                found += differences(before.get(key), now.get(key), f"{name}.{key}" if name else str(key))
+        return found
+    words = [text if len(text := str(value)) <= 40 else f"{text[:37]}..." for value in (before, now)]
+    return [f"{name}: {words[0]} there, {words[1]} here"]
 
 
 def read_record(path: Path) -> dict[str, Any]:

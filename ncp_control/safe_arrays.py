@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 # Nothing real is packed more densely than this, and what is smaller than this does no harm.
 DENSEST, HARMLESS = 64, 2**30
+LENGTHS_AT, SLACK = 26, 24  # the lengths in a member's header; what some writers put after a member
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, LookupError,
           TypeError, AttributeError, ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError)  # fmt: skip
@@ -46,6 +47,7 @@ def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, A
             if not start.startswith(b"PK"):
                 raise _Refused("holds Python objects or is no NumPy file: neither is read")
             with zipfile.ZipFile(file) as archive:
+                check_places(archive, file)
                 return read_members(archive, size, names)
     except _Refused as reason:
         raise ArraysError(f"{path} {reason}") from None
@@ -54,6 +56,19 @@ def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, A
     except BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
         raise ArraysError(f"{path} is not a readable file of arrays, or was cut short ({words})") from error
+
+
+def check_places(archive: zipfile.ZipFile, file: Any) -> None:
+    """Refuses a gap between the members: one that the directory has lost would be missed by nobody else."""
+    end = 0
+    for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
+        if not 0 <= member.header_offset - end <= SLACK:
+            raise ValueError("something lies between its arrays")
+        file.seek(member.header_offset + LENGTHS_AT)
+        name, extra = struct.unpack("<HH", file.read(4))
+        end = member.header_offset + LENGTHS_AT + 4 + name + extra + member.compress_size
+    if not 0 <= archive.start_dir - end <= SLACK:
+        raise ValueError("something lies between its arrays and their directory")
 
 
 def read_members(archive: zipfile.ZipFile, size: int, names: Collection[str] | None) -> dict[str, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -103,6 +104,13 @@ def read_parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         if (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns):
             break
     if trouble is not None:
+        with path.open("rb") as file:
+            is_zip = file.read(2) == b"PK"
+        if is_zip:
+            raise CheckpointError(
+                f"{path} is a zip archive, such as Stable-Baselines3's models are: the class that saved it loads it, "
+                "and ncp_control.rl.save_policy makes a safetensors file of it"
+            ) from trouble
         raise CheckpointError(f"{path} is not a readable safetensors file, or was cut short ({trouble})") from trouble
     return metadata, tensors
 
@@ -121,9 +129,20 @@ def checksum(metadata: Mapping[str, str], described: tuple[str, ...], tensors: M
     digest = hashlib.sha256()
     for key in (*HEADER, *described):
         digest.update(f"{key}={metadata[key]}\n".encode())
+    _add(digest, tensors)
+    return digest.hexdigest()
+
+
+def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over tensors alone, in order of their names: every one's name, type, shape and bytes."""
+    digest = hashlib.sha256()
+    _add(digest, {name: value.detach().cpu().contiguous() for name, value in tensors.items()})
+    return digest.hexdigest()
+
+
+def _add(digest: Any, tensors: Mapping[str, Tensor]) -> None:
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         # a single number may have a stride of 0, of which torch makes no bytes
         digest.update(value.reshape(-1).as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

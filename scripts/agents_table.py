@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,15 +68,16 @@ def judge(path: Path, arguments: Arguments) -> dict[str, Any]:
     if circuit is not None:
         found["actor_parameters"] = sum(parameter.numel() for parameter in circuit.parameters())
     for name, wrappers in disturbances.items():
-        around = [*wrappers, *note["env_wrapper"]]
-        returns, _ = evaluate(policy, lambda around=around: make_env(note["env"], around), arguments.episodes, SEED)
+        around, settings = [*wrappers, *note["env_wrapper"]], note.get("env_kwargs") or {}
+        make = partial(make_env, note["env"], around, settings)
+        returns, _ = evaluate(policy, make, arguments.episodes, SEED)
         found[name] = float(np.mean(returns))
     return found
 
 
 def spread(values: list[float]) -> str:
     """Mean and standard deviation, in words."""
-    return f"{np.mean(values):,.0f} ± {np.std(values):,.0f}"
+    return f"{np.mean(values):,.0f} ± {np.std(values, ddof=1):,.0f}" if len(values) > 1 else f"{values[0]:,.0f}"
 
 
 def main() -> None:

@@ -48,6 +48,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import ncp_control as nc
+from ncp_control.files import write_atomically
 
 NETWORKS = {"LTC NCP": 0.03, "LTC dense": 0.1, "LSTM": 0.1}  # and their learning rates
 BASELINES = ("linear", "persistence")
@@ -296,9 +297,7 @@ def load(path: Path) -> dict[Run, Outcome]:
 def save(path: Path, results: dict[Run, Outcome]) -> None:
     """One run a line; the file is replaced in one go, so that it is whole whenever this process ends."""
     lines = ",\n".join(json.dumps({**asdict(run), **outcome}) for run, outcome in results.items())
-    draft = path.with_name(path.name + ".tmp")
-    draft.write_text(f'{{"runs": [\n{lines}\n]}}\n')
-    os.replace(draft, path)
+    write_atomically(path, f'{{"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def finish(runs: list[Run], results: dict[Run, Outcome], options: argparse.Namespace, console: Console) -> None:

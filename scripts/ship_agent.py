@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -58,10 +59,11 @@ def main() -> None:
     with (arguments.run / CURVE).open(encoding="utf-8", newline="") as file:
         curve = [(int(row["steps"]), round(float(row["mean_return"]), 1)) for row in csv.DictReader(file)]
     note |= {
-        "command": record["command"].removesuffix(" --json"),
+        "command": shlex.join(word for word in shlex.split(record["command"]) if word != "--json"),
         "versions": record["versions"],
         "seconds": read_about(arguments.run / STATE)["seconds"],
         "episodes": EPISODES,
+        "episodes_seed": SEED,
         "return": float(np.mean(returns)),
         "return_std": float(np.std(returns)),
         "return_min": min(returns),

@@ -33,7 +33,7 @@ from ncp_envs import without_mass_warning
 
 ENV = "HalfCheetah-v5"
 PACKAGES = ("ncp-control", "stable-baselines3", "gymnasium", "mujoco", "torch", "numpy")
-EPISODES = 20
+EPISODES, SEED = 20, 1000
 DESCRIPTION = (
     f"A controller of {ENV}, full observations: PPO of Stable-Baselines3, two hidden layers of 256 (ReLU) and the "
     "normalisation of its observations.\nMade to be collected from, not to be the best that is possible."
@@ -137,9 +137,9 @@ def main() -> None:
         "curve": curve,
     }
     save_policy(model, arguments.out, note)
-    returns, _ = evaluate(load_policy(arguments.out), make, EPISODES, seed=1000, progress=True)
+    returns, _ = evaluate(load_policy(arguments.out), make, EPISODES, SEED, progress=True)
     note |= {"return": float(np.mean(returns)), "return_std": float(np.std(returns)), "return_min": min(returns)}
-    save_policy(model, arguments.out, note | {"episodes": EPISODES})
+    save_policy(model, arguments.out, note | {"episodes": EPISODES, "episodes_seed": SEED})
     write_card(arguments.out, DESCRIPTION)
     print(json.dumps({key: note[key] for key in ("return", "return_std", "steps", "seconds")}))
 

@@ -7,6 +7,7 @@ import json
 import pickle
 import struct
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import ncp_control as nc
+from ncp_control.cells import Held
 from ncp_control.checkpoint import CheckpointError, read_metadata
 from ncp_control.safe_file import read_tensors, write_tensors
 
@@ -142,6 +144,22 @@ def rewrite(path, **changes):
 def test_newer_version(saved, path):
     rewrite(path, version="7")
     with pytest.raises(CheckpointError, match="version 7, this package reads 1"):
+        nc.load(path)
+
+
+def test_a_circuit_with_held_neurons_is_kept_as_it_is(path):
+    rnn = nc.RNN(Held(nc.LTC(5, nc.AutoNCP(12, 3)), {0: 0.3, 11: -0.5}))
+    nc.save(rnn, path)
+    inputs = torch.randn(2, 6, 5)
+    for found, expected in zip(nc.load(path)(inputs, states=True), rnn(inputs, states=True), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_a_model_of_stable_baselines3_is_told_apart(tmp_path):
+    path = tmp_path / "model.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", "{}")
+    with pytest.raises(CheckpointError, match="is a zip archive, such as Stable-Baselines3's models are"):
         nc.load(path)
 
 

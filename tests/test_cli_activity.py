@@ -11,8 +11,7 @@ gym = pytest.importorskip("gymnasium")
 pytest.importorskip("stable_baselines3")
 
 from ncp_control import AutoNCP  # noqa: E402
-from ncp_control.activity import Activity  # noqa: E402
-from ncp_control.activity.live import LivePage  # noqa: E402
+from ncp_control.activity import Activity, LivePage  # noqa: E402
 from ncp_control.cli import main  # noqa: E402
 from ncp_control.data.sources import write_trace  # noqa: E402
 from ncp_control.dynamics import DynamicsModel, save_model  # noqa: E402

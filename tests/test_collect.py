@@ -1,6 +1,7 @@
 """Collecting rollouts: what is random, what is the same again, and what survives an interruption."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ from ncp_control.data.plan import count_finished
 from ncp_control.data.summary import binomial_interval, summarize
 from ncp_control.run_folder import LOCK
 from ncp_envs import History
+from sign_environment import Sign
 
 
 def short(env: str = "Pendulum-v1", steps: int = 20) -> EnvSpec:
@@ -38,7 +40,11 @@ def still(observations: Any) -> Any:
     return np.full((len(observations), 1), 0.125, dtype=np.float32)
 
 
+PAUSE = 0.0  # a slower process has another, and the same function
+
+
 def steering(observations: Any) -> Any:
+    time.sleep(PAUSE)
     return np.clip(observations[:, 1:2], -2, 2)
 
 
@@ -197,11 +203,72 @@ def test_a_policy_of_another_environment_is_refused() -> None:
 def test_environments_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no environment 'HalfCheeta-v5'"):
         collect("random", "HalfCheeta-v5", 1, progress=False)
-    with pytest.raises(ValueError, match="there is no environment 'nowhere:Thing-v0'"):
+    with pytest.raises(ValueError, match=r"'nowhere:Thing-v0', for .* where nowhere\.py is, or set PYTHONPATH"):
         collect("random", "nowhere:Thing-v0", 1, progress=False)
     with pytest.raises(ValueError, match="flatten them first"):
         collect("random", History(gym.make("Pendulum-v1"), 3), 1, keep=tmp_path / "keep", progress=False)
     assert not (tmp_path / "keep").exists()
+
+
+OWN = """
+import gymnasium as gym
+import numpy as np
+
+class Walk(gym.Env):
+    observation_space = gym.spaces.Box(-9, 9, (1,), np.float32)
+    action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.left = self.np_random.normal(size=1).astype(np.float32), 5
+        return self.place, {}
+
+    def step(self, action):
+        self.place, self.left = (self.place + action).astype(np.float32), self.left - 1
+        return self.place, 1.0, self.left == 0, False, {}
+
+gym.register("Walk-v0", entry_point=f"{__name__}:Walk")
+"""
+
+
+def test_an_environment_of_ones_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "walking.py").write_text(OWN)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    one, several = (collect("random", "walking:Walk-v0", 4, group=1, workers=k, progress=False) for k in (1, 2))
+    monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    spawned = collect("random", "walking:Walk-v0", 4, group=1, workers=2, progress=False)
+    assert same(one, several)
+    assert same(one, spawned)
+    assert one.about["env"] == "Walk-v0"
+    assert one.steps == 20
+    gym.registry.pop("Walk-v0")
+
+
+def test_the_command_finds_a_module_in_the_working_folder(tmp_path: Path) -> None:
+    (tmp_path / "strolling.py").write_text(OWN)
+    words = ["collect", "--env", "strolling:Walk-v0", "--rollouts", "2", "--out", "./walk-v0"]
+    code = f"import sys; from ncp_control.cli import main; sys.exit(main({words}))"
+    # isolated, as an installed command is: the working folder is not where Python looks
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(Rollouts.load(tmp_path / "walk-v0")) == 2
+
+
+def test_environments_that_cannot_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r'its entry_point cannot be written down: .* entry_point="module:Class"'):
+        collect("random", "sign_environment:SignClass-v0", 2, progress=False)
+    with pytest.raises(ValueError, match="its arguments cannot be written down"):
+        collect("random", EnvSpec("A-v0", "sign_environment:Sign", kwargs={"x": np.zeros(2)}), 2, progress=False)
+    with pytest.raises(ValueError, match=r"this Sign has no spec: register it and make it with gymnasium\.make"):
+        collect("random", Sign(), 2, progress=False)
+    with pytest.raises(TypeError, match="not what makes it: call it first"):
+        collect("random", lambda: gym.make("Pendulum-v1"), 2, progress=False)  # type: ignore[arg-type]
+    (tmp_path / "needy.py").write_text("import something_not_installed")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    with pytest.raises(ValueError, match=r"needy, which has .* cannot be imported: No module named 'something_not"):
+        collect("random", "needy:Thing-v0", 2, progress=False)
+    with pytest.raises(ValueError, match="there is no environment 'sign_environment:Sing-v0'"):
+        collect("random", "sign_environment:Sing-v0", 2, progress=False)
 
 
 @pytest.mark.parametrize("wrong", [{"rollouts": 0}, {"workers": 0}, {"group": 0}, {"random_action_fraction": 1.5}])
@@ -218,8 +285,10 @@ import gymnasium as gym
 import numpy as np
 from ncp_control.data import collect
 
+PAUSE = 0.01
+
 def steering(observations):
-    time.sleep(0.01)
+    time.sleep(PAUSE)
     return np.clip(observations[:, 1:2], -2, 2)
 
 spec = gym.make("Pendulum-v1", max_episode_steps=20).spec
@@ -266,6 +335,30 @@ def test_another_plan_does_not_go_on(tmp_path: Path) -> None:
         collect(still, short(), 4, group=2, keep=tmp_path, resume=True, progress=False)
     with pytest.raises(ValueError, match="begun with another deterministic"):
         collect(steering, short(), 4, group=2, deterministic=False, keep=tmp_path, resume=True, progress=False)
+
+
+def test_another_function_does_not_go_on(tmp_path: Path) -> None:
+    def pushing(force: float) -> Any:
+        return lambda seen: np.full((len(seen), 1), force)
+
+    class Pushing:
+        def __call__(self, seen: Any) -> Any:
+            return np.zeros((len(seen), 1))
+
+    for one, other, words in (
+        (pushing(0.0), pushing(1.0), "begun with another sha256"),
+        (lambda seen: seen[:, :1] * 0, lambda seen: seen[:, :1] * 1, "begun with another sha256"),
+        (Pushing(), Pushing(), "nobody can tell whether Pushing is the policy"),
+    ):
+        keep = tmp_path / str(id(one))
+        collect(one, short(), 4, group=2, keep=keep, progress=False)
+        (keep / "rollout_00003.npz").unlink()
+        with pytest.raises(ValueError, match=words):
+            collect(other, short(), 4, group=2, keep=keep, resume=True, progress=False)
+    keep = tmp_path / "same"
+    collect(pushing(0.5), short(), 4, group=2, keep=keep, progress=False)
+    (keep / "rollout_00003.npz").unlink()
+    assert len(collect(pushing(0.5), short(), 4, group=2, keep=keep, resume=True, progress=False)) == 4
 
 
 def test_an_unfinished_collection_is_not_overwritten(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import ncp_control as nc
-from ncp_control.ops import cpu_kernels, cpu_library
+from ncp_control.ops import cpu_kernels, cpu_library, explain_backends
 from ncp_control.ops.cpu import available
 
 pytestmark = pytest.mark.skipif(not available()[0], reason=available()[1])
@@ -503,3 +503,38 @@ def test_worker_processes(how, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_the_kernels_cannot_read_goes_to_the_reference():
+    cell = CELLS["LTC"]()
+    inputs = torch.randn(2, 3, 5)
+    cell.mu.data = cell.mu.data.double()
+    able, reason = explain_backends(cell, inputs)["cpu"]
+    assert (able, reason) == (False, "the cell has parameters in torch.float32 and in torch.float64")
+    elsewhere = CELLS["LTC"]().to("meta")
+    assert explain_backends(elsewhere, inputs)["cpu"] == (False, "the cell is on meta and the inputs are on cpu")
+    with pytest.raises(ValueError, match="the state is on meta and the inputs are on cpu"):
+        nc.RNN(CELLS["LTC"]())(inputs, torch.zeros(2, 17, device="meta"))
+
+
+CROWDED = """
+import resource, torch, ncp_control as nc
+from ncp_control.ops import cpu_kernels
+torch.manual_seed(0)
+cpu_kernels._threads = lambda program, inputs: 64
+rnn, inputs = nc.RNN(nc.LTC(4, nc.AutoNCP(24, 4)), backend="cpu"), torch.randn(2048, 16, 4)
+expected = rnn(inputs)[0]
+expected.sum().backward()
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 100 * 2**20,) * 2)  # room for some threads' stacks, not for 64
+found = rnn(inputs)[0]
+assert torch.equal(found, expected)
+found.sum().backward()
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
+def test_threads_that_the_system_does_not_give_are_done_without():
+    done = subprocess.run([sys.executable, "-c", CROWDED], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

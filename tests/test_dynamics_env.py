@@ -1,5 +1,9 @@
 """A model as an environment."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +13,18 @@ mujoco = pytest.importorskip("mujoco")
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from ncp_control.dynamics import DynamicsModel  # noqa: E402
-from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv, half_cheetah_reward  # noqa: E402
+from ncp_control.data import Rollouts, collect  # noqa: E402
+from ncp_control.data.minari_files import place_of, write_minari  # noqa: E402
+from ncp_control.dynamics import (  # noqa: E402
+    DynamicsEnv,
+    DynamicsModel,
+    DynamicsVectorEnv,
+    Ensemble,
+    load_model,
+    save_model,
+)
+from ncp_control.dynamics.environment import half_cheetah_reward  # noqa: E402
+from ncp_control.safe_file import read_tensors, write_tensors  # noqa: E402
 from ncp_envs.body import capsules_of, half_cheetah_capsules  # noqa: E402
 from oscillators import oscillators  # noqa: E402
 
@@ -75,6 +89,49 @@ def test_many_at_once_are_as_one_by_one_and_begin_anew_on_the_next_step() -> Non
     np.testing.assert_allclose(envs.step(actions)[0], fresh.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_actions_are_those_of_the_rollouts(tmp_path: Path) -> None:
+    rollouts = oscillators(actions=True)
+    pushes = np.concatenate([rollout.actions for rollout in rollouts])
+    wide = Rollouts(tuple(replace(rollout, actions=3 * rollout.actions + 1) for rollout in rollouts))
+    model = DynamicsModel.of(wide, "gru", 4, inputs="observations+actions")
+    save_model(Ensemble([model]), tmp_path / "model.safetensors")
+    for one in (model, load_model(tmp_path / "model.safetensors")):
+        space = DynamicsEnv(one, reward).action_space
+        np.testing.assert_allclose([space.low, space.high], [3 * pushes.min(0) + 1, 3 * pushes.max(0) + 1], rtol=1e-6)
+        assert DynamicsVectorEnv(one, 2, reward).single_action_space == space
+    own = gym.spaces.Box(-9, 9, (1,), np.float32)
+    assert DynamicsEnv(model, reward, own).action_space == own
+    with pytest.raises(ValueError, match=r"of each of 1 actions, \(2, 1\), got \[\[2.0\], \[1.0\]\]"):
+        DynamicsModel.of(replace(wide, action_range=[[2], [1]]), "gru", 4, inputs="observations+actions")
+
+
+def test_actions_are_those_of_the_environment_that_the_rollouts_are_from(tmp_path: Path) -> None:
+    still = collect(lambda seen: np.zeros((len(seen), 1), np.float32), "Pendulum-v1", 3, 0.0, progress=False)
+    name, folder = place_of(str(tmp_path / "still-v0"))
+    write_minari(still, name, folder, gym.spec("Pendulum-v1"), still.about)
+    for rollouts in (still, still.split().train, Rollouts.load(folder)):
+        model = DynamicsModel.of(rollouts, "gru", 4, inputs="observations+actions")
+        assert DynamicsEnv(model, reward).action_space == gym.spaces.Box(-2, 2, (1,), np.float32)
+
+
+def test_a_file_that_does_not_say_which_actions_keeps_those_of_before(tmp_path: Path) -> None:
+    shipped = load_model(Path(__file__).parents[1] / "checkpoints" / "halfcheetah-dynamics.safetensors")
+    assert DynamicsEnv(shipped).action_space == gym.spaces.Box(-1, 1, (6,), np.float32)
+    path = tmp_path / "model.safetensors"
+    save_model(make(), path)
+    kind = "ncp_control.dynamics", 1
+    described, tensors = read_tensors(path, *kind, ("models", "ensemble", "note"), "save_model")
+    models = json.loads(described["models"])
+    models[0]["action_range"] = [[0.0, 0.0], [1.0, 1.0]]
+    kept = {key: described[key] for key in ("models", "ensemble", "note")}
+    write_tensors(path, *kind, kept | {"models": json.dumps(models)}, tensors)
+    with pytest.raises(ValueError, match="action_range must be"):
+        load_model(path)
+    del models[0]["action_range"]
+    write_tensors(path, *kind, kept | {"models": json.dumps(models)}, tensors)
+    assert DynamicsEnv(load_model(path), reward).action_space == gym.spaces.Box(-1, 1, (1,), np.float32)
+
+
 def test_the_same_seed_gives_the_same_episode() -> None:
     one, two = DynamicsVectorEnv(make(), 4, reward), DynamicsVectorEnv(make(), 4, reward)
     np.testing.assert_array_equal(one.reset(seed=5)[0], two.reset(seed=5)[0])
@@ -87,6 +144,9 @@ def test_what_cannot_be_an_environment_is_refused() -> None:
         DynamicsEnv(make())
     with pytest.raises(ValueError, match="the action space has shape"):
         DynamicsEnv(make(), reward, gym.spaces.Box(-1, 1, (2,)))
+    for space in (gym.spaces.Discrete(3), gym.spaces.MultiDiscrete([3])):
+        with pytest.raises(TypeError, match=r"its action space is a Box of shape \(1,\), not"):
+            DynamicsVectorEnv(make(), 2, reward, space)
     with pytest.raises(gym.error.ResetNeeded):
         DynamicsEnv(make(), reward).step(np.zeros(1, np.float32))
 

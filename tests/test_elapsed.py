@@ -12,10 +12,12 @@ gym = pytest.importorskip("gymnasium")
 pytest.importorskip("sb3_contrib")
 
 from stable_baselines3 import PPO  # noqa: E402
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecNormalize  # noqa: E402
 
 from memory_tasks import Steps  # noqa: E402
-from ncp_control.rl import NCPExtractor, NCPPolicy, RecurrentPPO  # noqa: E402
+from ncp_control.rl import NCPExtractor, NCPPolicy, RecurrentPPO, RecurrentSAC, load_policy, save_policy  # noqa: E402
+from ncp_control.rl.building import make_envs, make_model  # noqa: E402
+from ncp_control.rl.recipe import Recipe  # noqa: E402
 from ncp_control.wiring import AutoNCP  # noqa: E402
 from ncp_envs import History, IrregularTime  # noqa: E402
 
@@ -136,6 +138,72 @@ def test_a_time_of_another_shape_is_refused() -> None:
     for space in (gym.spaces.Dict(seen=box, elapsed=box), gym.spaces.Dict(elapsed=gym.spaces.Box(0, 9, (1,)))):
         with pytest.raises(ValueError, match="'elapsed' is the time since the last one, of shape"):
             NCPPolicy(space, gym.spaces.Discrete(2), lambda _: 1e-3)
+
+
+# Normalisation, which would make times negative.
+
+
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentSAC])
+@pytest.mark.parametrize("keys", [None, ["elapsed", "observations"]])
+def test_a_normalised_time_is_refused(kind: Any, keys: Any, tmp_path: Any) -> None:
+    def irregular_pendulum() -> Any:
+        return IrregularTime(gym.make("Pendulum-v1"), frames=(1, 4), observe_elapsed="apart", seed=0)
+
+    wrong = VecFrameless(VecNormalize(DummyVecEnv([irregular_pendulum]), norm_obs_keys=keys))
+    sentence = r"which VecNormalize makes negative: .*VecNormalize\(env, norm_obs_keys=\['observations'\]\)"
+    with pytest.raises(ValueError, match=sentence):
+        kind("NCPPolicy", wrong, policy_kwargs={"wiring": 5})
+    for fine in (
+        VecNormalize(DummyVecEnv([irregular_pendulum]), norm_obs=False),
+        VecNormalize(DummyVecEnv([irregular_pendulum]), norm_obs_keys=["observations"]),
+    ):
+        found = kind("NCPPolicy", fine, policy_kwargs={"wiring": 5}, device="cpu")
+    with pytest.raises(ValueError, match=sentence):
+        found.set_env(wrong)
+    found.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=sentence):
+        kind.load(tmp_path / "model", env=wrong)
+
+
+class VecFrameless(VecEnvWrapper):
+    """Changes nothing."""
+
+    def reset(self) -> Any:
+        return self.venv.reset()
+
+    def step_wait(self) -> Any:
+        return self.venv.step_wait()
+
+
+def test_a_time_below_zero_is_refused_wherever_it_comes_from() -> None:
+    """Here from Stable-Baselines3's own algorithm, whose environment nobody has looked at."""
+    envs = VecNormalize(DummyVecEnv([lambda: irregular(window=4)]), norm_obs_keys=["observations", "elapsed"])
+    given = {"features_extractor_class": NCPExtractor, "features_extractor_kwargs": {"wiring": WIRING}}
+    found = PPO("MultiInputPolicy", envs, n_steps=16, batch_size=16, policy_kwargs=given, device="cpu")
+    with pytest.raises(ValueError, match=r"the elapsed time is -.*, less than zero.*norm_obs_keys="):
+        found.learn(32)
+
+
+@pytest.mark.parametrize("algo", ["RecurrentPPO", "RecurrentSAC"])
+def test_a_recipe_normalises_all_but_the_time(algo: str, tmp_path: Any) -> None:
+    wrapper = [{"IrregularTime": {"frames": [1, 4], "observe_elapsed": "apart"}}]
+    small = {"learning_starts": 20, "buffer_size": 100} if algo == "RecurrentSAC" else {"n_steps": 32}
+    recipe = Recipe(
+        "Pendulum-v1", algo, 32, env_wrapper=wrapper, normalize=True, policy_kwargs={"wiring": 6}, settings=small
+    )
+    envs: Any = make_envs(recipe, 1, training=True)
+    assert envs.norm_obs_keys == ["observations"]
+    found = make_model(recipe, envs, 0, "cpu").learn(32)
+    save_policy(found, tmp_path / "policy.safetensors")
+    loaded = load_policy(tmp_path / "policy.safetensors")
+    raw = {"observations": np.array([[0.3, -2.0, 5.0]], np.float32), "elapsed": np.array([[3.0]], np.float32)}
+    seen = envs.normalize_obs(raw)
+    assert seen["elapsed"] == 3.0
+    assert not np.allclose(seen["observations"], raw["observations"])
+    np.testing.assert_array_equal(loaded.predict(raw)[0], found.predict(seen, deterministic=True)[0])
+    recipe.normalize = {"norm_obs_keys": ["observations", "elapsed"]}
+    with pytest.raises(ValueError, match="which VecNormalize makes negative"):
+        make_model(recipe, make_envs(recipe, 1, training=True), 0, "cpu")
 
 
 # A state that is carried on when an extractor acts.

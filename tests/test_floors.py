@@ -17,6 +17,7 @@ FLOORS = {
     "ncp_control.devices": 0,
     "ncp_control.files": 0,
     "ncp_control.lazy": 0,
+    "ncp_control.liveliness": 0,
     "ncp_control.packing": 0,
     "ncp_control.pictures": 0,
     "ncp_control.progress": 0,
@@ -37,11 +38,12 @@ FLOORS = {
     "ncp_control.dynamics": 5,
     "ncp_control.rl": 5,
     "ncp_control.activity": 5,
-    "ncp_control.export": 5,
     "ncp_control.loading": 6,
     "ncp_control.cli": 6,
     "ncp_envs": 0,
 }
+# On one floor, who knows nothing of whom.
+STRANGERS = {("dynamics", "rl"), ("rl", "dynamics"), ("dynamics", "activity"), ("rl", "activity")}
 # Stands on top of all floors and may import any of them; nobody imports it.
 ROOF = "ncp_control"
 
@@ -52,6 +54,11 @@ class Import(NamedTuple):
     target: str
     line: int
     at_load: bool
+
+
+def test_every_line_of_the_table_is_of_a_module() -> None:
+    sources, _ = read_project()
+    assert [name for name in FLOORS if not any(f"{module}.".startswith(f"{name}.") for module in sources)] == []
 
 
 def test_imports_go_down_and_not_in_circles() -> None:
@@ -93,9 +100,16 @@ def find_faults(sources: dict[str, str], packages: set[str]) -> list[str]:
                 faults.append(f"{where}: imports the package root; import from the module that defines the name")
             elif (above := floor_of(target)) is not None and above > floor:
                 faults.append(f"{where}: floor {floor} imports {target} from floor {above}")
+            elif (part_of(module), part_of(target)) in STRANGERS:
+                faults.append(f"{where}: {part_of(module)} knows nothing of {part_of(target)}")
     graph = {module: {item.target for item in found if item.at_load} for module, found in imports.items()}
     faults += [f"a circle: {' -> '.join(circle)}" for circle in find_circles(graph)]
     return faults
+
+
+def part_of(module: str) -> str:
+    """The part of the package that a module is in."""
+    return module.split(".")[1] if "." in module else ""
 
 
 def floor_of(module: str) -> int | None:
@@ -232,6 +246,12 @@ def test_environments_do_not_import_the_library(source: str) -> None:
 
 def test_a_module_without_a_floor_is_found() -> None:
     assert check(attic="") == ["ncp_control.attic has no floor"]
+
+
+def test_a_stranger_is_found() -> None:
+    sources = {"ncp_control.rl.agent": "def f():\n    from ncp_control.dynamics import fit", "ncp_control.dynamics": ""}
+    fault = "ncp_control.rl.agent, line 2: rl knows nothing of dynamics"
+    assert find_faults(sources, {"ncp_control.dynamics"}) == [fault]
 
 
 def test_a_circle_is_found() -> None:

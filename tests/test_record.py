@@ -35,7 +35,7 @@ from ncp_control.cells import Cell, MixedMemory  # noqa: E402
 from ncp_control.dynamics import DynamicsModel  # noqa: E402
 from ncp_control.rl import NCPExtractor, RecurrentPPO, RecurrentSAC, load_policy, save_policy  # noqa: E402
 from ncp_control.rl.watch import actor_circuit  # noqa: E402
-from ncp_envs import History, IrregularTime, RandomActionOverwrite  # noqa: E402
+from ncp_envs import ActionDelay, History, IrregularTime, RandomActionOverwrite  # noqa: E402
 from oscillators import oscillators  # noqa: E402
 
 PLAN = AutoNCP(12, 4, seed=1)
@@ -251,6 +251,15 @@ def test_recurrent_sac_and_irregular_time(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.neurons, states.numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_delayed_actions_are_recorded_as_executed(tmp_path: Path) -> None:
+    found = record(agent(), ActionDelay(pendulum(), steps=2), tmp_path / "run.npz", 20, progress=False)
+    acted, executed = found.get("actions"), found.get("executed_actions")
+    assert acted is not None
+    assert executed is not None
+    assert found.get("is_random") is None
+    np.testing.assert_array_equal(executed[2:], acted[:-2])
+
+
 def test_random_actions_are_marked(tmp_path: Path) -> None:
     env = RandomActionOverwrite(pendulum(), probability=0.5)
     found = record(agent(), env, tmp_path / "run.npz", 60, progress=False)
@@ -363,6 +372,29 @@ def test_an_interrupted_ablation_keeps_what_it_found(tmp_path: Path) -> None:
         ablate(agent(), make, ["motor0", "inter1"], episodes=1, out=tmp_path / "table.csv", progress=False)
     rows = list(csv.reader((tmp_path / "table.csv").open()))
     assert [row[0] for row in rows] == ["neuron", "", "motor0"]
+
+
+def test_what_an_agent_cannot_act_in_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    out, own = tmp_path / "run.npz", agent()
+    for env, error, words in (
+        ("Pendulum-v1", TypeError, r'give the environment itself, gymnasium\.make\("Pendulum-v1"\)'),
+        (VecNormalize(DummyVecEnv([pendulum])), TypeError, "one environment, .* not a VecNormalize of 1"),
+        (pendulum, TypeError, "not what makes it: call it first"),
+        (3, TypeError, "not 3"),
+        (gym.make("Pendulum-v1"), ValueError, "the policy was made for observations in"),
+        (gym.make("CartPole-v1"), ValueError, "the policy was made for observations in"),
+    ):
+        with pytest.raises(error, match=words):
+            record(own, env, out, 5, progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_is_shown_in_a_line(tmp_path: Path) -> None:
+    shown = repr(record(agent(), pendulum(), tmp_path / "run.npz", 5, progress=False))
+    assert shown.startswith("Activity(policy in ncp/PendulumNoVel-v0: 5 steps, 12 neurons, ")
+    assert "rewards" in shown
+    assert "\n" not in shown
+    assert len(shown) < 200
 
 
 def test_a_model_of_dynamics_is_recorded(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import h5py
 import minari
 import numpy as np
 import pytest
+import torch
 from gymnasium.envs.registration import EnvSpec
 from minari.data_collector import EpisodeBuffer
 from numpy.testing import assert_array_equal
@@ -291,6 +292,39 @@ def test_traces_that_do_not_belong_together(tmp_path: Path) -> None:
         Rollouts.load(tmp_path)
     with pytest.raises(ValueError, match=r"actions of shape \(2,\), rollout of \(3,\)"):
         Rollouts((Rollout(trace(), actions=trace(5, 3)), Rollout(trace(), actions=trace(5, 2))))
+
+
+def test_arrays_of_ones_own() -> None:
+    seen, acted = trace(), trace(5, 2)
+    wanted = Rollout(seen, acted, rewards=np.arange(5.0))
+    for kind in (np.ndarray.tolist, torch.from_numpy, lambda values: torch.from_numpy(values).requires_grad_()):
+        found = Rollout(kind(seen), kind(acted), kind(np.arange(5.0)))
+        assert isinstance(found.observations, np.ndarray)
+        assert_same(Rollouts((found,)), Rollouts((wanted,)))
+    assert len(Rollouts([wanted, wanted])) == 2  # type: ignore[arg-type]
+    assert Rollouts([wanted]).rollouts == (wanted,)  # type: ignore[arg-type]
+    for bare in ([seen, seen], np.stack([seen, seen]), [seen.tolist()]):
+        with pytest.raises(TypeError, match=r"wrap your arrays, Rollouts\(\(Rollout\(observations, actions\)"):
+            Rollouts(bare)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="rollout: observations must be one array of numbers"):
+        Rollout([[0.0, 1.0], [2.0]])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="observations must be numbers"):
+        Rollout([["a", "b"], ["c", "d"]])  # type: ignore[arg-type]
+
+
+def test_a_slice_is_rollouts_and_all_are_shown_in_a_line() -> None:
+    found = tuple(Rollout(trace(seed=k), trace(5, 2), rewards=np.ones(5), name=f"r{k}") for k in range(5))
+    rollouts = Rollouts(found, ("a", "b", "c"), {"seed": 1}, ("train", "valid", "test", "test", "train"))
+    part = rollouts[1:4]
+    assert isinstance(part, Rollouts)
+    assert [rollout.name for rollout in part] == ["r1", "r2", "r3"]
+    assert (part.observation_names, part.about, part.parts) == (("a", "b", "c"), {"seed": 1}, ("valid", "test", "test"))
+    assert rollouts[::-1][0] is rollouts[-1]
+    with pytest.raises(ValueError, match="no rollout"):
+        rollouts[5:]
+    assert repr(found[0]) == "Rollout(r0: 5 steps, observations (3,), actions (2,), return 5.0)"
+    assert repr(rollouts) == "Rollouts(5 rollouts, 25 steps, observations (3,), actions (2,))"
+    assert repr(Rollout(trace())) == "Rollout(rollout: 5 steps, observations (3,), no actions)"
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

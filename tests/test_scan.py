@@ -1,8 +1,10 @@
 """What a scan and an RNN mean: the same as stepping by hand, whatever is reset, masked, split, batched or converted."""
 
 import math
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -474,3 +476,40 @@ def test_the_scan_loops_over_a_sequence_of_inputs_computed_at_once() -> None:
     cell = Counting()
     scan(cell, torch.zeros(4, 7, 2), backend="reference")
     assert cell.calls == {"constants": 1, "sense": 1, "advance": 7}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"inputs": np.zeros((2, 5, 3))}, TypeError, r"inputs must be a tensor, got numpy.ndarray: torch.as_tensor"),
+        ({"inputs": [[0.0]]}, TypeError, "inputs must be a tensor, got list"),
+        ({"inputs": None}, TypeError, "inputs must be a tensor, got NoneType"),
+        ({"state": (torch.zeros(2, 7),) * 2}, TypeError, "state must be a tensor, got tuple"),
+        ({"reset": np.zeros((2, 5), bool)}, TypeError, "reset must be a tensor, got numpy.ndarray"),
+        ({"mask": np.ones((2, 5), bool)}, TypeError, "mask must be a tensor, got numpy.ndarray"),
+        ({"elapsed": np.ones((2, 5))}, TypeError, "elapsed must be a number or a tensor, got an array"),
+        ({"elapsed": "1"}, TypeError, "elapsed must be a number or a tensor, got str"),
+        ({"elapsed": True}, TypeError, "elapsed must be a number or a tensor, got bool"),
+        ({"elapsed": torch.zeros(2, 5).bool()}, TypeError, "a tensor of bool: is it meant for reset or mask"),
+        ({"elapsed": -0.5}, ValueError, "elapsed must not be negative, got -0.5"),
+    ],
+)
+def test_what_is_no_tensor_and_no_time_is_refused_by_name(arguments: Any, error: type[Exception], message: str) -> None:
+    rnn = RNN(build("ltc-sparse"))
+    for call in (rnn, partial(scan, rnn.cell)):
+        with pytest.raises(error, match=message):
+            call(**{"inputs": INPUTS, **arguments})
+    assert rnn(INPUTS, elapsed=np.float32(0.5))[0].shape == (2, 5, 2)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")  # sizes are constants of a trace
+@pytest.mark.parametrize("name", ["ltc-sparse", "cfc-sparse", "lstm"])
+def test_a_trace_computes_what_it_traced(name: str) -> None:
+    name = next(one for one in ZOO if one.startswith(name.split("-")[0]))
+    rnn = RNN(build(name))
+    inputs = torch.randn(2, 4, rnn.cell.inputs)
+    with torch.no_grad():
+        traced = torch.jit.trace(rnn, (inputs,))
+        other = torch.randn(2, 4, rnn.cell.inputs)
+        for found, expected in zip(traced(other), rnn(other), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)

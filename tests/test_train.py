@@ -23,8 +23,10 @@ from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
 from ncp_control.cli import main  # noqa: E402
 from ncp_control.rl import evaluate, load_policy  # noqa: E402
 from ncp_control.rl.building import make_env, make_envs, make_model  # noqa: E402
+from ncp_control.rl.circuit import Circuit  # noqa: E402
 from ncp_control.rl.recipe import Linear, Recipe, load_recipe, read_changes, shipped  # noqa: E402
 from ncp_control.rl.training import BEST, CURVE, LAST, STATE, Run, train  # noqa: E402
+from ncp_control.rl.watch import statistics  # noqa: E402
 from ncp_control.run_folder import RECORD  # noqa: E402
 from ncp_control.safe_file import CheckpointError  # noqa: E402
 from ncp_control.wiring import AutoNCP  # noqa: E402
@@ -154,7 +156,7 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert kept["seed"] == 1
     with pytest.raises(FileExistsError, match="holds a run already: resume it"):
         train(load_recipe(recipe), out, **QUIET)
-    with pytest.raises(ValueError, match="a run with another eval_episodes and seed"):
+    with pytest.raises(ValueError, match=r"another eval_episodes and seed: .*seed: 1 there, 2 here"):
         train(load_recipe(recipe, {"n_timesteps": 20000}), out, seed=2, resume=True, eval_every=1000,
               checkpoint_every=640, progress=False)  # fmt: skip
 
@@ -211,6 +213,21 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
         assert not out.exists()
     assert main(["train", "pendlum-novel"]) == 2
     assert "did you mean pendulum-novel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cell", ["ltc", "lstm", "ctgru"])
+def test_dead_and_saturated_neurons_are_counted(cell: str) -> None:
+    circuit = Circuit(3, 6, cell)
+    features = torch.randn(4, 50, 3)
+    starts = torch.zeros(4, 50, dtype=torch.bool)
+    states = circuit.cell.initial_state(4)
+    alive = statistics(circuit, features, states, starts)
+    assert alive["dead"] == 0
+    if cell != "ltc":  # which has a potential of its own to go to
+        with torch.no_grad():
+            for parameter in circuit.cell.parameters():
+                parameter.zero_()
+        assert statistics(circuit, features, states, starts)["dead"] == 6
 
 
 @pytest.mark.parametrize(("name", "actor"), [("ppo", "lstm_actor"), ("sac", "actor")])
@@ -313,7 +330,10 @@ def test_a_recipe_that_cannot_work_is_refused_before_anything_is_trained(
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_recipe_and_no_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_recipe_and_no_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["train", "half-cheetah"]) == 2
     assert "there is no recipe 'half-cheetah': did you mean halfcheetah or" in capsys.readouterr().err
     assert main(["train", "zzz"]) == 2
@@ -328,8 +348,8 @@ def test_what_is_no_recipe_and_no_change(tmp_path: Path, capsys: pytest.CaptureF
     assert "is not empty, and holds no run" in capsys.readouterr().err
     assert main(["train", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == shipped()
-    assert all(line.endswith(".") and len(line.split()) > 4 for line in lines)
+    assert [line.split()[0] for line in lines if line[0] != " "] == shipped()
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_damaged_checkpoint_is_not_gone_on_with(tmp_path: Path) -> None:

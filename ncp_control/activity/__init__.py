@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ncp_control.lazy import names_of
 
 if TYPE_CHECKING:
     from ncp_control.activity.episode import Activity, ActivityError
+    from ncp_control.activity.live import LivePage
     from ncp_control.activity.recording import record, record_model, record_network
 
-_MODULE_OF = {
-    "Activity": "ncp_control.activity.episode",
-    "ActivityError": "ncp_control.activity.episode",
-    "record": "ncp_control.activity.recording",
-    "record_model": "ncp_control.activity.recording",
-    "record_network": "ncp_control.activity.recording",
+_HOME = {
+    "ncp_control.activity.episode": ("Activity", "ActivityError"),
+    "ncp_control.activity.live": ("LivePage",),
+    "ncp_control.activity.recording": ("record", "record_model", "record_network"),
 }
 
-__all__ = ["Activity", "ActivityError", "record", "record_model", "record_network"]
+__all__ = ["Activity", "ActivityError", "LivePage", "record", "record_model", "record_network"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'ncp_control.activity' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = names_of(__name__, _HOME)

@@ -60,7 +60,7 @@ def currents_of(cell: Cell, inputs: Tensor, before: Tensor, after: Tensor) -> Cu
             gap,
         )
     if isinstance(cell, CTGRU):
-        h = neurons_of(cell, before)
+        h = cell.neurons(before)
         weight = cell.detect.weight
         return Currents(
             inputs[:, sensory_source] * weight[sensory_target, sensory_source],
@@ -96,12 +96,3 @@ def of_cfc(cell: CfC, inputs: Tensor, before: Tensor, after: Tensor, gap: Tensor
     wiring = cell.wiring.synapses
     order = [place[pair] for pair in zip(list(wiring.source), list(wiring.target), strict=True)]
     return Currents(inputs[:, cell.sensory_source] * sensory, (seen * weight)[:, order], gap)
-
-
-def neurons_of(cell: Cell, states: Tensor) -> Tensor:
-    """One number a neuron, (T, N), of states (T, M): h of an LSTM, the sum of a CT-GRU's memories."""
-    if isinstance(cell, Held | MixedMemory):
-        return neurons_of(cell.cell, states[:, : cell.cell.state_size])
-    if isinstance(cell, CTGRU):
-        return states.reshape(len(states), cell.units, cell.scales).sum(-1)
-    return states[:, : cell.units]

@@ -91,6 +91,13 @@ class Activity:
     time_constant_bounds: Array
     extras: dict[str, Array] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        kind, env = self.about.get("kind", "network"), self.about.get("env")
+        where = f" in {env}" if env else ""
+        synapses = len(self.wiring.synapses) + len(self.wiring.sensory)
+        size = f"{self.steps} steps, {self.wiring.units} neurons, {synapses} synapses"
+        return f"Activity({kind}{where}: {size}; also {', '.join(self.extras) or 'nothing'})"
+
     @property
     def steps(self) -> int:
         """How many steps were recorded."""

@@ -30,15 +30,14 @@ from ncp_control.activity.layout import (
     place,
     shortened,
 )
-from ncp_control.pictures import new_figure, plain, save_figure
+from ncp_control.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
 from ncp_control.wiring import Wiring
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
-# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
-EXCITATORY, INHIBITORY, GREY, INK = "#0072b2", "#d55e00", "#777777", "#222222"
+EXCITATORY, INHIBITORY, INK = BLUE, ORANGE, "#222222"
 FORMATS = ("png", "svg", "pdf")
 TRACES, TRACE_STEPS = 8, 200
 PHASES = 16

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.episode import Activity, Array
 from ncp_control.files import write_atomically
+from ncp_control.liveliness import saturated, still
 from ncp_control.wiring import Wiring
 from ncp_control.wiring.edges import Edges
 
 # In this order: each uses only names of those before it, and what runs at load comes last.
 SCRIPTS = ("data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js", "body.js", "chosen.js",
            "page.js")  # fmt: skip
-STILL = 1e-3  # a standard deviation below this, relative to the bounds, is a neuron that never changes
-AT_BOUND, OFTEN = 0.01, 0.95  # within this of a bound, in more than this part of the steps, is saturated
 
 
 def write_page(activity: Activity | Sequence[Activity], path: str | Path, title: str | None = None) -> None:
@@ -68,19 +67,13 @@ def write_page(activity: Activity | Sequence[Activity], path: str | Path, title:
 
 
 def still_neurons(activity: Activity) -> list[str]:
-    """Names of the neurons that never change: standard deviation below 1e-3 of the bounds' width, 1e-3 if unbounded."""
-    states, (low, high) = _float(activity.neurons), _float(activity.state_bounds)
-    width = np.where(np.isfinite(high - low), high - low, 1.0)
-    return _named(activity.wiring, np.std(states, axis=0) < STILL * width)
+    """Names of the neurons that never change."""
+    return _named(activity.wiring, still(activity.neurons, *activity.state_bounds))
 
 
 def saturated_neurons(activity: Activity) -> list[str]:
-    """Names of the neurons that spend more than 95 % of the steps within 1 % of the bounds' width of a bound."""
-    states, (low, high) = _float(activity.neurons), _float(activity.state_bounds)
-    bounded = np.isfinite(high - low)
-    margin = AT_BOUND * np.where(bounded, high - low, 0.0)
-    near = (states <= low + margin) | (states >= high - margin)
-    return _named(activity.wiring, bounded & (near.mean(axis=0) > OFTEN))
+    """Names of the neurons that spend nearly all steps at a bound."""
+    return _named(activity.wiring, saturated(activity.neurons, *activity.state_bounds))
 
 
 def _named(wiring: Wiring, chosen: NDArray[np.bool_]) -> list[str]:

@@ -16,6 +16,8 @@ from torch import Tensor
 from ncp_control.activity.episode import Activity, Writer
 from ncp_control.activity.taps import ROWS, Tap, bounds_of, rows_of, saliency_of
 from ncp_control.cells import Held, cell_config, without_synapses
+from ncp_control.data.environments import check_env, check_policy
+from ncp_control.data.normalizing import normalizer_of
 from ncp_control.progress import tracked
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
@@ -48,7 +50,7 @@ def record(
 
     :param actor: a policy of `load_policy`, or a model of Stable-Baselines3 whose policy has a circuit: recurrent, or
         with `NCPExtractor`
-    :param env: a Gymnasium environment
+    :param env: a Gymnasium environment, without the `VecNormalize` that a model was trained under and brings along
     :param out: the `.npz`; a Ctrl-C keeps what was recorded until then
     :param steps: how many, over as many episodes as it takes; 1000 if neither is given
     :param episodes: or how many whole episodes
@@ -64,6 +66,8 @@ def record(
         raise ValueError("a recording needs at least one step or episode")
     if steps is None and episodes is None:
         steps = 1000
+    check_env(env)
+    check_policy(actor, env)
     policy = getattr(actor, "policy", actor)
     with changed(circuit_of(policy), hold or {}, cut) as (circuit, silenced):
         about = {
@@ -125,6 +129,7 @@ class Episodes:
         self.keep("rewards", float(reward))
         if "is_random" in info:
             self.keep("is_random", bool(info["is_random"]))
+        if "executed_action" in info:
             self.keep("executed_actions", np.asarray(info["executed_action"], np.float32).reshape(-1))
         self.steps += 1
         if self.steps % CHUNK == 0:
@@ -204,7 +209,8 @@ class Judge:
             {key: np.stack([row[key] for row in seen]) for key in seen[0]} if isinstance(seen[0], dict) else None
         )
         tensors, _ = self.policy.obs_to_tensor(self.normalize(np.stack(seen) if batch is None else batch))
-        return critic_values(self, tensors, torch.as_tensor(starts, dtype=torch.float32)).float().cpu().numpy()
+        began = torch.as_tensor(starts, dtype=torch.float32, device=self.policy.device)
+        return critic_values(self, tensors, began).float().cpu().numpy()
 
 
 def critic_values(judge: Judge, observations: Any, starts: Tensor) -> Tensor:
@@ -217,7 +223,7 @@ def critic_values(judge: Judge, observations: Any, starts: Tensor) -> Tensor:
     if policy.lstm_critic is not None or policy.critic is None:
         network, read = (policy.lstm_actor, pi) if policy.lstm_critic is None else (policy.lstm_critic, vf)
         if judge.state is None:
-            judge.state = (torch.zeros(1, 1, network.hidden_size), torch.zeros(1, 1, network.hidden_size))
+            judge.state = (read.new_zeros(1, 1, network.hidden_size), read.new_zeros(1, 1, network.hidden_size))
         latent, judge.state = unroll(network, read, judge.state, starts)
     else:
         latent = policy.critic(vf)
@@ -303,8 +309,8 @@ def record_network(
     starts[0] = True
     if reset is not None:
         starts |= reset.cpu()
-        before = torch.where(starts[:, None], first, before)
-    span = np.broadcast_to(np.asarray(elapsed, np.float32), (len(inputs),))
+        before = torch.where(starts[:, None].to(before.device), first, before)
+    span = torch.as_tensor(elapsed, dtype=torch.float32).cpu().expand(len(inputs)).numpy()
     about = {
         "kind": "network", "cell": cell_config(rnn.cell), "env": None, "controller": "", "seeds": [], "dt": None,
         "observation_names": list(names) or list(rnn.wiring.input_names), "action_names": [], "silenced": [],
@@ -312,10 +318,10 @@ def record_network(
     }  # fmt: skip
     with Writer(out, about, rnn.wiring) as writer:
         some = torch.linspace(0, len(inputs) - 1, min(ROWS, len(inputs))).long()
-        writer.fix(**bounds_of(rnn), saliency=saliency_of(rnn, inputs[some], before[some], torch.tensor(span)[some]))
-        writer.append(
-            observations=inputs.numpy(), episode_starts=starts.numpy(), **rows_of(rnn, inputs, before, states, span)
-        )
+        saliency = saliency_of(rnn, inputs[some], before[some], torch.tensor(span)[some])
+        writer.fix(**bounds_of(rnn), saliency=saliency)
+        seen = inputs.detach().cpu().numpy()
+        writer.append(observations=seen, episode_starts=starts.numpy(), **rows_of(rnn, inputs, before, states, span))
     return Activity.load(out)
 
 
@@ -366,7 +372,10 @@ def find_synapses(wiring: Wiring, written: Iterable[str]) -> tuple[list[int], li
         edges = wiring.sensory if from_input else wiring.synapses
         pairs = list(zip([int(k) for k in edges.source], [int(k) for k in edges.target], strict=True))
         if (start, end) not in pairs:
-            raise ValueError(f"there is no synapse from {source} to {target}")
+            reached = [wiring.neuron_names[other] for begin, other in pairs if begin == start]
+            raise ValueError(
+                f"there is no synapse from {source} to {target}: it goes to {', '.join(reached) or 'no neuron'}"
+            )
         (outside if from_input else inside).append(pairs.index((start, end)))
     return inside, outside
 
@@ -374,17 +383,6 @@ def find_synapses(wiring: Wiring, written: Iterable[str]) -> tuple[list[int], li
 def inner(rnn: RNN) -> Any:
     """The cell without what holds it."""
     return rnn.cell.cell if isinstance(rnn.cell, Held) else rnn.cell
-
-
-def same(observation: Any) -> Any:
-    """An observation as it is."""
-    return observation
-
-
-def normalizer_of(actor: Any) -> Any:
-    """What a Stable-Baselines3 model's `VecNormalize` does to an observation; a loaded policy does it itself."""
-    wrapper = actor.get_vec_normalize_env() if hasattr(actor, "get_vec_normalize_env") else None
-    return same if wrapper is None else wrapper.normalize_obs
 
 
 def plain(observation: Any) -> Array:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.activity.currents import currents_of, neurons_of
+from ncp_control.activity.currents import currents_of
 from ncp_control.rnn import RNN
 
 Array = NDArray[Any]
@@ -81,7 +81,7 @@ def rows_of(rnn: RNN, inputs: Tensor, before: Tensor, after: Tensor, elapsed: Ar
     currents = currents_of(cell, inputs, before, after)
     found = {
         "inputs": inputs,
-        "neurons": neurons_of(cell, after),
+        "neurons": cell.neurons(after),
         "time_constants": cell.time_constants(inputs, before),
         "sensory_currents": currents.sensory,
         "currents": currents.recurrent,
@@ -105,7 +105,7 @@ def saliency_of(rnn: RNN, inputs: Tensor, before: Tensor, elapsed: Tensor) -> Ar
     cell = rnn.cell
     with torch.enable_grad():
         read = inputs.detach().clone().requires_grad_()
-        after = neurons_of(cell, cell.step(read, before.detach(), elapsed.to(read.dtype)))
+        after = cell.neurons(cell.step(read, before.detach(), elapsed.to(read)))
         rows = [
             torch.autograd.grad(after[:, k].sum(), read, retain_graph=True, allow_unused=True)[0]
             for k in range(cell.units)
@@ -119,7 +119,7 @@ def saliency_of(rnn: RNN, inputs: Tensor, before: Tensor, elapsed: Tensor) -> Ar
 def bounds_of(rnn: RNN) -> dict[str, Array]:
     """The bounds of states and time constants, (2, N) each."""
     cell = rnn.cell
-    states = [neurons_of(cell, bound[None])[0] for bound in cell.state_bounds()]
+    states = [cell.neurons(bound) for bound in cell.state_bounds()]
     return {
         "state_bounds": torch.stack(states).float().cpu().numpy(),
         "time_constant_bounds": torch.stack(cell.time_constant_bounds()).float().cpu().numpy(),

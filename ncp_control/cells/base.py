@@ -79,6 +79,10 @@ class Cell(nn.Module, ABC):
         """The outputs (..., O) of states (..., N): the motor neurons."""
         return states.narrow(-1, self.motor_start, self.outputs)
 
+    def neurons(self, states: Tensor) -> Tensor:
+        """One number a neuron, (..., units), of states (..., N): h of an LSTM, the sum of a CT-GRU's memories."""
+        return states[..., : self.units]
+
     def program(self) -> Program | None:
         """The cell in the form that compiled backends read; None for a cell that only the reference can run."""
         return None

@@ -97,7 +97,11 @@ class CTGRU(Cell):
 
     def motor(self, states: Tensor) -> Tensor:
         """h of the motor neurons, (..., O)."""
-        return super().motor(split_last(states, self.units, self.scales).sum(-1))
+        return super().motor(self.neurons(states))
+
+    def neurons(self, states: Tensor) -> Tensor:
+        """h, (..., U)."""
+        return split_last(states, self.units, self.scales).sum(-1)
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """The scales' tau averaged by the weights with which the neuron writes, (B, U)."""

@@ -113,7 +113,7 @@ class Held(Cell):
 def without_synapses(
     cell: Cell, synapses: Iterable[int], sensory: Iterable[int] = (), gap_junctions: Iterable[int] = ()
 ) -> Cell:
-    """A copy of a cell in which some synapses carry nothing.
+    """A copy of a cell in which some synapses carry nothing (an LTC's 1e-8, the least that a conductance is).
 
     :param synapses: numbers of synapses between neurons, in the wiring's order
     :param sensory: of sensory synapses
@@ -123,7 +123,7 @@ def without_synapses(
     wiring = cell.wiring
     recurrent_numbers, sensory_numbers = list(synapses), list(sensory)
     if isinstance(found, LTC):
-        nothing = -torch.inf  # a conductance is a softplus of this
+        nothing = -torch.inf  # a conductance is a softplus of this, and 1e-8
         found.w_raw[recurrent_numbers] = nothing
         found.sensory_w_raw[sensory_numbers] = nothing
         found.gap_raw[list(gap_junctions)] = nothing

@@ -67,6 +67,10 @@ class MixedMemory(Cell):
         """The inner cell's outputs."""
         return self.cell.motor(states[..., : self.cell.state_size])
 
+    def neurons(self, states: Tensor) -> Tensor:
+        """The inner cell's."""
+        return self.cell.neurons(states[..., : self.cell.state_size])
+
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """The inner cell's, at its state."""
         return self.cell.time_constants(inputs, state[:, : self.cell.state_size])

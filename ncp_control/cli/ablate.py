@@ -72,11 +72,12 @@ def run(arguments: Arguments) -> int:
         print(json.dumps({"whole": whole, "neurons": rows}))
         return 0
     width = max(len("whole circuit"), *(len(one.name) for one in found))
-    print(f"{'silenced'.ljust(width)}  {'layer':<8}  {'return':>10}  {'left':>6}")
-    print(f"{'whole circuit'.ljust(width)}  {'':<8}  {mean:>10,.1f}  {'100%' if mean else '':>6}")
+    has_share = mean > 0  # of a negative return nothing is left or lost
+    print(f"{'silenced'.ljust(width)}  {'layer':<8}  {'return':>10}  {'change':>10}" + "    left" * has_share)
+    print(f"{'whole circuit'.ljust(width)}  {'':<8}  {mean:>10,.1f}")
     for one in found:
-        left = f"{one.mean / mean:.0%}" if mean > 0 else ""
-        print(f"{one.name.ljust(width)}  {one.layer:<8}  {one.mean:>10,.1f}  {left:>6}")
+        left = f"  {one.mean / mean:>6.0%}" if has_share else ""
+        print(f"{one.name.ljust(width)}  {one.layer:<8}  {one.mean:>10,.1f}  {one.mean - mean:>+10,.1f}{left}")
     if arguments.out is not None:
         print(f"written to {arguments.out}")
     return 0

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-CELLS = ("LTC", "NeuralLTC", "CfC", "CTRNN", "NeuralODE", "CTGRU", "LSTM", "GRU")
 PEER = "torch.nn.LSTM"
 
 
@@ -60,6 +59,7 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     import torch
 
     from ncp_control.cells import make_cell
+    from ncp_control.cells.named import CELLS
     from ncp_control.devices import pick_device
     from ncp_control.ops import explain_backends
     from ncp_control.progress import tracked
@@ -72,7 +72,7 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     inputs = torch.randn(arguments.batch, arguments.time, arguments.inputs, device=device)
     one = torch.randn(1, 1, arguments.inputs, device=device)
     peer = torch.nn.LSTM(arguments.inputs, arguments.units, batch_first=True).to(device)
-    plans: list[tuple[str, Any]] = [(name, arguments.units) for name in CELLS]
+    plans: list[tuple[str, Any]] = [(name, arguments.units) for name in (cell.__name__ for cell in CELLS)]
     contestants = [("LTC, AutoNCP", AutoNCP(arguments.units, max(arguments.units // 5, 1))), *plans]
     rows: list[dict[str, Any]] = []
     with tracked("cells", total=len(contestants), shown=sys.stderr.isatty()) as progress:

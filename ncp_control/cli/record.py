@@ -49,7 +49,7 @@ class Arguments:
     """Hold these neurons at other values, such as command1=0.5."""
 
     cut: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SYNAPSE ...")] = ()
-    """Cut these synapses, such as "inter0->command1"."""
+    """Cut these synapses, such as "inter3->command0"."""
 
     data: str | None = None
     """Of a model: the rollouts, of which it reads one."""

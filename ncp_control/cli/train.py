@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,8 +68,10 @@ def run(arguments: Arguments) -> int:
     from ncp_control.rl.training import train
 
     if arguments.recipe == "list":
-        width = max(map(len, shipped()))
-        print("\n".join(f"{name:<{width}}  {about(name)}" for name in shipped()))
+        column, screen = max(map(len, shipped())) + 2, shutil.get_terminal_size().columns
+        for name in shipped():
+            lines = textwrap.wrap(about(name), max(screen - column, 20), break_on_hyphens=False)
+            print(f"{name:<{column}}" + f"\n{'':<{column}}".join(lines))
         return 0
     changes = read_changes(list(arguments.set))
     if arguments.steps is not None:

@@ -18,10 +18,10 @@ import torch
 from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data.controllers import Controller, as_controller
-from ncp_control.data.environments import check_policy, check_spaces, make, names_of, spec_of
+from ncp_control.data.environments import check_policy, check_spaces, make, names_of, range_of, spec_of
 from ncp_control.data.episodes import collect_groups
 from ncp_control.data.plan import Plan, path_of, prepare
-from ncp_control.data.rollouts import Rollouts
+from ncp_control.data.rollouts import Rollout, Rollouts
 from ncp_control.data.sources import read_trace
 from ncp_control.data.workers import in_processes
 from ncp_control.progress import tracked
@@ -48,9 +48,10 @@ def collect(
         rollouts = collect(PPO.load("model.zip"), "HalfCheetah-v5", rollouts=25)
         train, valid, test = rollouts.split()
 
-    :param policy: a model with Stable-Baselines3's `predict`, a function from observations (B, ...) to actions,
-        "random", or a `Controller`
-    :param env: an id, a spec, or an environment that can be made again from its spec
+    :param policy: a model with Stable-Baselines3's `predict` (and the `VecNormalize` that it was trained under, if its
+        environment is one), a function from observations (B, ...) to actions, "random", or a `Controller`
+    :param env: an id, or `module:id`, such as "ncp_envs:ncp/HalfCheetahNoVel-v0", whose module registers it; a spec; or
+        an environment that can be made again from its spec
     :param rollouts: how many episodes
     :param random_action_fraction: the probability that a step's action is overwritten by a random one
     :param seed: everything random follows from it
@@ -72,7 +73,7 @@ def collect(
         check_spaces(example)
         check_policy(policy, example)
         controller = as_controller(policy, example.action_space, name, deterministic)
-        names = names_of(example)
+        names, action_range = names_of(example), range_of(example.action_space)
     plan = Plan(
         spec.to_json(),
         rollouts,
@@ -84,20 +85,16 @@ def collect(
         deterministic,
     )
     if keep is not None:
-        return _collect_into(Path(keep), plan, controller, workers, resume, progress, names)
-    with tempfile.TemporaryDirectory(prefix="ncp-control-") as folder:
-        return _collect_into(Path(folder), plan, controller, workers, True, progress, names)
+        found = _collect_into(Path(keep), plan, controller, workers, resume, progress)
+    else:
+        with tempfile.TemporaryDirectory(prefix="ncp-control-") as folder:
+            found = _collect_into(Path(folder), plan, controller, workers, True, progress)
+    return Rollouts(found, observation_names=names, about=plan.about(), action_range=action_range)
 
 
 def _collect_into(
-    folder: Path,
-    plan: Plan,
-    controller: Controller,
-    workers: int,
-    resume: bool,
-    progress: bool,
-    names: tuple[str, ...],
-) -> Rollouts:
+    folder: Path, plan: Plan, controller: Controller, workers: int, resume: bool, progress: bool
+) -> tuple[Rollout, ...]:
     with prepare(folder, plan, resume):
         missing = [group for group in plan.groups() if any(not path_of(folder, k).exists() for k in group)]
         done = sum(path_of(folder, k).exists() for k in range(plan.rollouts))
@@ -108,8 +105,7 @@ def _collect_into(
                     collect_groups(missing, plan, controller, folder, report)
             else:
                 in_processes(missing, plan, controller, folder, report, min(workers, len(missing)))
-        found = tuple(read_trace(path_of(folder, k)) for k in range(plan.rollouts))
-    return Rollouts(found, observation_names=names, about=plan.about())
+        return tuple(read_trace(path_of(folder, k)) for k in range(plan.rollouts))
 
 
 @contextmanager

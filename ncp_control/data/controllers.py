@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from ncp_control.data.normalizing import normalization_of, normalizer_of
+from ncp_control.safe_file import hash_of_tensors
 
 Array = NDArray[Any]
 
@@ -54,12 +58,14 @@ class RandomController:
 
 
 class PredictController:
-    """A model with Stable-Baselines3's `predict(observation, state, episode_start, deterministic)`."""
+    """A model with Stable-Baselines3's `predict(observation, state, episode_start, deterministic)`; what its
+    `VecNormalize` does to observations is done here too.
+    """
 
     def __init__(self, model: Any, name: str | None, deterministic: bool) -> None:
         self.name = name or getattr(model, "name", None) or type(model).__name__.lower()
         self.sha256 = getattr(model, "sha256", None) or hash_of_weights(model)
-        self._model, self._deterministic = model, deterministic
+        self._model, self._deterministic, self._normalize = model, deterministic, normalizer_of(model)
         self._state: Any = None
         self._starts: Array = np.ones(0, dtype=bool)
 
@@ -71,7 +77,10 @@ class PredictController:
     def act(self, observations: Array) -> Array:
         """One batched call of `predict`."""
         actions, self._state = self._model.predict(
-            observations, state=self._state, episode_start=self._starts, deterministic=self._deterministic
+            self._normalize(observations),
+            state=self._state,
+            episode_start=self._starts,
+            deterministic=self._deterministic,
         )
         self._starts = np.zeros(len(observations), dtype=bool)
         return np.asarray(actions)
@@ -80,9 +89,8 @@ class PredictController:
 class FunctionController:
     """A function from observations (B, ...) to actions (B, ...), without memory."""
 
-    sha256: str | None = None
-
     def __init__(self, function: Callable[[Array], Any], name: str | None) -> None:
+        self.sha256 = hash_of_function(function)
         self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")
         self._function = function
 
@@ -142,18 +150,49 @@ def check_actions(actions: Array, space: gym.Space[Any], count: int, step: int) 
 
 
 def hash_of_weights(model: Any) -> str | None:
-    """SHA-256 over the names, shapes and bytes of a model's weights; None for one without any."""
+    """SHA-256 over the names, shapes and bytes of a model's weights, and of what normalises its observations; None for
+    one without any.
+    """
     module = getattr(model, "policy", model)
     if not isinstance(module, torch.nn.Module):
         return None
-    return hash_of_tensors(module.state_dict())
+    tensors, normalize = dict(module.state_dict()), normalization_of(model)
+    if normalize is not None:
+        limits = torch.tensor([normalize["epsilon"], normalize["clip"]], dtype=torch.float64)
+        tensors |= normalize["tensors"] | {"normalize.limits": limits}
+    return hash_of_tensors(tensors)
 
 
-def hash_of_tensors(tensors: Mapping[str, torch.Tensor]) -> str:
-    """SHA-256 over the names, types, shapes and bytes of tensors, in the order of their names."""
+def hash_of_function(function: Any) -> str | None:
+    """SHA-256 over what a plain function does: its code, constants, defaults and what it closes over; None where that
+    cannot be told. Globals that it reads are not looked at.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
     digest = hashlib.sha256()
-    for name in sorted(tensors):
-        value = tensors[name].detach().cpu().contiguous()
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    try:
+        enclosed = [cell.cell_contents for cell in function.__closure__ or ()]
+        for part in (code, function.__defaults__, function.__kwdefaults__, enclosed):
+            _add(digest, part)
+    except (TypeError, ValueError):  # something without an obvious value, or a variable that has none yet
+        return None
     return digest.hexdigest()
+
+
+def _add(digest: Any, part: Any) -> None:
+    """A constant, or a collection of them; TypeError for what is neither."""
+    if isinstance(part, CodeType):
+        _add(digest, (part.co_code, part.co_names, part.co_varnames, part.co_freevars, part.co_consts))
+    elif isinstance(part, list | tuple):
+        digest.update(f"{len(part)}(".encode())
+        for one in part:
+            _add(digest, one)
+    elif isinstance(part, dict):
+        _add(digest, (*part, *part.values()))
+    elif isinstance(part, np.ndarray) and part.dtype != object:
+        digest.update(f"{part.dtype} {part.shape} ".encode() + part.tobytes())
+    elif part is None or part is ... or isinstance(part, int | float | complex | str | bytes):
+        digest.update(f"{type(part).__name__} {part!r} ".encode())
+    else:
+        raise TypeError(type(part).__name__)

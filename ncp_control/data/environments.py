@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
 
 from ncp_control.data.finite import Finite
 
@@ -13,19 +18,76 @@ from ncp_control.data.finite import Finite
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
     """The spec that makes the environment again.
 
-    :param env: an id, with the environments of `ncp_envs` known; a spec; or an environment
+    :param env: an id, with the environments of `ncp_envs` known, or `module:id`, whose module registers it when it is
+        imported; a spec; or an environment
     """
+    spec: EnvSpec | None
     if isinstance(env, str):
-        import ncp_envs  # noqa: F401 (registers its environments)
-
-        try:
-            return gym.spec(env)
-        except (gym.error.Error, ModuleNotFoundError) as error:
-            raise ValueError(f"there is no environment {env!r}: {error}") from error
-    spec = env if isinstance(env, EnvSpec) else env.spec
-    if spec is None:
-        raise ValueError("this environment has no spec: make it with gymnasium.make, so that it can be made again")
+        spec = _registered(env)
+    elif isinstance(env, EnvSpec):
+        spec = env
+    else:
+        check_env(env)
+        spec = env.spec
+        if spec is None:
+            raise ValueError(
+                f"this {type(env.unwrapped).__name__} has no spec: register it and make it with gymnasium.make, so "
+                "that it can be made again"
+            )
+    try:
+        spec.to_json()
+    except (TypeError, ValueError) as error:
+        what = "entry_point" if callable(spec.entry_point) else "arguments"
+        raise ValueError(
+            f"{spec.id} cannot be made again, for its {what} cannot be written down: register it with a string, "
+            'entry_point="module:Class", and with plain values for its arguments'
+        ) from error
     return spec
+
+
+def _registered(env: str) -> EnvSpec:
+    """The spec of an id, or of `module:id`."""
+    import ncp_envs  # noqa: F401 (registers its environments)
+
+    module, colon, name = env.rpartition(":")
+    if colon:
+        import_for(module, env)
+    try:
+        return gym.spec(name)
+    except gym.error.Error as error:
+        raise ValueError(f"there is no environment {env!r}: {error}") from error
+
+
+def import_for(module: str, env: str) -> None:
+    """Imports what registers an environment; a command installed elsewhere looks in the working folder last."""
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):
+        sys.path.append(here)
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(f"{module}, which has the environment {env!r}, cannot be imported: {error}") from error
+        raise ValueError(
+            f"there is no environment {env!r}, for there is no module {error.name!r}: run this where {error.name}.py "
+            "is, or set PYTHONPATH to the folder that it is in"
+        ) from error
+
+
+def check_env(env: Any) -> None:
+    """Refuses what is no single environment: an id, a function that makes one, a vector of them."""
+    if isinstance(env, gym.Env):
+        return
+    if isinstance(env, str):
+        raise TypeError(f'give the environment itself, gymnasium.make("{env}"), not its id')
+    if hasattr(env, "num_envs"):
+        raise TypeError(
+            f"give one environment, as gymnasium.make makes it, not a {type(env).__name__} of {env.num_envs}: the "
+            "normalisation that a model was trained under is in the model"
+        )
+    if callable(env):
+        raise TypeError("give the environment itself, not what makes it: call it first")
+    raise TypeError(f"an environment is one of Gymnasium's, as gymnasium.make makes it, not {env!r}")
 
 
 def make(spec: EnvSpec) -> gym.Env[Any, Any]:
@@ -65,6 +127,13 @@ def _same_form(one: gym.Space[Any], other: gym.Space[Any]) -> bool:
     if isinstance(one, gym.spaces.Dict) and isinstance(other, gym.spaces.Dict):
         return one.spaces.keys() == other.spaces.keys() and all(_same_form(one[key], other[key]) for key in one.spaces)
     return type(one) is type(other) and one.shape == other.shape and getattr(one, "n", 0) == getattr(other, "n", 0)
+
+
+def range_of(space: gym.Space[Any]) -> NDArray[Any] | None:
+    """The least and the greatest actions of a bounded `Box` of vectors, (2, m); None of another space."""
+    if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or not space.is_bounded():
+        return None
+    return np.stack([space.low, space.high]).astype(np.float64)
 
 
 def names_of(env: gym.Env[Any, Any]) -> tuple[str, ...]:

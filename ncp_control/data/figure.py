@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from ncp_control.data.rollouts import Rollout, Rollouts
-from ncp_control.pictures import new_figure, plain, save_figure
+from ncp_control.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 TRACES, STEPS = 4, 200
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.data.environments import make
+from ncp_control.data.environments import make, range_of
 from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
 from ncp_control.data.rollouts import Rollout, Rollouts
 from ncp_control.descriptions import UNREADABLE, read_object
@@ -178,7 +178,7 @@ def read_minari(folder: Path) -> Rollouts:
         words = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{folder} is not a readable Minari dataset, or was cut short ({words})") from error
     about = {"source": str(folder), "id": metadata.get("dataset_id"), **record}
-    return Rollouts(rollouts, observation_names=names, about=about)
+    return Rollouts(rollouts, observation_names=names, about=about, action_range=range_of(dataset.action_space))
 
 
 def _rollout(episode: Any, seed: int | None) -> Rollout:

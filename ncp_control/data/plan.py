@@ -93,6 +93,11 @@ def prepare(folder: Path, plan: Plan, resume: bool) -> Hold:
             if not resume:
                 raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
             check_same(record, asdict(plan), f"{folder} was begun with")
+            if plan.sha256 is None and plan.controller != "random":
+                raise ValueError(
+                    f"nobody can tell whether {plan.controller} is the policy that {folder} was begun with, for it is "
+                    "no plain function and has no weights: remove the folder, or give the policy a sha256 of its own"
+                )
         else:
             write_atomically(record, json.dumps(asdict(plan), indent=2).encode())
     except BaseException:

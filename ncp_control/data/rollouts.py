@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,10 @@ class Rollout:
     name: str = "rollout"
 
     def __post_init__(self) -> None:
+        for key in ("observations", "actions", "rewards", "is_random", "elapsed"):
+            values = getattr(self, key)
+            if values is not None:
+                object.__setattr__(self, key, as_array(self.name, key, values))
         if self.observations.ndim != 2:
             raise ValueError(
                 f"{self.name}: observations must have shape (steps, features), got {self.observations.shape}"
@@ -55,6 +59,16 @@ class Rollout:
                 refuse_bad_numbers(self.name, key, values)
         refuse_bad_numbers(self.name, "observations", self.observations)
 
+    def __repr__(self) -> str:
+        gained = "" if self.rewards is None else f", return {self.total_reward:.1f}"
+        return f"Rollout({self.name}: {self.steps} steps, {self.shapes}{gained})"
+
+    @property
+    def shapes(self) -> str:
+        """Of what belongs to a step, in words."""
+        acted = "no actions" if self.actions is None else f"actions {self.actions.shape[1:]}"
+        return f"observations {self.observations.shape[1:]}, {acted}"
+
     @property
     def steps(self) -> int:
         """How many transitions it has."""
@@ -64,6 +78,15 @@ class Rollout:
     def total_reward(self) -> float:
         """The sum of its rewards; NaN for a bare trace."""
         return float("nan") if self.rewards is None else float(np.sum(self.rewards))
+
+
+def as_array(name: str, key: str, values: Any) -> Array:
+    """What was given as an array: a list of rows or a tensor too."""
+    values = values.detach().cpu() if hasattr(values, "detach") else values
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: {key} must be one array of numbers, and its rows differ in length") from error
 
 
 def refuse_bad_numbers(name: str, key: str, values: Array) -> None:
@@ -91,20 +114,35 @@ class Split(NamedTuple):
 class Rollouts(Sequence[Rollout]):
     """A list of rollouts with the same observations.
 
-    :param rollouts: at least one
+    Example::
+
+        rollouts = Rollouts((Rollout(observations, actions), ...))  # (T + 1, n) and (T, m), arrays of yours
+
+    :param rollouts: at least one; a part of them, `rollouts[:3]`, is another `Rollouts`
     :param observation_names: of the features, for tables and pictures
     :param about: how they were made: controller, environment, seeds, versions
     :param parts: for each rollout "train", "valid" or "test", where the source says so
+    :param action_range: (2, m), the least and the greatest of each action that the environment takes; None where the
+        source does not say
     """
 
     rollouts: tuple[Rollout, ...]
     observation_names: tuple[str, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
     parts: tuple[str, ...] | None = None
+    action_range: Array | None = None
 
     def __post_init__(self) -> None:
-        if not self.rollouts:
+        found = (self.rollouts,) if isinstance(self.rollouts, Rollout) else tuple(self.rollouts)
+        object.__setattr__(self, "rollouts", found)
+        if not found:
             raise ValueError("there is no rollout")
+        for one in found:
+            if not isinstance(one, Rollout):
+                raise TypeError(
+                    f"Rollouts holds episodes, each a Rollout, and was given a {type(one).__name__}: wrap your arrays, "
+                    "Rollouts((Rollout(observations, actions), ...)), (T + 1, n) and (T, m)"
+                )
         first = self.rollouts[0]
         for rollout in self.rollouts:
             if rollout.observations.shape[1] != first.observations.shape[1]:
@@ -150,13 +188,25 @@ class Rollouts(Sequence[Rollout]):
     def __iter__(self) -> Iterator[Rollout]:
         return iter(self.rollouts)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Rollout: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Rollouts: ...
+
+    def __getitem__(self, index: int | slice) -> Rollout | Rollouts:
+        if isinstance(index, slice):
+            return self.select(range(len(self))[index])
         return self.rollouts[index]
+
+    def __repr__(self) -> str:
+        return f"Rollouts({len(self)} rollouts, {self.steps} steps, {self[0].shapes})"
 
     def select(self, indexes: Sequence[int]) -> Rollouts:
         """Some of them, in that order."""
         parts = None if self.parts is None else tuple(self.parts[k] for k in indexes)
-        return Rollouts(tuple(self.rollouts[k] for k in indexes), self.observation_names, self.about, parts)
+        some = tuple(self.rollouts[k] for k in indexes)
+        return replace(self, rollouts=some, parts=parts)
 
     def split(self, seed: int | None = None) -> Split:
         """Cuts them by whole rollouts into train, valid and test, 2 : 1 : 2.

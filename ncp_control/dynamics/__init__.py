@@ -11,6 +11,7 @@ from ncp_control.lazy import names_of
 
 if TYPE_CHECKING:
     from ncp_control.dynamics.ensemble import Ensemble
+    from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv
     from ncp_control.dynamics.errors import one_step_error
     from ncp_control.dynamics.fitting import Fitted, fit
     from ncp_control.dynamics.model import DynamicsModel
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ncp_control.dynamics.ensemble": ("Ensemble",),
+    "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv"),
     "ncp_control.dynamics.errors": ("one_step_error",),
     "ncp_control.dynamics.fitting": ("Fitted", "fit"),
     "ncp_control.dynamics.model": ("DynamicsModel",),
@@ -29,7 +31,9 @@ _HOME = {
 }
 
 __all__ = [
+    "DynamicsEnv",
     "DynamicsModel",
+    "DynamicsVectorEnv",
     "Ensemble",
     "FitSettings",
     "Fitted",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.dynamics.simulator import Simulator
+from ncp_control.dynamics.simulator import Array, Simulator
 
 
 class Ensemble(Simulator):
@@ -52,6 +52,11 @@ class Ensemble(Simulator):
         return self.models[0].starts
 
     @property
+    def action_range(self) -> Array:  # type: ignore[override]
+        """Of the actions, (2, m)."""
+        return self.models[0].action_range
+
+    @property
     def models(self) -> list[DynamicsModel]:
         """The members."""
         return cast("list[DynamicsModel]", list(self.members))
@@ -61,6 +66,8 @@ class Ensemble(Simulator):
         ahead: Tensor | float | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The members' mean prediction; the states of all of them side by side."""
+        if state is not None and state.shape[-1] != sum(self.sizes):
+            raise ValueError(f"state must have {sum(self.sizes)} entries, those of all members, got {state.shape[-1]}")
         states = [None] * len(self.sizes) if state is None else list(state.split(self.sizes, dim=-1))
         found = [model(observations, actions, own, ahead) for model, own in zip(self.models, states, strict=True)]
         return torch.stack([one for one, _ in found]).mean(0), torch.cat([own for _, own in found], dim=-1)

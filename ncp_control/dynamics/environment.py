@@ -36,7 +36,7 @@ class Worlds:
 
     :param model: one that reads actions
     :param reward: what a step is worth; HalfCheetah's for a model of HalfCheetah
-    :param actions: the action space, by default `Box(-1, 1)`
+    :param actions: the action space, by default a `Box` of the range of actions of the model's rollouts
     """
 
     def __init__(
@@ -46,10 +46,16 @@ class Worlds:
             raise ValueError("this model reads no actions, so nobody can act in it: fit one with observations+actions")
         if reward is None and (model.features, model.actions) != HALF_CHEETAH:
             raise ValueError("only HalfCheetah's reward is known: give reward, a function of before, actions and after")
+        if actions is not None and not isinstance(actions, gym.spaces.Box):
+            raise TypeError(
+                f"the model reads {model.actions} numbers, so its action space is a Box of shape ({model.actions},), "
+                f"not {actions}"
+            )
         if actions is not None and actions.shape != (model.actions,):
             raise ValueError(f"the model reads {model.actions} actions, and the action space has shape {actions.shape}")
         self.model, self.reward, self.ahead = model, reward or half_cheetah_reward, ahead if model.timed else None
-        self.action_space = actions or gym.spaces.Box(-1.0, 1.0, (model.actions,), np.float32)
+        low, high = model.action_range.astype(np.float32)
+        self.action_space = actions or gym.spaces.Box(low, high, dtype=np.float32)
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (model.features,), np.float64)
         self.seen = np.zeros((batch, model.features))
         self.state: Tensor | None = None
@@ -87,7 +93,8 @@ class DynamicsEnv(gym.Env[Array, Array]):
     :param model: one that reads actions
     :param reward: a function of observations before (B, n), actions (B, m) and observations after (B, n), that gives
         rewards (B,); HalfCheetah's for a model of HalfCheetah
-    :param action_space: by default `Box(-1, 1)`; other actions are clipped into it
+    :param action_space: a `Box`, by default of the range of actions in the rollouts that the model was fitted to
+        (-1 to 1 where its file does not say); other actions are clipped into it
     :param max_episode_steps: after which an episode is truncated
     :param ahead: the time that a step takes, for a model of irregular time
     """

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.dynamics.open_loop import OpenLoop, Run
-from ncp_control.pictures import new_figure, plain
+from ncp_control.pictures import BLUE, GREY, ORANGE, new_figure, plain
 
 Array = NDArray[np.float64]
-# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 TRACES = 6
 STEPS_DRAWN = (0, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 

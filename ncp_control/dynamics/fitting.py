@@ -31,7 +31,7 @@ from ncp_control.files import write_atomically
 from ncp_control.packing import check_optimizer, pack, unpack
 from ncp_control.progress import Tracker, tracked
 from ncp_control.run_folder import prepare_run, seed_of, versions
-from ncp_control.safe_file import read_tensors, write_tensors
+from ncp_control.safe_file import hash_of_tensors, read_tensors, write_tensors
 
 PACKAGES = ("ncp-control", "torch", "numpy")
 STATE, BEST, CURVE = "state.safetensors", "best.safetensors", "curve.csv"
@@ -290,16 +290,9 @@ class Fit:
 def recorded_model(model: DynamicsModel) -> dict[str, Any]:
     """What the record says of a model: enough to tell it from any other."""
     found = model.about()
+    del found["action_range"]  # of the data, whose checksum is in the record: no part of what is fitted
     wiring = hashlib.sha256(json.dumps(found.pop("wiring")).encode()).hexdigest()
-    return {**found, "wiring_sha256": wiring, "first_weights_sha256": weights_of(model)}
-
-
-def weights_of(model: DynamicsModel) -> str:
-    """A checksum of a model's weights and scales."""
-    digest = hashlib.sha256()
-    for name, value in model.state_dict().items():
-        digest.update(name.encode() + value.cpu().numpy().tobytes())
-    return digest.hexdigest()
+    return {**found, "wiring_sha256": wiring, "first_weights_sha256": hash_of_tensors(model.state_dict())}
 
 
 def check(model: DynamicsModel, parts: Split) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import cell_config, make_cell, named_cell
+from ncp_control.cells import Cell, cell_config, make_cell, named_cell
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.dynamics.lagged import LaggedMLP
-from ncp_control.dynamics.simulator import Simulator
+from ncp_control.dynamics.simulator import Array, Simulator
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Plan, Wiring
 
@@ -39,7 +39,8 @@ class DynamicsModel(Simulator):
         train, valid, test = Rollouts.load("./cheetah-v0").split()
         model = DynamicsModel.of(train, "ltc", AutoNCP(40, 16), inputs="observations+actions", residual=True)
 
-    :param cell: a cell's name, such as "ltc", "cfc" or "gru"; or "mlp", on a few lags, for comparison
+    :param cell: a cell's name, such as "ltc", "cfc" or "gru", or a class of one's own; or "mlp", on a few lags, for
+        comparison
     :param wiring: a plan, a built wiring, or a number of fully connected neurons
     :param scaler: of the observations, n features
     :param change_scaler: of their change, for a residual model
@@ -50,6 +51,8 @@ class DynamicsModel(Simulator):
     :param clip: scaled inputs are held in [-clip, clip], so that what no rollout has shown cannot run away
     :param settings: further arguments of the cell
     :param observation_names: of the features
+    :param action_range: (2, m), the least and the greatest of each action of the data, for `DynamicsEnv`; -1 and 1 by
+        default
     :param starts: first observations of episodes, (S, n), from which a simulated episode may start
     :param backend: as in `RNN`
     """
@@ -60,7 +63,7 @@ class DynamicsModel(Simulator):
 
     def __init__(
         self,
-        cell: str = "ltc",
+        cell: str | type[Cell] = "ltc",
         wiring: Plan | Wiring | int = 32,
         *,
         scaler: Scaler,
@@ -72,6 +75,7 @@ class DynamicsModel(Simulator):
         clip: float = 10.0,
         settings: dict[str, Any] | None = None,
         observation_names: tuple[str, ...] = (),
+        action_range: Any = None,
         starts: Any = None,
         backend: str = "auto",
     ) -> None:
@@ -88,14 +92,15 @@ class DynamicsModel(Simulator):
         self.inputs, self.residual, self.timed, self.clip = inputs, bool(residual), bool(timed), float(clip)
         self.features = len(scaler.mean)
         self.actions = 0 if action_scaler is None else len(action_scaler.mean)
+        self.action_range = read_range(action_range, self.actions)
         self.observation_names = tuple(observation_names) or tuple(f"observation {k}" for k in range(self.features))
-        kind: Any = LaggedMLP if cell.lower() == "mlp" else named_cell(cell)
+        kind: Any = LaggedMLP if str(cell).lower() == "mlp" else named_cell(cell)
         self.tells_time = self.timed and not kind.uses_elapsed
         reads = self.features + self.actions + int(self.tells_time)
         make: Any = LaggedMLP if kind is LaggedMLP else partial(make_cell, cell)
         made = make(reads, wiring, **(settings or {}))
         self.rnn: Any = made if kind is LaggedMLP else RNN(made, backend)
-        self.cell_name = cell.lower()
+        self.cell_name = (cell if isinstance(cell, str) else cell.__name__).lower()
         self.state_size = int(made.state_size)
         self.readout = nn.Linear(made.outputs, self.features)
         if self.residual:
@@ -116,7 +121,7 @@ class DynamicsModel(Simulator):
     def of(
         cls,
         train: Rollouts,
-        cell: str = "ltc",
+        cell: str | type[Cell] = "ltc",
         wiring: Plan | Wiring | int = 32,
         *,
         inputs: str = INPUTS[0],
@@ -139,6 +144,7 @@ class DynamicsModel(Simulator):
             inputs=inputs,
             timed=any(rollout.elapsed is not None for rollout in train),
             observation_names=train.observation_names,
+            action_range=range_of_actions(train) if with_actions else None,
             starts=np.stack([rollout.observations[0] for rollout in train[:STARTS]]),
             **arguments,
         )
@@ -148,7 +154,10 @@ class DynamicsModel(Simulator):
         ahead: Tensor | float | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """See `Simulator`."""
-        y, state = self.rnn(self.read(observations, actions, ahead), state, elapsed=self.span(ahead))
+        inputs = self.read(observations, actions, ahead)
+        if state is not None and state.shape != (len(inputs), self.state_size):
+            raise ValueError(f"state must have shape {(len(inputs), self.state_size)}, got {tuple(state.shape)}")
+        y, state = self.rnn(inputs, state, elapsed=self.span(ahead))
         return self.write(observations, y), state
 
     def unrolled(
@@ -160,6 +169,7 @@ class DynamicsModel(Simulator):
 
     def read(self, observations: Tensor, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
         """The circuit's inputs, (B, T, I)."""
+        self.check(observations, actions, ahead)
         parts = [((observations - self.mean) / self.std).clamp(-self.clip, self.clip)]
         if actions is not None:
             parts.append((actions - self.action_mean) / self.action_std)
@@ -189,9 +199,30 @@ class DynamicsModel(Simulator):
         return {
             **network,
             "inputs": self.inputs, "residual": self.residual, "timed": self.timed, "clip": self.clip,
-            "observation_names": list(self.observation_names),
+            "observation_names": list(self.observation_names), "action_range": self.action_range.tolist(),
         }  # fmt: skip
 
     def extra_repr(self) -> str:
         """Shown by `print(model)`."""
         return f"{self.features} observations, {self.actions} actions, residual={self.residual}, timed={self.timed}"
+
+
+def range_of_actions(train: Rollouts) -> Array:
+    """The least and the greatest of each action, (2, m): what the source says, or else what was done."""
+    if train.action_range is not None:
+        return np.asarray(train.action_range, np.float64)
+    rows = np.concatenate([np.asarray(one.actions, np.float64).reshape(one.steps, -1) for one in train])
+    return np.stack([rows.min(axis=0), rows.max(axis=0)])
+
+
+def read_range(given: Any, actions: int) -> Array:
+    """A range of so many actions as (2, m); -1 and 1 where none is given."""
+    if given is None:
+        return np.stack([-np.ones(actions), np.ones(actions)])
+    found = np.asarray(given, np.float64)
+    if found.shape != (2, actions) or not np.isfinite(found).all() or (found[0] > found[1]).any():
+        raise ValueError(
+            f"action_range must be the least and the greatest of each of {actions} actions, (2, {actions}), got "
+            f"{found.tolist()}"
+        )
+    return found

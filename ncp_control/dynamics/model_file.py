@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from ncp_control.cells import Cell, named_cell
+from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
 from ncp_control.descriptions import building, read_object
 from ncp_control.dynamics.ensemble import Ensemble
@@ -41,16 +44,19 @@ def save_model(model: Simulator, path: str | Path, note: dict[str, Any] | None =
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
 
-def load_model(path: str | Path, device: str | torch.device = "cpu", backend: str = "auto") -> Simulator:
+def load_model(
+    path: str | Path, device: str | torch.device = "cpu", backend: str = "auto", cells: Iterable[type[Cell]] = ()
+) -> Simulator:
     """Reads what `save_model` wrote: a `DynamicsModel`, or an `Ensemble`; its note is in `.note`.
 
     :param device: where it goes
     :param backend: as in `RNN`
+    :param cells: classes of your own that the file may name
     """
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")
     with building(path, "a model that cannot be built", tensors):
-        described = json.loads(metadata["models"])
-        members = [build(one, k, tensors, backend) for k, one in enumerate(described)]
+        described, own = json.loads(metadata["models"]), tuple(cells)
+        members = [build(one, k, tensors, backend, own) for k, one in enumerate(described)]
         model: Simulator = Ensemble(members) if json.loads(metadata["ensemble"]) else members[0]
         model.note = read_object(metadata["note"])
         return model.to(device).eval()
@@ -61,7 +67,13 @@ def checksum_of(path: str | Path) -> str:
     return read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")[0]["sha256"]
 
 
-def build(described: dict[str, Any], number: int, tensors: dict[str, torch.Tensor], backend: str) -> DynamicsModel:
+def build(
+    described: dict[str, Any],
+    number: int,
+    tensors: dict[str, torch.Tensor],
+    backend: str,
+    cells: Iterable[type[Cell]] = (),
+) -> DynamicsModel:
     """A member, with its weights."""
     own = {name.split(".", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{number}.")}
     settings = dict(described["cell"])
@@ -78,7 +90,7 @@ def build(described: dict[str, Any], number: int, tensors: dict[str, torch.Tenso
             f"its scales do not go together: {', '.join(f'{name} {scales[name].shape}' for name in SCALES)}"
         )
     model = DynamicsModel(
-        cell,
+        cell if cell == "mlp" else named_cell(cell, cells, IN_FILES),
         wiring if isinstance(wiring, int) else Wiring.from_json(json.dumps(wiring)),
         scaler=Scaler(scales["mean"], scales["std"]),
         change_scaler=Scaler(np.zeros_like(scales["change"]), scales["change"]),
@@ -89,6 +101,7 @@ def build(described: dict[str, Any], number: int, tensors: dict[str, torch.Tenso
         clip=described["clip"],
         settings=settings,
         observation_names=tuple(described["observation_names"]),
+        action_range=described.get("action_range"),  # files of before have none
         starts=scales["starts"],
         backend=backend,
     )

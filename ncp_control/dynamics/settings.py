@@ -41,7 +41,7 @@ class FitSettings:
     """Longer gradients are shortened to this."""
 
     loss: str = "raw"
-    """raw: squared errors in the units of the observations; normalised: over their standard deviations."""
+    """raw: squared errors in the units of the observations; normalised: over their variances."""
 
     robust: float = 0.0
     """Count a step's squared error e as R log(1 + e / R): what cannot be foreseen should not steer. 0: as it is."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+
+Array = NDArray[np.float64]
 
 
 class Simulator(nn.Module, ABC):
@@ -14,6 +18,7 @@ class Simulator(nn.Module, ABC):
 
     :ivar features: observations a step, n
     :ivar actions: actions a step that it reads, m; 0 if it reads none
+    :ivar action_range: (2, m), the least and the greatest of each action in the rollouts that it was made for
     :ivar timed: whether it needs to be told the time between observations
     :ivar observation_names: of the features
     :ivar mean: of the observations that it was made for, (n,)
@@ -24,6 +29,7 @@ class Simulator(nn.Module, ABC):
 
     features: int
     actions: int
+    action_range: Array
     timed: bool
     observation_names: tuple[str, ...]
     mean: Tensor
@@ -64,20 +70,11 @@ class Simulator(nn.Module, ABC):
         :param ahead: for a timed model, a number or (B, T + H - 1)
         :return: (B, H, n), or (H, n) for one
         """
-        if history.dim() == 2:
-            one = None if actions is None else actions[None]
+        if isinstance(history, Tensor) and history.dim() == 2:
+            one = actions[None] if isinstance(actions, Tensor) else actions
             time = ahead[None] if isinstance(ahead, Tensor) and ahead.dim() == 1 else ahead
             return self.predict(history[None], horizon, one, time)[0]
-        self.check(history, actions)
-        if horizon < 1:
-            raise ValueError(f"the horizon must be at least one step, got {horizon}")
-        seen = history.shape[1]
-        steps = seen + horizon - 1
-        if actions is not None and actions.shape[1] != steps:
-            raise ValueError(
-                f"{seen} observations and a horizon of {horizon} go with {steps} actions, but there are "
-                f"{actions.shape[1]}"
-            )
+        self.check(history, actions, ahead, horizon)
         return self.continued(history, horizon, actions, ahead)
 
     def continued(self, history: Tensor, horizon: int, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
@@ -91,8 +88,19 @@ class Simulator(nn.Module, ABC):
             predictions.append(last)
         return torch.cat(predictions, dim=1)
 
-    def check(self, observations: Tensor, actions: Tensor | None) -> None:
-        """Refuses observations and actions that are not what the model was made for."""
+    def check(
+        self, observations: Tensor, actions: Tensor | None, ahead: Tensor | float | None, horizon: int = 1
+    ) -> None:
+        """Refuses observations, actions and times that are not what the model was made for.
+
+        :param horizon: how many observations the model predicts after the last one, each with an action and a time
+        """
+        for name, values in (("observations", observations), ("actions", actions)):
+            if values is not None and not isinstance(values, Tensor):
+                raise TypeError(
+                    f"a model reads tensors, and these {name} are a {type(values).__name__}: "
+                    "torch.as_tensor(..., dtype=torch.float32) makes one of an array"
+                )
         if observations.dim() != 3 or observations.shape[-1] != self.features:
             raise ValueError(
                 f"this model reads {self.features} observations a step, (batch, time, {self.features}), "
@@ -108,6 +116,20 @@ class Simulator(nn.Module, ABC):
             raise ValueError(
                 f"this model reads {self.actions} actions a step, (batch, time, {self.actions}), "
                 f"got {tuple(actions.shape)}"
+            )
+        if horizon < 1:
+            raise ValueError(f"the horizon must be at least one step, got {horizon}")
+        count, seen = observations.shape[:2]
+        steps = seen + horizon - 1
+        goes = f"{seen} observations" + (f" and a horizon of {horizon}" if horizon > 1 else "")
+        if actions is not None and actions.shape[1] != steps:
+            raise ValueError(f"{goes} go with {steps} actions, but there are {actions.shape[1]}")
+        if actions is not None and len(actions) != count:
+            raise ValueError(f"there are {count} sequences of observations, but {len(actions)} of actions")
+        if isinstance(ahead, Tensor) and ahead.dim() and tuple(ahead.shape) != (count, steps):
+            raise ValueError(
+                f"{goes} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
+                f"got {tuple(ahead.shape)}"
             )
 
 

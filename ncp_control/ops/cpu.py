@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ncp_control.ops import cpu_kernels, cpu_library
-from ncp_control.ops.problem import ScanProblem
+from ncp_control.ops.problem import ScanProblem, mismatch
 from ncp_control.ops.programs import Program
 
 
@@ -32,7 +32,10 @@ def supports(problem: ScanProblem) -> tuple[bool, str]:
     program = problem.program
     if program is None or program.kind not in cpu_kernels.KINDS:
         return False, f"{type(problem.cell).__name__} with these settings has no compiled form"
-    return True, reason
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return False, "a trace records torch's own operations, which a compiled scan has none of"
+    wrong = mismatch(problem)
+    return (True, reason) if wrong is None else (False, wrong)
 
 
 def run(problem: ScanProblem) -> Tensor:

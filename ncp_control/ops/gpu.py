@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ncp_control.ops.problem import ScanProblem
+from ncp_control.ops.problem import ScanProblem, mismatch
 from ncp_control.ops.programs import Program
 
 KINDS = ("ltc", "affine", "cfc")
@@ -54,8 +54,11 @@ def supports(problem: ScanProblem) -> tuple[bool, str]:
         return False, f"compiled for float32 and float64, not for {dtype}"
     if program is None or program.kind not in KINDS:
         return False, f"{type(problem.cell).__name__} with these settings has no compiled form"
-    if program.indexes[0].device != device:
-        return False, f"the cell is on {program.indexes[0].device} and the inputs are on {device}"
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return False, "a trace records torch's own operations, which a compiled scan has none of"
+    wrong = mismatch(problem)
+    if wrong is not None:
+        return False, wrong
     neurons, synapses = problem.state.shape[1], len(program.indexes[1]) + len(program.indexes[3])
     if neurons > MOST_NEURONS:
         return False, f"{neurons} neurons are too many: at most {MOST_NEURONS} fit"

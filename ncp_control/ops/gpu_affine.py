@@ -209,13 +209,13 @@ def backward(
                 d_z = d_f * slope_of(f, SETTINGS[5])
                 d_sensed += d_z
                 arrived = fetch(d_z, table.other)
-                sum_gamma_r += arrived * of_owners(old, table, TABLES[2][3])
+                sum_gamma_r += arrived * of_owners(old, table)
                 g = g * own + total(gamma_r * arrived, table, TABLES[2][3])
                 v = old
             tl.debug_barrier()
             sum_mu += d_sensed
             arrived = fetch(d_sensed, sensory_table.other)
-            sum_gamma += arrived * of_owners(x, sensory_table, TABLES[3][3])
+            sum_gamma += arrived * of_owners(x, sensory_table)
             if grad_inputs is not None:
                 d_x = total(gamma * arrived, sensory_table, TABLES[3][3])
                 tl.store(grad_inputs + at * features + feature, d_x, present)

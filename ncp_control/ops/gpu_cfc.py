@@ -282,15 +282,15 @@ def backward(
             sum_bias = add_scaled(sum_bias, d_z, 1.0, MODE)
             if SETTINGS[3] > 1:
                 flow, arrived = flow_back(d_z, new, new_table, MODE)
-                sum_new = add_scaled(sum_new, arrived, of_owners(y, new_table, TABLES[5][3]), MODE)
+                sum_new = add_scaled(sum_new, arrived, of_owners(y, new_table), MODE)
             flow, arrived = flow_back(d_z, sensory, sensory_table, MODE)
-            sum_sensory = add_scaled(sum_sensory, arrived, of_owners(x, sensory_table, TABLES[3][3]), MODE)
+            sum_sensory = add_scaled(sum_sensory, arrived, of_owners(x, sensory_table), MODE)
             if grad_inputs is not None:
                 tl.store(grad_inputs + at * features + feature, total(flow, sensory_table, TABLES[3][3]), present)
             if grad_elapsed is not None:
                 tl.store(grad_elapsed + at, tl.sum(d_t, 0))
             flow, arrived = flow_back(d_z, old, old_table, MODE)
-            sum_old = add_scaled(sum_old, arrived, of_owners(v, old_table, TABLES[2][3]), MODE)
+            sum_old = add_scaled(sum_old, arrived, of_owners(v, old_table), MODE)
             g = leave_step(total(flow, old_table, TABLES[2][3]), held, reset, at)
         tl.store(grad_state + row * units + neuron, g, real)
 

@@ -86,10 +86,9 @@ def fetch(values, index):
 
 
 @triton.jit
-def of_owners(values, table, PARTS: tl.constexpr):
+def of_owners(values, table):
     """Each column's owner's value, from values (N,), in a shape that broadcasts to (K, C)."""
-    owned = fetch(values, tl.broadcast_to(table.owner[None, :], table.edge.shape))
-    return owned
+    return fetch(values, tl.broadcast_to(table.owner[None, :], table.edge.shape))
 
 
 @triton.jit
@@ -402,18 +401,18 @@ def backward(
                 sum_cm += gc * (old - v)
                 d_Q += q
                 d_G += r
-                away = of_owners(old, table, TABLES[2][3]) - synapses.mu
+                away = of_owners(old, table) - synapses.mu
                 flow, sums = flow_back(away, q, r, synapses, table, sums)
                 g = g * own - total(flow, table, TABLES[2][3]) * LN2
                 if SETTINGS[2] > 0:
-                    owned_q = of_owners(q, c.gap_table, TABLES[4][3])
-                    sum_gap += owned_q * fetch(old, c.gap_table.other) + of_owners(r, c.gap_table, TABLES[4][3])
+                    owned_q = of_owners(q, c.gap_table)
+                    sum_gap += owned_q * fetch(old, c.gap_table.other) + of_owners(r, c.gap_table)
                     g += total(c.gap * fetch(q, c.gap_table.other), c.gap_table, TABLES[4][3])
                 v = old
             tl.debug_barrier()
             sum_q += d_Q
             sum_r += d_G
-            away = of_owners(mapped, sensory_table, TABLES[3][3]) - sensory.mu
+            away = of_owners(mapped, sensory_table) - sensory.mu
             away = tl.where(sensory_table.edge >= 0, away, 0.0)
             flow, sensory_sums = flow_back(away, d_Q, d_G, sensory, sensory_table, sensory_sums)
             d_x = total(flow, sensory_table, TABLES[3][3]) * -LN2

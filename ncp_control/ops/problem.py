@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import torch
 from torch import Tensor
@@ -72,6 +72,7 @@ def make_problem(
     mask: Tensor | None = None,
 ) -> ScanProblem:
     """Checks shapes and types, and brings every float to the cell's type."""
+    check_tensors(inputs, state, reset, mask)
     if inputs.dim() != 3:
         raise ValueError(f"inputs must have shape (batch, time, features), got {tuple(inputs.shape)}")
     batch, time, features = inputs.shape
@@ -86,27 +87,68 @@ def make_problem(
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
     elif not state.is_floating_point():
         raise TypeError(f"state must be floating point, got {state.dtype}: convert it with state.float()")
-    elapsed = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else float(elapsed)
+    elif state.device != device:
+        raise ValueError(f"the state is on {state.device} and the inputs are on {device}: move one with .to(device)")
+    normal = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else _number(elapsed)
     if reset is not None:
         reset = _flags("reset", reset, batch, time, device)
     if mask is not None:  # whatever fills the padding, it must not reach a gradient
         mask = _flags("mask", mask, batch, time, device)
         inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
-        if isinstance(elapsed, Tensor) and elapsed.dim() == 2:
-            elapsed = torch.where(mask, elapsed, torch.zeros_like(elapsed))
+        if isinstance(normal, Tensor) and normal.dim() == 2:
+            normal = torch.where(mask, normal, torch.zeros_like(normal))
     return ScanProblem(
         cell=cell,
         inputs=inputs if inputs.dtype == dtype else inputs.to(dtype),
         state=state if state.dtype == dtype else state.to(dtype),
-        elapsed=elapsed,
+        elapsed=normal,
         reset=reset,
         mask=mask,
         program=cell.program(),
     )
 
 
+def check_tensors(inputs: object, state: object, reset: object, mask: object) -> None:
+    """Refuses what is no tensor, such as NumPy arrays, or an LSTM's pair of states."""
+    for name, value in (("inputs", inputs), ("state", state), ("reset", reset), ("mask", mask)):
+        if not isinstance(value, Tensor) and (value is not None or name == "inputs"):
+            kind = type(value)
+            found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+            advice = f": torch.as_tensor({name}) makes one" if found == "numpy.ndarray" else ""
+            raise TypeError(f"{name} must be a tensor, got {found}{advice}")
+
+
+def mismatch(problem: ScanProblem) -> str | None:
+    """Why compiled code cannot read the cell's tensors beside the inputs; None where it can."""
+    program, inputs = problem.program, problem.inputs
+    if program is None:
+        return None
+    parameters = [parameter for parameter in program.parameters if parameter is not None]
+    for tensor in (*parameters, *program.indexes):
+        if tensor.device != inputs.device:
+            return f"the cell is on {tensor.device} and the inputs are on {inputs.device}"
+    for parameter in parameters:
+        if parameter.dtype != inputs.dtype:
+            return f"the cell has parameters in {inputs.dtype} and in {parameter.dtype}"
+    return None
+
+
+def _number(elapsed: Any) -> float:
+    """A span of time that is no tensor."""
+    if isinstance(elapsed, bool) or not isinstance(elapsed, SupportsFloat):
+        raise TypeError(f"elapsed must be a number or a tensor, got {type(elapsed).__name__}")
+    if getattr(elapsed, "ndim", 0):
+        raise TypeError("elapsed must be a number or a tensor, got an array: torch.as_tensor(elapsed) makes one")
+    found = float(elapsed)
+    if found < 0:
+        raise ValueError(f"elapsed must not be negative, got {found}: time does not run backwards")
+    return found
+
+
 def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     shape = tuple(elapsed.shape)
+    if elapsed.dtype == torch.bool:
+        raise TypeError("elapsed must be a span of time, got a tensor of bool: is it meant for reset or mask?")
     elapsed = elapsed.to(device=device, dtype=dtype)
     if shape == ():
         return elapsed

@@ -1,5 +1,6 @@
 """Neural circuits in Stable-Baselines3."""
 
+from ncp_control.rl.controller import Controller
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.extractor import NCPExtractor
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
@@ -10,6 +11,7 @@ from ncp_control.rl.recurrent import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.training import train
 
 __all__ = [
+    "Controller",
     "LoadedPolicy",
     "NCPExtractor",
     "NCPPolicy",

@@ -14,7 +14,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from ncp_control.data.environments import import_for
 from ncp_control.data.finite import Finite
+from ncp_control.rl.elapsed import KEY, plain_keys
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.recipe import Recipe, number, policy_arguments
 from ncp_control.rl.recurrent import RecurrentA2C, RecurrentPPO
@@ -27,12 +29,15 @@ def make_env(
 ) -> gym.Env[Any, Any]:
     """An environment inside of wrappers, refused at the first number of its own that is none.
 
-    :param env_id: its id
+    :param env_id: its id, or `module:id`, whose module registers it when it is imported
     :param wrappers: of `ncp_envs`, the innermost first: names, or one-entry dictionaries from a name to its arguments
     :param arguments: of the environment
     """
     import ncp_envs
 
+    module, colon, _ = env_id.rpartition(":")
+    if colon:
+        import_for(module, env_id)
     try:
         with ncp_envs.without_mass_warning():
             env: Any = Finite(gym.make(env_id, disable_env_checker=True, **(arguments or {})))
@@ -55,7 +60,7 @@ def make_env(
 
 
 def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
-    """Environments side by side in this process, as a recipe normalises them."""
+    """Environments side by side in this process, as a recipe normalises them, elapsed time only if it says so."""
 
     def make() -> gym.Env[Any, Any]:
         env = make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
@@ -68,6 +73,9 @@ def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
     given = dict(recipe.normalize) if isinstance(recipe.normalize, dict) else {}
     if "gamma" in recipe.settings:
         given.setdefault("gamma", recipe.settings["gamma"])
+    space = envs.observation_space
+    if isinstance(space, spaces.Dict) and KEY in space.spaces:
+        given.setdefault("norm_obs_keys", plain_keys(space))
     if not training:
         given["norm_reward"] = False
     try:

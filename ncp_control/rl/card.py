@@ -16,7 +16,7 @@ def write_card(path: Path, description: str) -> None:
     """Writes the card of a policy's file beside it, from the note in it.
 
     The note has `env`, `seed`, `steps`, `command`, `seconds`, `versions`, `return`, `return_std`, `return_min`,
-    `episodes`, and a `curve` of steps and returns.
+    `episodes` and `episodes_seed`, which they were evaluated from, and a `curve` of steps and returns.
 
     :param path: of the `.safetensors` file
     :param description: a sentence or two, what it is and what for
@@ -28,10 +28,12 @@ def card(path: Path, description: str) -> str:
     """The card's text."""
     policy = load_policy(path)
     note = policy.note
+    episodes = f"--episodes {note['episodes']} --seed {note['episodes_seed']}"
     score = f"**{note['return']:,.0f}** ± {note['return_std']:,.0f} (lowest {note['return_min']:,.0f})"
     facts = [
         ("environment", note["env"]),
         (f"return, {note['episodes']} episodes, mode of the policy", score),
+        ("measured by", f"`ncp-control evaluate {path.parent.name}/{path.name} {episodes}`"),
         ("made by", f"`{note['command']}`"),
         ("seed, steps", f"{note['seed']}, {note['steps']:,}"),
         ("training", f"{note['seconds'] / 60:.0f} minutes, one thread"),

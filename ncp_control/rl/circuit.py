@@ -7,14 +7,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell, make_cell, named_cell
+from ncp_control.cells import LTC, Cell, make_cell, named_cell
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 
 WiringLike = Plan | Wiring | int
+CellLike = str | type[Cell]
 # What is better for control than a cell's own default (thresholds where normalised observations lie).
-DEFAULTS: dict[str, dict[str, Any]] = {"ltc": {"init": "centred"}}
+DEFAULTS: dict[type[Cell], dict[str, Any]] = {LTC: {"init": "centred"}}
 DEFAULT_WIRING = AutoNCP(40, 16)
+
+
+RAW_TIME = (
+    "cells read it as it is, so leave it out of the normalisation, VecNormalize(env, norm_obs_keys=[...]) with all "
+    "keys but 'elapsed'"
+)
+
+
+def following() -> bool:
+    """Whether torch follows the code to compile, export or trace it: then no test may depend on values."""
+    traced: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return torch.compiler.is_compiling() or traced
 
 
 class Circuit(nn.Module):
@@ -22,7 +35,7 @@ class Circuit(nn.Module):
 
     :param features: columns of what it reads, F
     :param wiring: a plan (`AutoNCP(40, 16)`), a `Wiring`, or a number of fully connected neurons
-    :param cell: the cell's name, such as "ltc"
+    :param cell: the cell's name, such as "ltc", or a class of one's own
     :param cell_kwargs: its settings
     :param timed: the last column is the elapsed time; a cell whose steps do not depend on it reads it as an input
     """
@@ -33,14 +46,15 @@ class Circuit(nn.Module):
         self,
         features: int,
         wiring: WiringLike,
-        cell: str,
+        cell: CellLike,
         cell_kwargs: dict[str, Any] | None = None,
         timed: bool = False,
     ) -> None:
         super().__init__()
-        settings = {**DEFAULTS.get(cell.lower(), {}), **(cell_kwargs or {})}
-        self.timed = timed and named_cell(cell).uses_elapsed
-        self.rnn = RNN(make_cell(cell, features - self.timed, wiring, **settings))
+        kind = named_cell(cell)
+        settings = {**DEFAULTS.get(kind, {}), **(cell_kwargs or {})}
+        self.timed = timed and kind.uses_elapsed
+        self.rnn = RNN(make_cell(kind, features - self.timed, wiring, **settings))
         self.input_size = features
         self.hidden_size = self.cell.state_size
         self.output_size = self.cell.outputs
@@ -57,6 +71,8 @@ class Circuit(nn.Module):
         elapsed: Tensor | float = 1.0
         if self.timed:
             features, elapsed = features[..., :-1], features[..., -1]
+            if not following() and (elapsed < 0).any():
+                raise ValueError(f"the elapsed time is {float(elapsed.min()):.3g}, less than zero: {RAW_TIME}")
         outputs, _, states = self.rnn(features, state, elapsed, reset=starts, states=True)
         return outputs, states
 

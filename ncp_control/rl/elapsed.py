@@ -7,11 +7,13 @@ round the features extractor, and is the last column of what a `Circuit` reads.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, cast
 
 import torch
 from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from torch import Tensor
 
 KEY = "elapsed"
@@ -27,6 +29,30 @@ def is_timed(space: spaces.Space[Any]) -> bool:
             f"this space is {space}"
         )
     return True
+
+
+class TimedAlgorithm(BaseAlgorithm):
+    """An algorithm that refuses an environment whose elapsed time is normalised with the observations."""
+
+    @staticmethod
+    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        """As Stable-Baselines3 does, wherever an algorithm is given an environment."""
+        wrapped = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        inner: Any = wrapped
+        while isinstance(inner, VecEnvWrapper):
+            if isinstance(inner, VecNormalize) and inner.norm_obs and KEY in (inner.norm_obs_keys or ()):
+                others = plain_keys(cast("spaces.Dict", inner.observation_space))
+                raise ValueError(
+                    f"the entry {KEY!r} of the observations is the cells' time, which VecNormalize makes negative: say "
+                    f"which entries it should normalise, VecNormalize(env, norm_obs_keys={others})"
+                )
+            inner = inner.venv
+        return wrapped
+
+
+def plain_keys(space: spaces.Dict) -> list[str]:
+    """The entries that `VecNormalize` can normalise, and that are not the time."""
+    return [key for key, entry in space.spaces.items() if key != KEY and isinstance(entry, spaces.Box)]
 
 
 class TimedExtractor(BaseFeaturesExtractor):

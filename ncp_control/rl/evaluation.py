@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ncp_control.data.environments import check_policy
+from ncp_control.data.normalizing import normalizer_of
 from ncp_control.progress import tracked
 
 GROUP = 16  # episodes that one call of the policy acts for
@@ -32,7 +33,8 @@ def evaluate(
 ) -> Episodes:
     """Runs a policy for whole episodes, each from a seed of its own.
 
-    :param policy: with Stable-Baselines3's `predict`; it sees observations as the environment shows them
+    :param policy: with Stable-Baselines3's `predict`; it sees observations as the environment shows them, or as the
+        `VecNormalize` that it was trained under makes them
     :param make: makes an environment
     :param episodes: how many
     :param seed: everything random follows from it
@@ -67,8 +69,9 @@ def _run(policy: Any, envs: list[Any], seeds: list[int], deterministic: bool) ->
     seen = [env.reset(seed=seed)[0] for env, seed in zip(envs, seeds, strict=True)]
     totals, lengths = np.zeros(len(envs)), np.zeros(len(envs), dtype=int)
     alive, state, starts = list(range(len(envs))), None, np.ones(len(envs), dtype=bool)
+    normalize = normalizer_of(policy)
     while alive:
-        actions, state = policy.predict(_batch(seen), state, starts, deterministic=deterministic)
+        actions, state = policy.predict(normalize(_batch(seen)), state, starts, deterministic=deterministic)
         starts = np.zeros(len(envs), dtype=bool)
         for k in tuple(alive):
             seen[k], reward, terminated, truncated, _ = envs[k].step(actions[k])

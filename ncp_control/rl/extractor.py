@@ -9,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
-from ncp_control.rl.circuit import DEFAULT_WIRING, Circuit, WiringLike
+from ncp_control.rl.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike
 from ncp_control.rl.elapsed import KEY
 
 
@@ -30,7 +30,7 @@ class NCPExtractor(BaseFeaturesExtractor):
     :param observation_space: of an environment inside of `History`; where that shows the elapsed times, the cell gets
         them
     :param wiring: a plan, a `Wiring`, or a number of fully connected neurons; its motor neurons are the features
-    :param cell: the cell's name
+    :param cell: the cell's name, or a class of cells of one's own
     :param cell_kwargs: the cell's settings
     :param carry: in evaluation mode (when a model acts), go on from the state after the last call wherever this call's
         windows follow on from it, instead of running the windows again. The same while episodes are no longer than the
@@ -42,7 +42,7 @@ class NCPExtractor(BaseFeaturesExtractor):
         self,
         observation_space: spaces.Space[Any],
         wiring: WiringLike = DEFAULT_WIRING,
-        cell: str = "ltc",
+        cell: CellLike = "ltc",
         cell_kwargs: dict[str, Any] | None = None,
         carry: bool = False,
     ) -> None:

@@ -10,12 +10,13 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 
+from ncp_control.rl.elapsed import TimedAlgorithm
 from ncp_control.rl.learning_rates import scale_learning_rates
 from ncp_control.rl.off_policy_policies import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
 from ncp_control.rl.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
 
 
-class SequenceTraining(OffPolicyAlgorithm):
+class SequenceTraining(TimedAlgorithm, OffPolicyAlgorithm):
     """What makes SAC or TD3 recurrent, around a `train` that is Stable-Baselines3's own.
 
     The replay buffer gives it windows instead of observations; the networks know what to do with them. While

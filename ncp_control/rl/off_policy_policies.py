@@ -18,8 +18,10 @@ from stable_baselines3.td3.policies import Actor as TD3Actor
 from stable_baselines3.td3.policies import TD3Policy
 from torch import Tensor, nn
 
-from ncp_control.rl.circuit import DEFAULT_WIRING, Circuit, WiringLike
+from ncp_control.rl.argument_names import check_names
+from ncp_control.rl.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike
 from ncp_control.rl.elapsed import TimedExtractor, is_timed
+from ncp_control.rl.handed_over import check_numbers, check_state, rows_of
 from ncp_control.rl.replay import NextWindows, Windows
 
 CRITICS = ("circuit", "lstm", "mlp")
@@ -183,7 +185,7 @@ class SequencePolicy:
     beside their memory.
 
     :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action layers
-    :param cell: the name of its cell
+    :param cell: the name of its cell, or a class of cells of one's own
     :param cell_kwargs: the cell's settings
     :param critic: "circuit", another of the same kind, which both critics read; "lstm"; or "mlp", without memory
     :param critic_units: of an LSTM critic
@@ -200,7 +202,7 @@ class SequencePolicy:
         net_arch: list[int] | dict[str, list[int]] | None = None,
         *,
         wiring: WiringLike = DEFAULT_WIRING,
-        cell: str = "ltc",
+        cell: CellLike = "ltc",
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
         critic_units: int = 64,
@@ -208,6 +210,7 @@ class SequencePolicy:
         share_features_extractor: bool = False,
         **kwargs: Any,
     ) -> None:
+        check_names(kwargs, SequencePolicy.__init__, super().__init__)
         if critic not in CRITICS:
             raise ValueError(f"unknown critic {critic!r}: choose one of {', '.join(CRITICS)}")
         if share_features_extractor:
@@ -285,12 +288,17 @@ class SequencePolicy:
         """
         self.set_training_mode(False)
         seen, several = self.obs_to_tensor(observation)
+        if state is not None:
+            flags = None if episode_start is None else np.size(episode_start)
+            size = self.actor.features_extractor.circuit.hidden_size
+            check_state(np.shape(state[0]), size, rows_of(seen), flags)
         with torch.no_grad():
             before = None if state is None else torch.as_tensor(state[0][0], device=self.device)
             starts = None
             if before is not None and episode_start is not None:
                 starts = torch.as_tensor(np.asarray(episode_start, dtype=bool).reshape(-1), device=self.device)
             features, after = self.actor.features_extractor.step(seen, before, starts)
+            check_numbers(after)
             actions = self._predict(Features(features), deterministic=deterministic)
         actions = actions.cpu().numpy().reshape(-1, *self.action_space.shape)
         actions = self.unscale_action(actions)

@@ -14,8 +14,10 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from ncp_control.rl.circuit import DEFAULT_WIRING, Circuit, WiringLike, unroll
+from ncp_control.rl.argument_names import check_names
+from ncp_control.rl.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike, unroll
 from ncp_control.rl.elapsed import TimedExtractor, is_timed
+from ncp_control.rl.handed_over import check_numbers, check_state, rows_of
 
 CRITICS = ("circuit", "lstm", "mlp", "shared")
 HEADS = ("linear", "motor")
@@ -33,7 +35,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
     `ncp_envs.IrregularTime(observe_elapsed="apart")` shows it, is the cell's elapsed time.
 
     :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action head
-    :param cell: the name of its cell
+    :param cell: the name of its cell, or a class of cells of one's own
     :param cell_kwargs: the cell's settings
     :param critic: "circuit", another of the same kind; "lstm"; "mlp", without memory; or "shared", the actor's
         outputs, which the critic does not train
@@ -51,7 +53,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         net_arch: list[int] | dict[str, list[int]] | None = None,
         *,
         wiring: WiringLike = DEFAULT_WIRING,
-        cell: str = "ltc",
+        cell: CellLike = "ltc",
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
         critic_units: int = 64,
@@ -59,6 +61,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         critic_lr_scale: float = 1.0,
         **kwargs: Any,
     ) -> None:
+        check_names(kwargs, NCPPolicy.__init__, super().__init__)
         if critic not in CRITICS:
             raise ValueError(f"unknown critic {critic!r}: choose one of {', '.join(CRITICS)}")
         if head not in HEADS:
@@ -102,7 +105,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         """Makes the circuits, whose sizes the heads have to fit; called while the policy is built."""
         given = self.circuit_kwargs
 
-        def circuit(wiring: WiringLike, cell: str, cell_kwargs: dict[str, Any] | None = None) -> Circuit:
+        def circuit(wiring: WiringLike, cell: CellLike, cell_kwargs: dict[str, Any] | None = None) -> Circuit:
             return Circuit(self.features_dim, wiring, cell, cell_kwargs, self.timed)
 
         actor = circuit(given["wiring"], given["cell"], given["cell_kwargs"])
@@ -171,6 +174,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         """Actions and the states after them: a Gaussian's without building the distribution, which takes as long as
         the circuit. States that are no numbers are refused: so was an observation, or so are the weights.
         """
+        check_state(lstm_states[0].shape, self.lstm_hidden_state_shape[2], rows_of(observation), len(episode_starts))
         if isinstance(self.action_dist, DiagGaussianDistribution):
             features = BasePolicy.extract_features(self, observation, self.pi_features_extractor)
             outputs, states = unroll(self.lstm_actor, features, lstm_states, episode_starts)
@@ -179,8 +183,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         else:
             found = super()._predict(observation, lstm_states, episode_starts, deterministic)
             actions, states = cast("tuple[Tensor, tuple[Tensor, Tensor]]", found)
-        if torch.isnan(states[0]).any():
-            raise ValueError("the circuit's state is NaN: an observation was not a number, or the weights are not")
+        check_numbers(states[0])
         return actions, states
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

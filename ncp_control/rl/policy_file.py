@@ -7,7 +7,7 @@ fills in its weights.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,8 +22,12 @@ from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActor
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import nn
 
+from ncp_control.cells import CELLS, Cell, named_cell
+from ncp_control.cells.named import IN_FILES
+from ncp_control.data.normalizing import normalization_of
 from ncp_control.descriptions import building, most_numbers, read_object
 from ncp_control.rl.extractor import NCPExtractor
+from ncp_control.rl.handed_over import check_observation
 from ncp_control.rl.off_policy_policies import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.space_json import space_from_json, space_to_json
@@ -67,6 +71,8 @@ def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | N
         not, or a recurrent one of this package
     :param path: the file, such as "teacher.safetensors"; replaced whole if it exists
     :param note: anything worth keeping with it (command, seed, score), as JSON values
+
+    A cell of one's own is written by its class's name: `load_policy(path, cells=[Shunting])` reads it.
     """
     policy = model.policy
     settings = settings_of(policy)
@@ -117,15 +123,25 @@ def settings_of(policy: Any) -> dict[str, Any]:
     settings = {"class": name, "activation": activation, **{key: arguments[key] for key in PLAIN if key in arguments}}
     circuit, extractor = actor_circuit(policy), policy.features_extractor_class
     if extractor is NCPExtractor:
-        given = {**policy.features_extractor_kwargs, "wiring": wiring_of(policy.features_extractor_kwargs, circuit)}
-        settings["extractor"] = given
+        given = policy.features_extractor_kwargs
+        settings["extractor"] = {**given, "wiring": wiring_of(given, circuit), **cell_of(given)}
     elif extractor not in (FlattenExtractor, CombinedExtractor):
         raise TypeError(
             f"save_policy knows NCPExtractor and the extractors of vectors and dictionaries, not {extractor.__name__}"
         )
     if "wiring" in arguments:
-        settings["wiring"] = wiring_of(arguments, circuit)
+        settings |= {"wiring": wiring_of(arguments, circuit), **cell_of(arguments)}
     return settings
+
+
+def cell_of(arguments: dict[str, Any]) -> dict[str, str]:
+    """The cell by its name, under which a class of one's own is looked up on loading."""
+    cell = arguments.get("cell", "ltc")
+    if isinstance(cell, str):
+        return {"cell": cell}
+    if cell not in CELLS and cell.__name__ in [own.__name__ for own in CELLS]:
+        raise ValueError(f"a file names cells, and {cell.__name__} is a cell of ncp_control too: rename {cell!r}")
+    return {"cell": cell.__name__}
 
 
 def wiring_of(arguments: dict[str, Any], circuit: Any) -> int | str:
@@ -137,16 +153,24 @@ def wiring_of(arguments: dict[str, Any], circuit: Any) -> int | str:
     return text
 
 
-def policy_from(settings: dict[str, Any], observation_space: Any, action_space: Any, most: int) -> Any:
+def policy_from(
+    settings: dict[str, Any], observation_space: Any, action_space: Any, most: int, cells: Iterable[type[Cell]]
+) -> Any:
     """What `settings_of` described, freshly initialised; refused where it takes more numbers than `most`."""
     arguments = {key: settings[key] for key in PLAIN if key in settings}
+    if "cell" in arguments:
+        arguments["cell"] = named_cell(arguments["cell"], cells, IN_FILES)
     read_wiring(settings.get("critic_units", 1), most)
     if "wiring" in settings:
         arguments["wiring"] = read_wiring(settings["wiring"], most)
     if "extractor" in settings:
         given = settings["extractor"]
         arguments["features_extractor_class"] = NCPExtractor
-        arguments["features_extractor_kwargs"] = {**given, "wiring": read_wiring(given["wiring"], most)}
+        arguments["features_extractor_kwargs"] = {
+            **given,
+            "wiring": read_wiring(given["wiring"], most),
+            "cell": named_cell(given.get("cell", "ltc"), cells, IN_FILES),
+        }
     activation = ACTIVATIONS[settings["activation"]]
     kind = POLICIES[settings["class"]]
     return kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
@@ -159,20 +183,6 @@ def read_wiring(written: int | str, most: int) -> int | Wiring:
     return written if isinstance(written, int) else Wiring.from_json(written)
 
 
-def normalization_of(model: BaseAlgorithm) -> dict[str, Any] | None:
-    """What a model's `VecNormalize` does to observations: clip, epsilon, keys and tensors; None without one."""
-    wrapper = model.get_vec_normalize_env()
-    if wrapper is None or not wrapper.norm_obs:
-        return None
-    found = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
-    tensors = {}
-    for key, statistics in found.items():
-        suffix = f".{key}" if key else ""
-        tensors[f"normalize.mean{suffix}"] = torch.from_numpy(np.array(statistics.mean))
-        tensors[f"normalize.var{suffix}"] = torch.from_numpy(np.array(statistics.var))
-    return {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs, "keys": sorted(found), "tensors": tensors}
-
-
 def with_note(source: str | Path, path: str | Path, note: dict[str, Any]) -> None:
     """Writes a policy's file once more, with another note in it."""
     metadata, tensors = read_tensors(source, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
@@ -180,15 +190,20 @@ def with_note(source: str | Path, path: str | Path, note: dict[str, Any]) -> Non
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
 
-def load_policy(path: str | Path, device: str | torch.device = "cpu") -> LoadedPolicy:
-    """Reads a policy that `save_policy` wrote; a file that is truncated, altered or foreign is refused."""
+def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Iterable[type[Cell]] = ()) -> LoadedPolicy:
+    """Reads a policy that `save_policy` wrote; a file that is truncated, altered or foreign is refused.
+
+    :param path: the file
+    :param device: where the policy goes
+    :param cells: classes of your own that the file may name
+    """
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
     weights = {name.removeprefix("policy."): value for name, value in tensors.items() if name.startswith("policy.")}
     most = most_numbers(tensors)
     with building(path, "a policy that cannot be built", tensors):
         settings = read_object(metadata["policy"])
         observation_space, action_space = (space_from_json(space, most) for space in json.loads(metadata["spaces"]))
-        policy = policy_from(settings, observation_space, action_space, most)
+        policy = policy_from(settings, observation_space, action_space, most, cells)
         fill(policy, weights)
         normalize = json.loads(metadata["normalize"])
         normalizer = None if normalize is None else Normalizer.read(normalize, tensors, observation_space)
@@ -202,11 +217,13 @@ class Normalizer:
     """What `VecNormalize` does to observations: `clip((x - mean) / sqrt(var + epsilon))`.
 
     :param statistics: mean and variance of each entry of a dictionary that is normalised; of "", for vectors
+    :ivar scales: of each of these, the mean and what the difference to it is divided by
+    :ivar clip: nothing leaves [-clip, clip]
     """
 
     def __init__(self, statistics: dict[str, tuple[Array, Array]], epsilon: float, clip: float) -> None:
-        self._clip = clip
-        self._scales = {key: (mean, np.sqrt(var + epsilon)) for key, (mean, var) in statistics.items()}
+        self.clip = clip
+        self.scales = {key: (mean, np.sqrt(var + epsilon)) for key, (mean, var) in statistics.items()}
 
     @classmethod
     def read(cls, described: dict[str, Any], tensors: dict[str, torch.Tensor], space: Any) -> Normalizer:
@@ -229,18 +246,19 @@ class Normalizer:
         if not isinstance(observation, dict):
             return self._one("", observation)
         return {
-            key: self._one(key, value) if key in self._scales else value for key, value in observation.items()
+            key: self._one(key, value) if key in self.scales else value for key, value in observation.items()
         }  # fmt: skip
 
     def _one(self, key: str, values: Array) -> Array:
-        mean, scale = self._scales[key]
-        return np.clip((values - mean) / scale, -self._clip, self._clip).astype(np.float32)
+        mean, scale = self.scales[key]
+        return np.clip((values - mean) / scale, -self.clip, self.clip).astype(np.float32)
 
 
 class LoadedPolicy:
     """A policy ready to act on raw observations, with the `predict` of Stable-Baselines3's models.
 
     :ivar policy: the Stable-Baselines3 policy, which sees normalised observations
+    :ivar normalizer: what normalises them, or None
     :ivar name: the file's name without its ending
     :ivar sha256: the file's checksum
     :ivar note: what the writer left in it
@@ -255,13 +273,13 @@ class LoadedPolicy:
         note: dict[str, Any],
     ) -> None:
         self.policy, self.name, self.sha256, self.note = policy, name, sha256, note
-        self._normalizer = normalizer
+        self.normalizer = normalizer
         self._layers = layers_of(policy)
 
     @property
     def normalizes(self) -> bool:
         """Whether it normalises its observations."""
-        return self._normalizer is not None
+        return self.normalizer is not None
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
@@ -277,7 +295,7 @@ class LoadedPolicy:
 
     def normalize(self, observation: Any) -> Any:
         """The observations as the policy sees them."""
-        return observation if self._normalizer is None else self._normalizer(observation)
+        return observation if self.normalizer is None else self.normalizer(observation)
 
     def predict(
         self,
@@ -288,7 +306,14 @@ class LoadedPolicy:
     ) -> tuple[Array, tuple[Array, ...] | None]:
         """Actions for one observation or a batch of them, and the state of a policy with a memory: hand it over with
         the next observation.
+
+        :param observation: as the environment shows it, or those of n environments
+        :param state: what the last call returned; None where episodes begin
+        :param episode_start: (n,), true where an episode begins, so that the state is forgotten
+        :param deterministic: the mode of the actions, as a policy from a file is there to act; Stable-Baselines3's own
+            `predict` draws them by default
         """
+        check_observation(observation, self.observation_space)
         seen = self.normalize(observation)
         if deterministic and self._layers is not None and np.shape(seen)[1:] == self.policy.observation_space.shape:
             return self._mode(seen), state

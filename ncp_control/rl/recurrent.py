@@ -10,12 +10,13 @@ from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
 
+from ncp_control.rl.elapsed import TimedAlgorithm
 from ncp_control.rl.learning_rates import scale_learning_rates
 from ncp_control.rl.policies import NCPPolicy
 from ncp_control.rl.sequences import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
 
 
-class RecurrentPPO(ContribRecurrentPPO):
+class RecurrentPPO(TimedAlgorithm, ContribRecurrentPPO):
     """PPO with a memory.
 
     Example::

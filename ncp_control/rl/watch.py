@@ -9,13 +9,11 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
+from ncp_control.liveliness import saturated, still
 from ncp_control.rl.circuit import Circuit
 from ncp_control.rl.replay import SequenceReplayBuffer
 from ncp_control.rl.sequences import Sequences
 
-STILL = 1e-3  # a neuron whose state deviates by less over a whole batch says nothing
-NEAR = 0.01  # of the way between its bounds: so near to one of them a neuron is saturated
-MOSTLY = 0.95  # of the steps
 ROWS = 2048
 
 
@@ -107,15 +105,10 @@ def statistics(circuit: Circuit, features: Tensor, state: Tensor, starts: Tensor
         flat = states.reshape(-1, states.shape[-1])
         inputs = features[..., :-1] if circuit.timed else features
         tau = cell.time_constants(inputs.reshape(-1, cell.inputs), flat)
-        units = flat[:, : cell.units]
-        low, high = (bound[: cell.units] for bound in cell.state_bounds())
-        width = high - low
-        near = ((units - low) < NEAR * width) | ((high - units) < NEAR * width)
-        saturated = (near.float().mean(0) > MOSTLY) & width.isfinite()
-        dead = units.std(0) < STILL
+        seen = [cell.neurons(values).cpu().numpy() for values in (flat, *cell.state_bounds())]
     return {
-        "dead": float(dead.sum()),
-        "saturated": float(saturated.sum()),
+        "dead": float(still(*seen).sum()),
+        "saturated": float(saturated(*seen).sum()),
         "tau_min": float(tau.min()),
         "tau_median": float(tau.median()),
         "tau_max": float(tau.max()),

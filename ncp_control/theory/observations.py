@@ -31,7 +31,7 @@ def observations(found: Found, plan: Plan) -> list[Finding]:
     """The nine, the share of variance, and how the bounds of Theorems 4 and 5 grow."""
     return [
         *_about_layers(found),
-        _longest(found, plan),
+        _longest(found),
         _flat(found),
         _varies(found),
         _width(found, plan),
@@ -71,7 +71,7 @@ def _about_layers(found: Found) -> list[Finding]:
     ]
 
 
-def _longest(found: Found, plan: Plan) -> Finding:
+def _longest(found: Found) -> Finding:
     won = dict.fromkeys(ACTIVATIONS, 0)
     for act in ACTIVATIONS:
         ltc, others = found["ltc", act], [found[kind, act] for kind in PLAIN]

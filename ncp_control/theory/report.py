@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ncp_control._version import __version__
 from ncp_control.files import write_atomically
-from ncp_control.pictures import save_figure
+from ncp_control.pictures import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, save_figure
 from ncp_control.run_folder import versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Value = str | int | float | None
-# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777")
+COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY)
 PACKAGES = ("torch", "numpy", "scipy", "torchdiffeq", "matplotlib")
 VERDICTS = {True: "holds", False: "does not hold", None: "open"}
 

@@ -13,7 +13,7 @@
 
 namespace ncp {
 
-// Filled by cpu.py, field by field, each eight bytes. Weights are (H, synapses), the bias is (H, N).
+// Filled by cpu_kernels.py, field by field, each eight bytes. Weights are (H, synapses), the bias is (H, N).
 struct CfCArguments {
     int64_t synapses, sensory, mode;  // default 0, no_gate 1, pure 2
     const int64_t *start, *source, *sensory_start, *sensory_source;

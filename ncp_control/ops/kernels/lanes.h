@@ -259,7 +259,6 @@ inline void positive_all(const void* raw, T* out, int64_t count) {
 }
 
 // The derivative of softplus, for one number.
-
 template <typename T>
 inline T softplus_slope(T x) {
     return x > T(20) ? T(1) : T(1) / (T(1) + std::exp(-x));

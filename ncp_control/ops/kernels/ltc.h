@@ -22,7 +22,7 @@
 
 namespace ncp {
 
-// Filled by cpu.py, field by field, each eight bytes. Gradients have the parameter's shape; input maps may be null.
+// Filled by cpu_kernels.py, field by field, each eight bytes. Gradients have the parameter's shape; input maps may be null.
 struct LTCArguments {
     int64_t synapses, sensory, gaps, unfolds, euler;
     const int64_t *start, *source;                  // synapses into j: start[j] .. start[j + 1]

@@ -5,13 +5,14 @@
 // step's unfolds from the state before it, so memory grows with batch * time * neurons.
 //
 // A cell gives: `T`; `scratch_vectors()`, `accumulators()`; `step<record>(scratch, x, v, elapsed)`, which moves v;
-// `step_back(scratch, x, g, dx, accumulate)`, called after a recorded step, which takes the gradient g of the new
-// state to that of the old one, adds to dx, and returns the gradient of elapsed; and `finish(sums)`. With
-// `has_row_path` it also gives `step_row(scratch, x, v, elapsed)` for one row, and `row_scratch()`. With `writes_back` it
-// gives `write_back(scratch, row, t, rows)`, called after every step_back.
+// `step_back(scratch, x, g, dx, elapsed, sums)`, called after a recorded step, which takes the gradient g of the new
+// state to that of the old one, adds to dx and to the sums, and returns the gradient of elapsed; `finish(sums)`; and
+// `step_row(scratch, x, v, elapsed)` with `row_scratch()`, one row by itself, called only with `has_row_path`. With
+// `writes_back` it gives `write_back(scratch, row, t, rows)`, called after every step_back.
 #pragma once
 
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,7 @@
 
 namespace ncp {
 
-// Filled by cpu.py, field by field, each eight bytes.
+// Filled by cpu_kernels.py, field by field, each eight bytes.
 struct Problem {
     int64_t batch, time, inputs, units, threads;
     const void* x;        // (B, T, I)
@@ -191,7 +192,8 @@ struct FlushTiny {
 };
 
 // Calls work(first, last, thread) on equal shares of `blocks`. Threads live for one call only, so nothing is
-// left for a forked child to wait for; the shares depend on the number of threads alone.
+// left for a forked child to wait for; the shares depend on the number of threads alone. A share for which the system
+// gives no thread is done here, after our own.
 template <class Work>
 void share(int64_t blocks, int64_t threads, Work work) {
     auto quietly = [&work](int64_t first, int64_t last, int64_t k) {
@@ -199,9 +201,15 @@ void share(int64_t blocks, int64_t threads, Work work) {
         work(first, last, k);
     };
     std::vector<std::thread> pool;
-    for (int64_t k = 1; k < threads; ++k)
-        pool.emplace_back(quietly, blocks * k / threads, blocks * (k + 1) / threads, k);
+    pool.reserve(threads);
+    int64_t given = 1;
+    try {
+        for (; given < threads; ++given)
+            pool.emplace_back(quietly, blocks * given / threads, blocks * (given + 1) / threads, given);
+    } catch (const std::system_error&) {
+    }
     quietly(0, blocks / threads, 0);
+    for (int64_t k = given; k < threads; ++k) quietly(blocks * k / threads, blocks * (k + 1) / threads, k);
     for (auto& thread : pool) thread.join();
 }
 
