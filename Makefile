@@ -39,7 +39,7 @@ format: $(STAMP) ## repair what ruff can repair
 PAGES := ncp_control $(addprefix ncp_control.,wiring cells ops data dynamics rl activity theory) ncp_envs
 
 docs: $(STAMP) ## pages of every public name, from the docstrings (writes site/index.html)
-	$(BIN)/pdoc --docformat restructuredtext -o site $(PAGES)
+	$(BIN)/python -W ignore -m pdoc --docformat restructuredtext -o site $(PAGES)
 
 venv: $(STAMP) ## make .venv with every dependency at its tested version
 

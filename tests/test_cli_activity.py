@@ -76,6 +76,10 @@ def test_record_and_view(capsys: pytest.CaptureFixture[str], agent: Path, tmp_pa
     assert main(["view", str(out), "--figures", str(pictures), "--formats", "svg"]) == 0
     assert len(list(pictures.glob("*.svg"))) >= 4
     assert "figure:" in capsys.readouterr().out
+    assert main(["view", str(out), "--figures", str(pictures), "--html", str(tmp_path / "page.html"), "--json"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written["page"] == str(tmp_path / "page.html")
+    assert sorted(written["figures"]) == sorted(map(str, pictures.glob("*.png")))
 
 
 def test_a_silenced_recording(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -41,10 +42,19 @@ class Arguments:
     renderer: str = "auto"
     """Of the video's body: mujoco, capsules, or auto: MuJoCo where it can draw here."""
 
+    json: bool = False
+    """Print one JSON object last: the files that were written."""
+
 
 def run(arguments: Arguments) -> int:
     """Write what was asked for, and say where it is."""
     from ncp_control.activity.episode import Activity
+
+    written: dict[str, Any] = {}
+
+    def say(words: str) -> None:
+        if not arguments.json:
+            print(words)
 
     found = [Activity.load(path) for path in arguments.episodes]
     nothing = arguments.html is None and arguments.video is None and arguments.figures is None
@@ -55,17 +65,22 @@ def run(arguments: Arguments) -> int:
         from ncp_control.activity.page import write_page
 
         write_page(found if len(found) > 1 else found[0], html)
-        print(f"page: {html} ({html.stat().st_size / 1e6:.2f} MB); open it in a browser")
+        written["page"] = str(html)
+        say(f"page: {html} ({html.stat().st_size / 1e6:.2f} MB); open it in a browser")
     if arguments.figures is not None:
         from ncp_control.activity.figures import write_figures
 
-        for path in write_figures(found[0], arguments.figures, arguments.formats):
-            print(f"figure: {path}")
+        paths = write_figures(found[0], arguments.figures, arguments.formats)
+        written["figures"] = [str(path) for path in paths]
+        say("\n".join(f"figure: {path}" for path in paths))
     if arguments.video is not None:
         from ncp_control.activity.video import write_video
 
         said = write_video(
             found[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer
         )
-        print(f"video: {arguments.video} ({arguments.video.stat().st_size / 1e6:.2f} MB); {said}")
+        written["video"] = str(arguments.video)
+        say(f"video: {arguments.video} ({arguments.video.stat().st_size / 1e6:.2f} MB); {said}")
+    if arguments.json:
+        print(json.dumps(written))
     return 0
