@@ -87,6 +87,19 @@ def test_the_compiled_scan_is_one_operator_and_the_reference_none() -> None:
     assert found.policy.lstm_actor.rnn.backend == "auto"  # a copy was made
 
 
+def run_apart(folder: Path, imports: str, last: str = "") -> None:
+    """Holds `controller.pt2` to `wanted.pt` in a process of its own."""
+    code = f"""
+{imports}
+module = torch.export.load('controller.pt2').module()
+seen, state, action, after = torch.load('wanted.pt')
+torch.testing.assert_close(module(seen, state), (action, after))
+{last}
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_a_program_of_the_reference_runs_without_this_package(tmp_path: Path) -> None:
     controller = Controller(nc.load(AGENT), backend="reference")
@@ -95,15 +108,7 @@ def test_a_program_of_the_reference_runs_without_this_package(tmp_path: Path) ->
     program = torch.export.export(controller, (seen[:2], state[:2]), dynamic_shapes=({0: batch}, {0: batch}))
     torch.export.save(program, tmp_path / "controller.pt2")
     torch.save((seen, state, *controller(seen, state)), tmp_path / "wanted.pt")
-    code = (
-        "import sys, torch\n"
-        "module = torch.export.load('controller.pt2').module()\n"
-        "seen, state, action, after = torch.load('wanted.pt')\n"
-        "torch.testing.assert_close(module(seen, state), (action, after))\n"
-        "assert 'ncp_control' not in sys.modules\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_apart(tmp_path, "import sys, torch", "assert 'ncp_control' not in sys.modules")
 
 
 @pytest.mark.slow
@@ -114,14 +119,7 @@ def test_a_program_of_the_compiled_scan_needs_its_operator(tmp_path: Path) -> No
     seen, state = torch.randn(1, 17), controller.initial_state()
     torch.export.save(torch.export.export(controller, (seen, state)), tmp_path / "controller.pt2")
     torch.save((seen, state, *controller(seen, state)), tmp_path / "wanted.pt")
-    code = (
-        "import torch, ncp_control.ops.cpu_op\n"
-        "module = torch.export.load('controller.pt2').module()\n"
-        "seen, state, action, after = torch.load('wanted.pt')\n"
-        "torch.testing.assert_close(module(seen, state), (action, after))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run_apart(tmp_path, "import torch, ncp_control.ops.cpu_op")
 
 
 @pytest.mark.filterwarnings("ignore")

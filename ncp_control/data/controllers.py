@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ncp_control.data.normalizing import normalization_of, normalizer_of
+from ncp_control.data.plan import spawned_seed
 from ncp_control.safe_file import hash_of_tensors
 
 Array = NDArray[Any]
@@ -50,7 +51,7 @@ class RandomController:
         """A stream for each episode."""
         self._spaces = [copy.deepcopy(self._space) for _ in seeds]
         for space, seed in zip(self._spaces, seeds, strict=True):
-            space.seed(int(np.random.SeedSequence(seed, spawn_key=(1,)).generate_state(1)[0]))
+            space.seed(spawned_seed(seed, 1))
 
     def act(self, observations: Array) -> Array:
         """A draw for each episode."""

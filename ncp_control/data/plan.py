@@ -43,7 +43,7 @@ class Plan:
 
     def seed_of(self, rollout: int) -> int:
         """What the environment of a rollout is reset with."""
-        return int(np.random.SeedSequence(self.seed, spawn_key=(rollout,)).generate_state(1)[0])
+        return spawned_seed(self.seed, rollout)
 
     def groups(self) -> list[range]:
         """The rollouts of each group, as even as can be."""
@@ -61,6 +61,11 @@ class Plan:
             "group": self.group,
             "versions": versions(PACKAGES),
         }
+
+
+def spawned_seed(seed: int, k: int) -> int:
+    """The seed of the k-th of the independent streams that a seed has."""
+    return int(np.random.SeedSequence(seed, spawn_key=(k,)).generate_state(1)[0])
 
 
 def path_of(folder: Path, rollout: int) -> Path:

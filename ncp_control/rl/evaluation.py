@@ -11,6 +11,7 @@ import torch
 
 from ncp_control.data.environments import check_policy
 from ncp_control.data.normalizing import normalizer_of
+from ncp_control.data.plan import spawned_seed
 from ncp_control.progress import tracked
 
 GROUP = 16  # episodes that one call of the policy acts for
@@ -50,18 +51,14 @@ def evaluate(
         with tracked("evaluating", episodes, shown=progress) as tracker, torch.random.fork_rng(devices=[]):
             for first in range(0, episodes, GROUP):
                 group = range(first, min(first + GROUP, episodes))
-                torch.manual_seed(_seed_of(seed, first))
-                found = _run(policy, envs[: len(group)], [_seed_of(seed, k) for k in group], deterministic)
+                torch.manual_seed(spawned_seed(seed, first))
+                found = _run(policy, envs[: len(group)], [spawned_seed(seed, k) for k in group], deterministic)
                 returns[group], lengths[group] = found
                 tracker.advance(len(group), int(lengths[group].sum()))
     finally:
         for env in envs:
             env.close()
     return Episodes(returns.tolist(), lengths.tolist())
-
-
-def _seed_of(seed: int, episode: int) -> int:
-    return int(np.random.SeedSequence(seed, spawn_key=(episode,)).generate_state(1)[0])
 
 
 def _run(policy: Any, envs: list[Any], seeds: list[int], deterministic: bool) -> tuple[Any, Any]:

@@ -35,15 +35,7 @@ def draw_cost(found: Sweeps, sizes: Sizes) -> Any:
     for axes in (over_length, time):
         _ticks(axes, sizes.lengths)
     _ticks(over_effort, EVALUATIONS)
-    figure.legend(
-        *over_length.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=8,
-        frameon=False,
-        fontsize=8,
-        title=ADJOINTS,
-        title_fontsize=8,
-    )
+    _legend(figure, over_length, 8)
     return figure
 
 
@@ -77,16 +69,15 @@ def draw_errors(found: Sweeps, sizes: Sizes) -> Any:
         axes.set_yscale("log")
         axes.axhline(WORST, color="grey", linewidth=0.8, linestyle=":")
     over_length.text(sizes.lengths[0], WORST, "100 and more, or given up", fontsize=8, va="bottom")
-    figure.legend(
-        *over_length.get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=7,
-        frameon=False,
-        fontsize=8,
-        title=ADJOINTS,
-        title_fontsize=8,
-    )
+    _legend(figure, over_length, 7)
     return figure
+
+
+def _legend(figure: Any, axes: Any, columns: int) -> None:
+    """Below all axes, of the lines in one of them."""
+    lines = axes.get_legend_handles_labels()
+    where = {"loc": "outside lower center", "ncols": columns}
+    figure.legend(*lines, **where, frameon=False, fontsize=8, title=ADJOINTS, title_fontsize=8)
 
 
 def _line(axes: Any, method: Method, sizes: Sequence[float], values: Sequence[float], most: float = math.inf) -> None:

@@ -23,10 +23,8 @@ def describe(path: Path) -> Described:
         wiring = about["wiring"]
         is_circuit = not isinstance(wiring, int)
         units = member.rnn.wiring.units if is_circuit else wiring
-        one = {"cell": about["cell"]["cell"], "units": units, "residual": about["residual"], "circuit": None}
-        if is_circuit:
-            parts = {"wiring": network.describe_wiring(member.rnn.wiring), **network.describe_rnn(member.rnn)}
-            one["circuit"] = parts
+        circuit = network.describe_circuit(member.rnn) if is_circuit else None
+        one = {"cell": about["cell"]["cell"], "units": units, "residual": about["residual"], "circuit": circuit}
         cells.append(one)
     return {
         "members": cells,

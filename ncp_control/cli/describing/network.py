@@ -28,6 +28,11 @@ def describe_wiring(wiring: Wiring) -> Described:
     }
 
 
+def describe_circuit(rnn: RNN) -> Described:
+    """A cell and what it is wired as, as JSON values."""
+    return {"wiring": describe_wiring(rnn.wiring), **describe_rnn(rnn)}
+
+
 def describe_rnn(rnn: RNN) -> Described:
     """A cell, its settings, its size, the backend that would run it, and its bounds, as JSON values."""
     import torch

@@ -18,21 +18,17 @@ def describe(path: Path) -> tuple[Described, Wiring | None]:
 
     loaded = load_policy(path)
     circuit = actor_circuit(loaded.policy)
-    wiring, parts = None, None
-    if circuit is not None:
-        wiring = circuit.rnn.wiring
-        parts = {"wiring": network.describe_wiring(wiring), **network.describe_rnn(circuit.rnn)}
     found = {
         "class": type(loaded.policy).__name__,
         "parameters": sum(parameter.numel() for parameter in loaded.policy.parameters()),
         "observation_space": str(loaded.observation_space),
         "action_space": str(loaded.action_space),
         "normalizes_observations": loaded.normalizes,
-        "circuit": parts,
+        "circuit": None if circuit is None else network.describe_circuit(circuit.rnn),
         "sha256": loaded.sha256,
         "note": loaded.note,
     }
-    return found, wiring
+    return found, None if circuit is None else circuit.rnn.wiring
 
 
 def show(found: Described, wiring: Wiring | None) -> None:

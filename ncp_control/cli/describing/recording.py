@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,6 @@ Described = dict[str, Any]
 
 def is_recording(path: Path) -> bool:
     """Whether it is what `ncp-control record` wrote, rather than a trace of a body."""
-    import zipfile
-
     if path.suffix != ".npz" or not path.is_file():
         return False
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.cli.describing import facts
+
 Described = dict[str, Any]
 SUFFIXES = (".npy", ".npz")
 
@@ -41,20 +43,14 @@ def show(found: Described) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(highlight=False)
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, text in [*counts(found), *made(found["about"])]:
-        facts.add_row(name, escape(text))
-    console.print(facts)
-    console.print()
+    facts.show([*counts(found), *made(found["about"])])
+    print()
     table = Table("observation", *(f"{name:>8}" for name in ("least", "mean", "std", "most")))
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
     for row in found["observations"]:
         table.add_row(escape(row["name"]), *(f"{row[key]:.4g}" for key in ("least", "mean", "std", "most")))
-    console.print(table)
+    Console(highlight=False).print(table)
 
 
 def counts(found: Described) -> list[tuple[str, str]]:
