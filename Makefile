@@ -8,7 +8,7 @@ PYTEST_ARGS ?= -n auto
 
 # Touched after an install, so that the next run installs again only when one of these files has changed.
 STAMP := $(VENV)/installed
-INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/kernels/*)
+INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/cpu/kernels/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test lint types format docs clean

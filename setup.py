@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
-KERNELS = Path("ncp_control/ops/kernels")
+KERNELS = Path("ncp_control/ops/cpu/kernels")
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 FLAGS += ["-fPIC", "-shared", "-pthread"]
 LEVELS = {"portable": ["-DNCP_VECTOR_BYTES=16"]}
@@ -69,7 +69,7 @@ class WheelForEveryPython(bdist_wheel):
 setup(
     ext_modules=[
         Extension(
-            f"ncp_control.ops._kernels_{level}",
+            f"ncp_control.ops.cpu._kernels_{level}",
             sources=[str(KERNELS / "kernels.cpp")],
             depends=[str(path) for path in sorted(KERNELS.glob("*.h"))],
             extra_compile_args=flags,

@@ -5,10 +5,12 @@ Names are imported when they are first used, so that the command line starts fas
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from ncp_control._version import __version__
-from ncp_control.lazy import names_of
+from ncp_control.support.lazy import names_of
+from ncp_control.support.moved import MovedModules
 
 if TYPE_CHECKING:
     from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE, make_cell
@@ -73,4 +75,5 @@ __all__ = [
     "tap_withdrawal",
 ]
 
+sys.meta_path.append(MovedModules())
 __getattr__, __dir__ = names_of(__name__, _HOME)

@@ -21,9 +21,9 @@ from typing import Any
 import torch
 
 from ncp_control.cells import Cell, cell_config, cell_from_config
-from ncp_control.descriptions import building, described_in, read_object
 from ncp_control.rnn import RNN
-from ncp_control.safe_file import CheckpointError, read_tensors, write_tensors
+from ncp_control.storage.descriptions import building, described_in, read_object
+from ncp_control.storage.safe_tensors import CheckpointError, read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 __all__ = ["CheckpointError", "load", "read_metadata", "save"]

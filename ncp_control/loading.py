@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncp_control.checkpoint import load as load_network
-from ncp_control.safe_file import read_kind
+from ncp_control.storage.safe_tensors import read_kind
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +30,7 @@ def load(
     """
     kind = read_kind(path)
     if kind == "ncp_control.policy":
-        from ncp_control.rl.policy_file import load_policy
+        from ncp_control.rl.files.policy_file import load_policy
 
         return load_policy(path, device, cells)
     if kind == "ncp_control.dynamics":

@@ -19,11 +19,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from ncp_control.files import write_atomically
-from ncp_control.progress import tracked
 from ncp_control.rl import evaluate, load_policy
-from ncp_control.rl.building import make_env
-from ncp_control.rl.watch import actor_circuit
+from ncp_control.rl.circuit_log import actor_circuit
+from ncp_control.rl.recipes.building import make_env
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.support.progress import tracked
 
 SEED = 10_000
 

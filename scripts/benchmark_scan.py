@@ -33,8 +33,8 @@ from rich.progress import track
 from rich.table import Table
 
 import ncp_control as nc
-from ncp_control.ops import cpu_library
-from ncp_control.timing import medians
+from ncp_control.ops.cpu import library as cpu_library
+from ncp_control.support.timing import medians
 
 INPUTS = 17
 FLOOR_NS = {"avx512": 0.2, "avx2": 0.4, "portable": 0.8}

@@ -48,7 +48,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import ncp_control as nc
-from ncp_control.files import write_atomically
+from ncp_control.storage.atomic_writes import write_atomically
 
 NETWORKS = {"LTC NCP": 0.03, "LTC dense": 0.1, "LSTM": 0.1}  # and their learning rates
 BASELINES = ("linear", "persistence")

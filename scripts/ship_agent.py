@@ -14,12 +14,12 @@ import torch
 import tyro
 
 from ncp_control.rl import evaluate, load_policy
-from ncp_control.rl.building import make_env
-from ncp_control.rl.card import write_card
-from ncp_control.rl.policy_file import with_note
-from ncp_control.rl.run_state import read_about
+from ncp_control.rl.files.card import write_card
+from ncp_control.rl.files.policy_file import with_note
+from ncp_control.rl.files.run_state import read_about
+from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.training import BEST, CURVE, STATE
-from ncp_control.run_folder import RECORD
+from ncp_control.storage.run_folder import RECORD
 
 EPISODES, SEED = 20, 1000
 

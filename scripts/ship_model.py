@@ -16,7 +16,7 @@ from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_mode
 from ncp_control.dynamics.card import write_card
 from ncp_control.dynamics.fitting import BEST
 from ncp_control.dynamics.open_loop import open_loop
-from ncp_control.run_folder import RECORD
+from ncp_control.storage.run_folder import RECORD
 
 HORIZONS = (1, 5, 10, 20, 50, 100, 200)
 
@@ -94,7 +94,7 @@ def main() -> None:
 def seconds_of(folder: Path) -> float:
     """How long a fit took."""
     from ncp_control.dynamics.fitting import DESCRIBED, FORMAT, STATE, VERSION
-    from ncp_control.safe_file import read_tensors
+    from ncp_control.storage.safe_tensors import read_tensors
 
     metadata, _ = read_tensors(folder / STATE, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
     return float(json.loads(metadata["state"])["seconds"])

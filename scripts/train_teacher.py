@@ -25,10 +25,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from ncp_control.progress import Tracker, tracked
 from ncp_control.rl import evaluate, load_policy, save_policy
-from ncp_control.rl.card import write_card
-from ncp_control.run_folder import versions
+from ncp_control.rl.files.card import write_card
+from ncp_control.storage.run_folder import versions
+from ncp_control.support.progress import Tracker, tracked
 from ncp_envs import without_mass_warning
 
 ENV = "HalfCheetah-v5"

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 import ncp_control as nc
 from ncp_control.cells import Held
 from ncp_control.checkpoint import CheckpointError, read_metadata
-from ncp_control.safe_file import read_tensors, write_tensors
+from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 CELLS = {
     "LTC": lambda: nc.LTC(5, nc.AutoNCP(12, 3), solver="rk4", unfolds=2, init="centred", time_constants=(1, 30)),
@@ -132,7 +132,7 @@ def test_foreign_safetensors(path):
 def rewrite(path, **changes):
     """Writes the checkpoint again with other metadata and a checksum that fits it."""
     from ncp_control.checkpoint import DESCRIBED
-    from ncp_control.safe_file import checksum
+    from ncp_control.storage.safe_tensors import checksum
 
     metadata = read_metadata(path)
     metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()} | changes

@@ -11,7 +11,7 @@ import torch
 from scipy.integrate import solve_ivp
 from torch import Tensor
 
-from cell_zoo import DENSE_5, GAPS_7, NCP_7
+from helpers.cells import DENSE_5, GAPS_7, NCP_7
 from ncp_control.cells import CTRNN, LTC, NeuralLTC, NeuralODE
 from ncp_control.cells.ode import ODECell
 from ncp_control.solvers import FIXED_STEP, SOLVERS, RateAndDrive, check_solver, dopri5, euler, fused, integrate, rk4

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncp_control.lazy import names_of
+from ncp_control.support.lazy import names_of
 
 if TYPE_CHECKING:
-    from ncp_control.activity.episode import Activity, ActivityError
     from ncp_control.activity.live import LivePage
-    from ncp_control.activity.recording import record, record_model, record_network
+    from ncp_control.activity.recording.activity import Activity, ActivityError
+    from ncp_control.activity.recording.record import record, record_model, record_network
 
 _HOME = {
-    "ncp_control.activity.episode": ("Activity", "ActivityError"),
+    "ncp_control.activity.recording.activity": ("Activity", "ActivityError"),
     "ncp_control.activity.live": ("LivePage",),
-    "ncp_control.activity.recording": ("record", "record_model", "record_network"),
+    "ncp_control.activity.recording.record": ("record", "record_model", "record_network"),
 }
 
 __all__ = ["Activity", "ActivityError", "LivePage", "record", "record_model", "record_network"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.activity.episode import Activity
+from ncp_control.activity.recording.activity import Activity
 from ncp_control.wiring import Wiring
 from ncp_control.wiring.graph import default_names
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
-from ncp_control.activity.episode import Activity
-from ncp_control.activity.page import write_page
-from ncp_control.activity.recording import record
+from ncp_control.activity.page.write import write_page
+from ncp_control.activity.recording.activity import Activity
+from ncp_control.activity.recording.record import record
 
 
 class LivePage(BaseCallback):

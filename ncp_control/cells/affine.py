@@ -12,7 +12,7 @@ from ncp_control.cells.base import ProgramForm, first_of_target, index_buffers
 from ncp_control.cells.edges import edge_matrix
 from ncp_control.cells.initial import fan_in
 from ncp_control.cells.ode import ODECell
-from ncp_control.ops.programs import Program
+from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 
 INDEXES = ("start", "source", "sensory_start", "sensory_source")

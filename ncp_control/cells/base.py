@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.ops.programs import Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import FullyConnected, Plan, Wiring
 

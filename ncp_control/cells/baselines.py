@@ -13,7 +13,7 @@ from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only
 from ncp_control.cells.initial import Range, check_time_constants, spread
 from ncp_control.cells.ode import solver_caveat
 from ncp_control.cells.positive import positive, raw_of
-from ncp_control.ops.programs import Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

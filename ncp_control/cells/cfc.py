@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 
 from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only, first_of_target, index_buffers
 from ncp_control.cells.edges import edge_matrix, split_last
-from ncp_control.ops.programs import Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

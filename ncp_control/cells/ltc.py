@@ -13,7 +13,7 @@ from ncp_control.cells.initial import Range, check_init, check_time_constants, s
 from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
-from ncp_control.ops.programs import Program
+from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 
 # Uniform ranges at the start, by name. Reversal potentials E start at the polarity, +1 or -1, times `E`.

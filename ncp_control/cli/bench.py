@@ -60,11 +60,11 @@ def measure(arguments: Arguments) -> dict[str, Any]:
 
     from ncp_control.cells import make_cell
     from ncp_control.cells.named import CELLS
-    from ncp_control.devices import pick_device
     from ncp_control.ops import explain_backends
-    from ncp_control.progress import tracked
     from ncp_control.rnn import RNN
-    from ncp_control.timing import medians
+    from ncp_control.support.devices import pick_device
+    from ncp_control.support.progress import tracked
+    from ncp_control.support.timing import medians
     from ncp_control.wiring import AutoNCP
 
     device = pick_device(arguments.device)

@@ -57,9 +57,9 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Collect and write."""
+    from ncp_control.data.collection import remove_finished
     from ncp_control.data.environments import spec_of
     from ncp_control.data.minari_files import place_of
-    from ncp_control.data.plan import remove_finished
 
     spec = spec_of(arguments.env)
     policy, name = read_policy(arguments.policy)
@@ -80,9 +80,9 @@ def run(arguments: Arguments) -> int:
 def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: str, folder: Path, keep: Path) -> Any:
     """The rollouts, which are in `folder` then; those that are finished before lie in `keep`."""
     from ncp_control.data.collect import collect
+    from ncp_control.data.collection import count_finished
     from ncp_control.data.minari_files import write_minari
-    from ncp_control.data.plan import count_finished
-    from ncp_control.run_folder import Hold
+    from ncp_control.storage.run_folder import Hold
 
     try:
         rollouts = collect(

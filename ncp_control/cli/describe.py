@@ -74,7 +74,7 @@ def of_wiring(wiring: Wiring) -> tuple[Described, Callable[[], None]]:
 def of_file(path: Path) -> tuple[Described, Callable[[], None]]:
     """The same of a safetensors file, by what it says that it holds."""
     from ncp_control.cli.describing import checkpoint, model, policy
-    from ncp_control.safe_file import read_kind
+    from ncp_control.storage.safe_tensors import read_kind
 
     kind = read_kind(path)
     if kind == "ncp_control.dynamics":

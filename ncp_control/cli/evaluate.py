@@ -52,7 +52,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Evaluate and print."""
-    from ncp_control.safe_file import read_kind
+    from ncp_control.storage.safe_tensors import read_kind
 
     kind = read_kind(arguments.policy) if arguments.policy.is_file() else None
     if kind == "ncp_control.dynamics":

@@ -69,8 +69,8 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
     from ncp_control.dynamics import figures as pictures
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.open_loop import free_runs, time_constants
-    from ncp_control.pictures import save_figure
     from ncp_control.rnn import RNN
+    from ncp_control.support.pictures import save_figure
 
     figures.mkdir(parents=True, exist_ok=True)
     run = free_runs(model, test.select([0]), horizon, warm_up, every=10**9)[0]

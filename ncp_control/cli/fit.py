@@ -71,10 +71,10 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Fit and print."""
     from ncp_control.data import Rollouts
-    from ncp_control.devices import pick_device, use_threads
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
     from ncp_control.dynamics.fitting import BEST
     from ncp_control.dynamics.many import fit_ensemble, make_seeded
+    from ncp_control.support.devices import pick_device, use_threads
     from ncp_control.wiring.plan_text import parse_plan
 
     use_threads(arguments.threads)

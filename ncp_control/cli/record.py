@@ -68,7 +68,7 @@ def run(arguments: Arguments) -> int:
     """Record and say where it is."""
     import torch
 
-    from ncp_control.safe_file import read_kind
+    from ncp_control.storage.safe_tensors import read_kind
 
     torch.set_num_threads(1)
     kind = read_kind(arguments.checkpoint) if arguments.checkpoint.is_file() else None

@@ -63,9 +63,9 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Train."""
-    from ncp_control.devices import use_threads
-    from ncp_control.rl.recipe import about, load_recipe, read_changes, shipped
+    from ncp_control.rl.recipes.recipe import about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
+    from ncp_control.support.devices import use_threads
 
     if arguments.recipe == "list":
         column, screen = max(map(len, shipped())) + 2, shutil.get_terminal_size().columns
@@ -82,7 +82,7 @@ def run(arguments: Arguments) -> int:
     watching = []
     if arguments.watch is not None:
         from ncp_control.activity.live import LivePage
-        from ncp_control.rl.building import make_env
+        from ncp_control.rl.recipes.building import make_env
 
         def make() -> Any:
             return make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)

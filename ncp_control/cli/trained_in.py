@@ -24,7 +24,7 @@ def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
 
 def make(name: str, note: dict[str, Any], below: Sequence[Any] = ()) -> Any:
     """The environment with the wrappers of the training, and others nearer to it."""
-    from ncp_control.rl.building import make_env
+    from ncp_control.rl.recipes.building import make_env
 
     wrappers, arguments = note.get("env_wrapper", []), note.get("env_kwargs") or {}
     if not isinstance(wrappers, list) or not isinstance(arguments, dict):

@@ -48,7 +48,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Write what was asked for, and say where it is."""
-    from ncp_control.activity.episode import Activity
+    from ncp_control.activity.recording.activity import Activity
 
     written: dict[str, Any] = {}
 
@@ -62,19 +62,19 @@ def run(arguments: Arguments) -> int:
     if len(found) > 1 and (arguments.video or arguments.figures):
         raise ValueError("a video and figures are of one recording: name one, or ask for --html alone")
     if html is not None:
-        from ncp_control.activity.page import write_page
+        from ncp_control.activity.page.write import write_page
 
         write_page(found if len(found) > 1 else found[0], html)
         written["page"] = str(html)
         say(f"page: {html} ({html.stat().st_size / 1e6:.2f} MB); open it in a browser")
     if arguments.figures is not None:
-        from ncp_control.activity.figures import write_figures
+        from ncp_control.activity.figures.draw import write_figures
 
         paths = write_figures(found[0], arguments.figures, arguments.formats)
         written["figures"] = [str(path) for path in paths]
         say("\n".join(f"figure: {path}" for path in paths))
     if arguments.video is not None:
-        from ncp_control.activity.video import write_video
+        from ncp_control.activity.video.write import write_video
 
         said = write_video(
             found[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer

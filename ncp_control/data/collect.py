@@ -17,14 +17,14 @@ import gymnasium as gym
 import torch
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.data.collection import Plan, path_of, prepare
 from ncp_control.data.controllers import Controller, as_controller
 from ncp_control.data.environments import check_policy, check_spaces, make, names_of, range_of, spec_of
 from ncp_control.data.episodes import collect_groups
-from ncp_control.data.plan import Plan, path_of, prepare
 from ncp_control.data.rollouts import Rollout, Rollouts
 from ncp_control.data.sources import read_trace
 from ncp_control.data.workers import in_processes
-from ncp_control.progress import tracked
+from ncp_control.support.progress import tracked
 
 
 def collect(

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ncp_control.data.collection import spawned_seed
 from ncp_control.data.normalizing import normalization_of, normalizer_of
-from ncp_control.data.plan import spawned_seed
-from ncp_control.safe_file import hash_of_tensors
+from ncp_control.storage.safe_tensors import hash_of_tensors
 
 Array = NDArray[Any]
 

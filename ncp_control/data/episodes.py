@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.data.collection import Plan, path_of
 from ncp_control.data.controllers import Controller, check_actions
 from ncp_control.data.environments import make
-from ncp_control.data.plan import Plan, path_of
 from ncp_control.data.rollouts import Rollout
 from ncp_control.data.sources import write_trace
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ncp_control.data.rollouts import Rollout, Rollouts
-from ncp_control.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
+from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
 TRACES, STEPS = 4, 200

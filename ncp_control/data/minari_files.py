@@ -18,8 +18,8 @@ import numpy as np
 from ncp_control.data.environments import make, range_of
 from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
 from ncp_control.data.rollouts import Rollout, Rollouts
-from ncp_control.descriptions import UNREADABLE, read_object
-from ncp_control.files import check_room
+from ncp_control.storage.atomic_writes import check_room
+from ncp_control.storage.descriptions import UNREADABLE, read_object
 
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ncp_control.data.rollouts import Rollout, Rollouts, Split
-from ncp_control.files import write_atomically
-from ncp_control.safe_arrays import read_arrays
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.safe_arrays import read_arrays
 
 SUFFIXES = (".npy", ".npz")
 KEYS = ("observations", "actions", "rewards", "is_random", "elapsed")

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
+from ncp_control.data.collection import Plan
 from ncp_control.data.controllers import Controller
 from ncp_control.data.episodes import Report, collect_groups
-from ncp_control.data.plan import Plan
-from ncp_control.processes import end_with_parent
+from ncp_control.support.processes import end_with_parent
 
 
 def in_processes(

@@ -7,7 +7,7 @@ from pathlib import Path
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import checksum_of, load_model
-from ncp_control.files import write_atomically
+from ncp_control.storage.atomic_writes import write_atomically
 
 
 def write_card(path: Path, description: str) -> None:

@@ -24,10 +24,10 @@ from ncp_control.dynamics.many import make_seeded
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.rows import ROWS, Row
 from ncp_control.dynamics.table import Line, write_tables
-from ncp_control.files import write_atomically
-from ncp_control.processes import end_with_parent
-from ncp_control.progress import tracked
-from ncp_control.run_folder import prepare_run, read_record, versions
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.run_folder import prepare_run, read_record, versions
+from ncp_control.support.processes import end_with_parent
+from ncp_control.support.progress import tracked
 
 # What a fit takes, roughly, compared with the others': the long ones go first, so that no core waits at the end.
 WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}

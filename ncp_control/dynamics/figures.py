@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.dynamics.open_loop import OpenLoop, Run
-from ncp_control.pictures import BLUE, GREY, ORANGE, new_figure, plain
+from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain
 
 Array = NDArray[np.float64]
 TRACES = 6

@@ -20,18 +20,18 @@ import torch
 from torch import Tensor
 
 from ncp_control.data import Rollouts, Split, Windows
-from ncp_control.descriptions import described_in, read_object
-from ncp_control.devices import pick_device
 from ncp_control.dynamics.errors import robust_error, squared_errors
 from ncp_control.dynamics.loss import fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
-from ncp_control.files import write_atomically
-from ncp_control.packing import check_optimizer, pack, unpack
-from ncp_control.progress import Tracker, tracked
-from ncp_control.run_folder import prepare_run, seed_of, versions
-from ncp_control.safe_file import hash_of_tensors, read_tensors, write_tensors
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.descriptions import described_in, read_object
+from ncp_control.storage.packing import check_optimizer, pack, unpack
+from ncp_control.storage.run_folder import prepare_run, seed_of, versions
+from ncp_control.storage.safe_tensors import hash_of_tensors, read_tensors, write_tensors
+from ncp_control.support.devices import pick_device
+from ncp_control.support.progress import Tracker, tracked
 
 PACKAGES = ("ncp-control", "torch", "numpy")
 STATE, BEST, CURVE = "state.safetensors", "best.safetensors", "curve.csv"

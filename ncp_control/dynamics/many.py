@@ -14,7 +14,7 @@ from ncp_control.dynamics.fitting import BEST, Fitted, fit
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
-from ncp_control.run_folder import seed_of
+from ncp_control.storage.run_folder import seed_of
 
 
 def make_seeded(make: Callable[[], DynamicsModel], seed: int) -> DynamicsModel:

@@ -13,11 +13,11 @@ import torch
 from ncp_control.cells import Cell, named_cell
 from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
-from ncp_control.descriptions import building, read_object
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
-from ncp_control.safe_file import read_tensors, write_tensors
+from ncp_control.storage.descriptions import building, read_object
+from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.dynamics"

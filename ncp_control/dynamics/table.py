@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.files import write_atomically
-from ncp_control.pictures import new_figure, save_figure
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.support.pictures import new_figure, save_figure
 
 REFERENCE = "LTC"
 HEAD = ("model", "parameters", "error", "spread", "fits", "published", "p", "seconds")

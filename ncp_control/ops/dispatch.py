@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ncp_control.ops import cpu, gpu, reference
+from ncp_control.ops import reference
+from ncp_control.ops.cpu import backend as cpu
+from ncp_control.ops.gpu import backend as gpu
 from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, SupportsFloat
 import torch
 from torch import Tensor
 
-from ncp_control.ops.programs import Program
+from ncp_control.ops.program import Program
 
 Elapsed = float | Tensor
 

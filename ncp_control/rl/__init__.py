@@ -2,12 +2,12 @@
 
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.evaluation import evaluate
-from ncp_control.rl.extractor import NCPExtractor
+from ncp_control.rl.files.policy_file import LoadedPolicy, load_policy, save_policy
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
-from ncp_control.rl.policies import NCPPolicy
-from ncp_control.rl.policy_file import LoadedPolicy, load_policy, save_policy
-from ncp_control.rl.recipe import Recipe, load_recipe
-from ncp_control.rl.recurrent import RecurrentA2C, RecurrentPPO
+from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
+from ncp_control.rl.policies.extractor import NCPExtractor
+from ncp_control.rl.policies.recurrent import NCPPolicy
+from ncp_control.rl.recipes.recipe import Recipe, load_recipe
 from ncp_control.rl.training import train
 
 __all__ = [

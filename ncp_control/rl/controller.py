@@ -11,9 +11,9 @@ from stable_baselines3.common.distributions import CategoricalDistribution, Diag
 from torch import Tensor, nn
 
 from ncp_control.ops import check_backend
-from ncp_control.rl.off_policy_policies import SACSequencePolicy, TD3SequencePolicy
-from ncp_control.rl.policies import NCPPolicy
-from ncp_control.rl.policy_file import LoadedPolicy, Normalizer
+from ncp_control.rl.files.policy_file import LoadedPolicy, Normalizer
+from ncp_control.rl.policies.recurrent import NCPPolicy
+from ncp_control.rl.policies.sequence import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.rnn import RNN
 
 

@@ -9,10 +9,10 @@ import gymnasium as gym
 import numpy as np
 import torch
 
+from ncp_control.data.collection import spawned_seed
 from ncp_control.data.environments import check_policy
 from ncp_control.data.normalizing import normalizer_of
-from ncp_control.data.plan import spawned_seed
-from ncp_control.progress import tracked
+from ncp_control.support.progress import tracked
 
 GROUP = 16  # episodes that one call of the policy acts for
 

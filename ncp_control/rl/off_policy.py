@@ -10,10 +10,10 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 
-from ncp_control.rl.elapsed import TimedAlgorithm
-from ncp_control.rl.learning_rates import scale_learning_rates
-from ncp_control.rl.off_policy_policies import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
-from ncp_control.rl.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
+from ncp_control.rl.buffers.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
+from ncp_control.rl.policies.elapsed import TimedAlgorithm
+from ncp_control.rl.policies.learning_rates import scale_learning_rates
+from ncp_control.rl.policies.sequence import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
 
 
 class SequenceTraining(TimedAlgorithm, OffPolicyAlgorithm):

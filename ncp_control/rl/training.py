@@ -25,16 +25,16 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
-from ncp_control.descriptions import described_in
-from ncp_control.devices import pick_device
-from ncp_control.files import write_atomically
-from ncp_control.progress import Tracker, tracked
-from ncp_control.rl.building import make_envs, make_model
-from ncp_control.rl.policy_file import save_policy
-from ncp_control.rl.recipe import Recipe
-from ncp_control.rl.run_state import load_state, read_about, save_state
-from ncp_control.rl.watch import CircuitLog
-from ncp_control.run_folder import prepare_run, seed_of, versions
+from ncp_control.rl.circuit_log import CircuitLog
+from ncp_control.rl.files.policy_file import save_policy
+from ncp_control.rl.files.run_state import load_state, read_about, save_state
+from ncp_control.rl.recipes.building import make_envs, make_model
+from ncp_control.rl.recipes.recipe import Recipe
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.descriptions import described_in
+from ncp_control.storage.run_folder import prepare_run, seed_of, versions
+from ncp_control.support.devices import pick_device
+from ncp_control.support.progress import Tracker, tracked
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 SHORT = 10_000  # steps that may be lost without much harm

@@ -44,8 +44,8 @@ from ncp_control.rl import (
 from ncp_envs import History
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from children import Child, run_in_child, wait_for  # noqa: E402
-from moments import Moments  # noqa: E402
+from helpers.children import Child, run_in_child, wait_for
+from helpers.moments import Moments
 
 WIRING = nc.AutoNCP(7, 2, seed=3)
 CELLS: dict[str, Callable[[], nc.Cell]] = {
@@ -131,7 +131,8 @@ COMMANDS = {
     "fit-mlp": ["fit", "data", "--cell", "mlp", "--actions", "--device", "cpu", "--units", "3", "--epochs", "4",
                 "--length", "8"],
     "collect": COLLECT,
-    "compare": ["compare", "data", "--seeds", "1", "--epochs", "30", "--rows", "GRU", "MLP, five lags", "--workers", "1"],
+    "compare": ["compare", "data", "--seeds", "1", "--epochs", "30", "--rows", "GRU", "MLP, five lags",
+                "--workers", "1"],
 }  # fmt: skip
 KEPT = ("curve.csv", "last.safetensors", "best.safetensors", "table.csv")
 

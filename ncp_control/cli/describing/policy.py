@@ -14,7 +14,7 @@ Described = dict[str, Any]
 def describe(path: Path) -> tuple[Described, Wiring | None]:
     """Class, size, spaces, circuit and note of a policy, as JSON values; and the circuit's wiring if it has one."""
     from ncp_control.rl import load_policy
-    from ncp_control.rl.watch import actor_circuit
+    from ncp_control.rl.circuit_log import actor_circuit
 
     loaded = load_policy(path)
     circuit = actor_circuit(loaded.policy)

@@ -25,7 +25,7 @@ def is_recording(path: Path) -> bool:
 
 def describe(path: Path) -> tuple[Described, Wiring]:
     """Length, reward, circuit and origin of a recording, as JSON values; and the circuit's wiring."""
-    from ncp_control.activity.episode import Activity
+    from ncp_control.activity.recording.activity import Activity
 
     found = Activity.load(path)
     rewards = found.get("rewards")

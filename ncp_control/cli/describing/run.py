@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.cli.describing import facts
-from ncp_control.run_folder import RECORD, read_record
+from ncp_control.storage.run_folder import RECORD, read_record
 
 Described = dict[str, Any]
 CURVE = "curve.csv"

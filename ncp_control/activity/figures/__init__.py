@@ -1,0 +1,5 @@
+"""A recording as pictures."""
+
+from ncp_control.activity.figures.draw import write_figures
+
+__all__ = ["write_figures"]

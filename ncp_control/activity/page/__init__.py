@@ -1,0 +1,5 @@
+"""A recording as one HTML page."""
+
+from ncp_control.activity.page.write import write_page
+
+__all__ = ["write_page"]

@@ -1,0 +1,1 @@
+"""Recording what a circuit does, and the file that holds it."""

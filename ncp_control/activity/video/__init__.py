@@ -1,0 +1,5 @@
+"""A recording as a video."""
+
+from ncp_control.activity.video.write import write_video
+
+__all__ = ["write_video"]

@@ -1,0 +1,1 @@
+"""The scan on a CPU, compiled from C++."""

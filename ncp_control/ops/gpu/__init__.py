@@ -1,0 +1,1 @@
+"""The scan on a GPU, compiled by Triton."""

@@ -1,0 +1,243 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
+"""Neurons driven by one nonlinearity of an affine map, in Triton (ops/kernels/affine.h has the equations).
+
+As in `gpu_ltc.py`, a program runs one row, with weights, state and sums of gradients in registers. A synapse is a fetch
+and a multiplication: by their instruction counts, dense 32 x 32 at 4096 x 128 takes 1 ms forward and 2 ms backward on
+an H200.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import triton
+import triton.language as tl
+
+from ncp_control.ops.gpu.ltc import (
+    LOG2E,
+    NUMBERS,
+    enter_step,
+    fetch,
+    leave_step,
+    load_table,
+    of_owners,
+    positive,
+    sigmoid_exp2,
+    state_before,
+    store_slots,
+    total,
+)
+
+
+class Parameters(NamedTuple):
+    """Pointers to the parameters, in the program's order; None for what a cell does without."""
+
+    gamma: Any
+    gamma_r: Any
+    mu: Any
+    tau_raw: Any
+    A: Any
+
+
+class Circuit(NamedTuple):
+    """What a program keeps in registers to move the state: neurons, and weights by target."""
+
+    mu: Any
+    leak: Any
+    A: Any
+    sensory_table: Any
+    gamma: Any
+    table: Any
+    gamma_r: Any
+
+
+@triton.jit
+def load_weights(weights, edge):
+    """The weight of every slot, zero where it is empty."""
+    return tl.load(weights + edge, edge >= 0, 0.0)
+
+
+@triton.jit
+def load_circuit(p, tables, units, TABLES: tl.constexpr, NEURONS: tl.constexpr):
+    """Reads the circuit."""
+    neuron = tl.arange(0, NEURONS)
+    real = neuron < units
+    mu = tl.load(p.mu + neuron, real, 0.0)
+    leak, A = tl.full((NEURONS,), 0.0, mu.dtype), tl.full((NEURONS,), 1.0, mu.dtype)
+    if p.tau_raw is not None:
+        leak = 1.0 / positive(tl.load(p.tau_raw + neuron, real, 0.0))
+    if p.A is not None:
+        A = tl.load(p.A + neuron, real, 0.0)
+    sensory_table, table = load_table(tables, TABLES[0], NEURONS), load_table(tables, TABLES[1], NEURONS)
+    gamma, gamma_r = load_weights(p.gamma, sensory_table.edge), load_weights(p.gamma_r, table.edge)
+    return Circuit(mu, leak, A, sensory_table, gamma, table, gamma_r)
+
+
+@triton.jit
+def activate(z, ACTIVATION: tl.constexpr):
+    """`act(z)`: sigmoid 0, relu 1, tanh 2, hard_tanh 3."""
+    if ACTIVATION == 0:
+        f = sigmoid_exp2(z * -LOG2E)
+    elif ACTIVATION == 1:
+        f = tl.where(z < 0.0, 0.0, z)
+    elif ACTIVATION == 2:
+        f = 2.0 * sigmoid_exp2(z * -2.0 * LOG2E) - 1.0
+    else:
+        f = tl.where(z < -1.0, -1.0, tl.where(z > 1.0, 1.0, z))
+    return f
+
+
+@triton.jit
+def slope_of(f, ACTIVATION: tl.constexpr):
+    """`act'(z)` from `f = act(z)`; at a corner zero, as torch has it."""
+    if ACTIVATION == 0:
+        slope = f * (1.0 - f)
+    elif ACTIVATION == 1:
+        slope = tl.where(f > 0.0, 1.0, 0.0).to(f.dtype)
+    elif ACTIVATION == 2:
+        slope = 1.0 - f * f
+    else:
+        slope = tl.where(tl.abs(f) < 1.0, 1.0, 0.0).to(f.dtype)
+    return slope
+
+
+@triton.jit
+def sense(c, x, TABLES: tl.constexpr):
+    """`mu + gamma x`, (N,)."""
+    return c.mu + total(c.gamma * fetch(x, c.sensory_table.other), c.sensory_table, TABLES[0][3])
+
+
+@triton.jit
+def unfold(c, v, h, sensed, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
+    """One solver step: the next state, and f."""
+    z = sensed + total(c.gamma_r * fetch(v, c.table.other), c.table, TABLES[1][3])
+    f = activate(z, SETTINGS[5])
+    rate = c.leak
+    if SETTINGS[4]:
+        rate += f
+    step = h * (c.A * f - rate * v)
+    if not SETTINGS[3]:
+        step /= 1.0 + h * rate
+    return v + step, f
+
+
+@triton.jit(do_not_specialize=NUMBERS)
+def forward(
+    p, tables, inputs, state, elapsed, row_stride, time_stride, reset, mask, states, time, units, features,
+    SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
+):  # fmt: skip
+    """States (B, T, N), one program a row; settings are synapses, sensory, unfolds, euler, liquid, activation."""
+    row = tl.program_id(0).to(tl.int64)
+    neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
+    c = load_circuit(p, tables, units, TABLES, NEURONS)
+    v = tl.load(state + row * units + neuron, neuron < units, 0.0)
+    for t in range(time):
+        at = row * time + t
+        if reset is not None:
+            v = tl.where(tl.load(reset + at) != 0, 0.0, v)
+        kept = v
+        sensed = sense(c, tl.load(inputs + at * features + feature, feature < features, 0.0), TABLES)
+        h = tl.load(elapsed + row * row_stride + t * time_stride) / SETTINGS[2]
+        for _ in range(SETTINGS[2]):
+            v = unfold(c, v, h, sensed, SETTINGS, TABLES)[0]
+        if mask is not None:
+            v = tl.where(tl.load(mask + at) != 0, v, kept)
+        tl.store(states + at * units + neuron, v, neuron < units)
+
+
+@triton.jit(do_not_specialize=NUMBERS)
+def backward(
+    p, tables, inputs, state, elapsed, row_stride, time_stride, reset, mask, states, time, units, features,
+    grad_states, grad_inputs, grad_state, grad_elapsed, grads, scratch, batch, size,
+    SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
+):  # fmt: skip
+    """Gradients of inputs, state and elapsed, and of the parameters, (programs, size), to be summed over the programs.
+
+    Program k takes rows k, k + programs, ...; its scratch holds the state before an unfold and its f, (unfolds, 2, N).
+    """
+    L: tl.constexpr = SETTINGS[2]
+    program = tl.program_id(0).to(tl.int64)
+    neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
+    real, present = neuron < units, feature < features
+    scratch += program * (2 * L * NEURONS) + neuron
+    c = load_circuit(p, tables, units, TABLES, NEURONS)
+    table, sensory_table = load_table(tables, TABLES[2], NEURONS), load_table(tables, TABLES[3], FEATURES)
+    gamma_r, gamma = load_weights(p.gamma_r, table.edge), load_weights(p.gamma, sensory_table.edge)
+    zero = tl.full((NEURONS,), 0.0, c.mu.dtype)
+    sum_mu, sum_leak, sum_A = zero, zero, zero
+    sum_gamma_r = tl.full(table.edge.shape, 0.0, c.mu.dtype)
+    sum_gamma = tl.full(sensory_table.edge.shape, 0.0, c.mu.dtype)
+    for row in range(program, batch, tl.num_programs(0)):
+        g = zero
+        for back in range(time):
+            t = time - 1 - back
+            at = row * time + t
+            v = state_before(state, states, reset, row, t, time, units, NEURONS)
+            g, held = enter_step(g, grad_states, mask, at, units, NEURONS)
+            x = tl.load(inputs + at * features + feature, present, 0.0)
+            sensed = sense(c, x, TABLES)
+            h = tl.load(elapsed + row * row_stride + t * time_stride) / L
+            for k in range(L):
+                after, f = unfold(c, v, h, sensed, SETTINGS, TABLES)
+                tl.store(scratch + 2 * k * NEURONS, v)
+                tl.store(scratch + (2 * k + 1) * NEURONS, f)
+                v = after
+            tl.debug_barrier()
+            d_sensed, d_h = zero, zero
+            for back_k in range(L):
+                k = L - 1 - back_k
+                old = tl.load(scratch + 2 * k * NEURONS)
+                f = tl.load(scratch + (2 * k + 1) * NEURONS)
+                rate = c.leak
+                if SETTINGS[4]:
+                    rate += f
+                if SETTINGS[3]:
+                    gc = g
+                    u = old
+                    own = 1.0 - h * rate
+                else:
+                    own = 1.0 / (1.0 + h * rate)
+                    gc = g * own
+                    u = v
+                q = h * gc
+                d_h += gc * (c.A * f - u * rate)
+                sum_A += q * f
+                sum_leak -= u * q
+                d_f = c.A * q
+                if SETTINGS[4]:
+                    d_f -= u * q
+                d_z = d_f * slope_of(f, SETTINGS[5])
+                d_sensed += d_z
+                arrived = fetch(d_z, table.other)
+                sum_gamma_r += arrived * of_owners(old, table)
+                g = g * own + total(gamma_r * arrived, table, TABLES[2][3])
+                v = old
+            tl.debug_barrier()
+            sum_mu += d_sensed
+            arrived = fetch(d_sensed, sensory_table.other)
+            sum_gamma += arrived * of_owners(x, sensory_table)
+            if grad_inputs is not None:
+                d_x = total(gamma * arrived, sensory_table, TABLES[3][3])
+                tl.store(grad_inputs + at * features + feature, d_x, present)
+            if grad_elapsed is not None:
+                tl.store(grad_elapsed + at, tl.sum(d_h, 0) / L)
+            g = leave_step(g, held, reset, at)
+        tl.store(grad_state + row * units + neuron, g, real)
+
+    grads += program * size
+    store_slots(grads, sensory_table.edge, sum_gamma)
+    store_slots(grads + SETTINGS[1], table.edge, sum_gamma_r)
+    grads += SETTINGS[0] + SETTINGS[1]
+    tl.store(grads + neuron, sum_mu, real)
+    grads += units
+    if p.tau_raw is not None:
+        tau_raw = tl.load(p.tau_raw + neuron, real, 0.0)
+        tl.store(grads + neuron, -sum_leak * c.leak * c.leak * sigmoid_exp2(tau_raw * -LOG2E), real)
+        grads += units
+    if p.A is not None:
+        tl.store(grads + neuron, sum_A, real)
+
+
+def scratch_vectors(settings: tuple[int, ...]) -> int:
+    """Vectors (N,) of scratch for each program of the backward pass."""
+    return 2 * settings[2]

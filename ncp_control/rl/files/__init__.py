@@ -1,0 +1,1 @@
+"""Agents on disk: policies, the state of a training, cards."""

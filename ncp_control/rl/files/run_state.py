@@ -1,0 +1,148 @@
+"""The whole state of a training run in one safe file, so that a run that was stopped goes on as if it had not been."""
+
+from __future__ import annotations
+
+import json
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.vec_env import VecNormalize
+
+from ncp_control.storage.descriptions import described_in, read_object
+from ncp_control.storage.packing import check_optimizer, pack, unpack
+from ncp_control.storage.safe_tensors import read_tensors, write_tensors
+
+FORMAT = "ncp_control.training"
+VERSION = 1
+DESCRIBED = ("state", "about")
+COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_n_calls", "exploration_rate")  # the last two are DQN's
+
+
+def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
+    """Writes weights, optimizers, statistics, counters and replay buffer of a model.
+
+    :param about: anything else that has to survive, as JSON values
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    state = {
+        "parameters": pack(model.get_parameters(), tensors),
+        "variables": pack(_variables(model), tensors),
+        "counters": {key: getattr(model, key) for key in COUNTERS if hasattr(model, key)},
+        "normalize": pack(_statistics(model), tensors),
+        "replay": pack(_replayed(model), tensors),
+    }
+    described = {"state": json.dumps(state), "about": json.dumps(about)}
+    write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
+def load_state(model: BaseAlgorithm, path: Path) -> None:
+    """Gives a model, newly made from the same recipe, the state in a file."""
+    metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
+    with described_in(path, "a run that cannot go on"):
+        state = read_object(metadata["state"])
+        parameters = unpack(state["parameters"], tensors)
+        names = model.get_parameters().keys()
+        if set(parameters) != set(names):
+            raise ValueError("it has other networks or optimizers than the algorithm")
+        model.set_parameters(parameters, exact_match=True, device=model.device)
+        for part in (attrgetter(name)(model) for name in names):
+            if isinstance(part, torch.optim.Optimizer):
+                check_optimizer(part)
+        kept, own = unpack(state["variables"], tensors), _variables(model)
+        if set(kept) != set(own):
+            raise ValueError("it has other variables than the algorithm")
+        for name, value in own.items():
+            value.data.copy_(fitting(kept[name], value.shape))
+        for key in COUNTERS:
+            if key in state["counters"]:
+                setattr(model, key, type(getattr(model, key))(state["counters"][key]))
+        _set_statistics(model, unpack(state["normalize"], tensors))
+        _set_replayed(model, unpack(state["replay"], tensors))
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What `save_state` was told to keep."""
+    metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
+    with described_in(path, "a run that cannot go on"):
+        return read_object(metadata["about"])
+
+
+def fitting(value: Any, shape: tuple[int, ...]) -> Any:
+    """A tensor or a number, refused if it has another shape than the one whose place it takes."""
+    if np.shape(value) != tuple(shape):
+        raise ValueError(f"a tensor has shape {np.shape(value)} instead of {tuple(shape)}")
+    return value
+
+
+def _variables(model: BaseAlgorithm) -> dict[str, Any]:
+    """Trained tensors beside the networks, such as SAC's entropy coefficient."""
+    _, names = model._get_torch_save_params()
+    return {name: value for name in names if (value := getattr(model, name, None)) is not None}
+
+
+def _statistics(model: BaseAlgorithm) -> dict[str, Any] | None:
+    wrapper = model.get_vec_normalize_env()
+    if wrapper is None:
+        return None
+    found: dict[str, Any] = {"ret": _moments(wrapper.ret_rms)}
+    if isinstance(wrapper.obs_rms, dict):
+        found["obs"] = {key: _moments(own) for key, own in wrapper.obs_rms.items()}
+    elif wrapper.norm_obs:
+        found["obs"] = {"": _moments(wrapper.obs_rms)}
+    return found
+
+
+def _moments(statistics: RunningMeanStd) -> dict[str, Any]:
+    return {"mean": np.array(statistics.mean), "var": np.array(statistics.var), "count": float(statistics.count)}
+
+
+def _set_statistics(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
+    wrapper = model.get_vec_normalize_env()
+    if wrapper is None or found is None:
+        return
+    assert isinstance(wrapper, VecNormalize)
+    parts: Any = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
+    pairs = [(wrapper.ret_rms, found["ret"]), *((parts[key], kept) for key, kept in found.get("obs", {}).items())]
+    for statistics, kept in pairs:
+        shape = np.shape(statistics.mean)
+        statistics.mean, statistics.var = (kept[key].numpy().reshape(shape) for key in ("mean", "var"))
+        statistics.count = float(kept["count"])
+
+
+def _arrays(buffer: ReplayBuffer) -> dict[str, Any]:
+    """The arrays of a replay buffer whose first axis is its size, by name."""
+    found: dict[str, Any] = {}
+    for name, value in vars(buffer).items():
+        for key, array in value.items() if isinstance(value, dict) else [("", value)]:
+            if isinstance(array, np.ndarray) and array.ndim and len(array) == buffer.buffer_size:
+                found[f"{name}.{key}"] = array
+    return found
+
+
+def _replayed(model: BaseAlgorithm) -> dict[str, Any] | None:
+    """What a replay buffer holds: only the rows that are filled."""
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is None:
+        return None
+    rows = buffer.size()
+    arrays = {name: array[:rows] for name, array in _arrays(buffer).items()}
+    return {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
+
+
+def _set_replayed(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
+    buffer = getattr(model, "replay_buffer", None)
+    if buffer is None or found is None:
+        return
+    pos, full = int(found["pos"]), bool(found["full"])
+    if not 0 <= pos < buffer.buffer_size:
+        raise ValueError(f"a replay buffer of {buffer.buffer_size} rows cannot be at row {pos}")
+    rows = buffer.buffer_size if full else pos
+    for name, array in _arrays(buffer).items():
+        array[:rows] = fitting(found["arrays"][name], (rows, *array.shape[1:])).numpy()
+    buffer.pos, buffer.full = pos, full

@@ -1,0 +1,102 @@
+"""Recurrent PPO and A2C whose memory is a neural circuit: sb3-contrib's `RecurrentPPO` on sequences of equal length."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from gymnasium import spaces
+from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
+from sb3_contrib.common.recurrent.type_aliases import RNNStates
+from stable_baselines3.common.policies import BasePolicy
+
+from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
+from ncp_control.rl.policies.elapsed import TimedAlgorithm
+from ncp_control.rl.policies.learning_rates import scale_learning_rates
+from ncp_control.rl.policies.recurrent import NCPPolicy
+
+
+class RecurrentPPO(TimedAlgorithm, ContribRecurrentPPO):
+    """PPO with a memory.
+
+    Example::
+
+        model = RecurrentPPO("NCPPolicy", "ncp/HalfCheetahNoVel-v0", policy_kwargs=dict(wiring=nc.AutoNCP(40, 16)))
+        model.learn(100_000)
+        action, state = model.predict(observation, state, episode_start)
+
+    The arguments are those of sb3-contrib's `RecurrentPPO`, and `sequence`. Minibatches are whole sequences: about
+    `batch_size` steps of them.
+
+    :param sequence: at most how many steps gradients flow back through; rollouts are cut into sequences of the
+        largest length up to it that divides `n_steps`
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": NCPPolicy}
+
+    def __init__(self, policy: Any, env: Any, *args: Any, sequence: int = 64, **kwargs: Any) -> None:
+        if not isinstance(sequence, int) or sequence < 1:
+            raise ValueError(f"a sequence is a whole number of steps, at least one, got {sequence!r}")
+        self.sequence = sequence
+        super().__init__(policy, env, *args, **kwargs)
+
+    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
+        if policy_name not in self.policy_aliases:
+            raise ValueError(f'unknown policy {policy_name!r}: {type(self).__name__} of ncp_control runs "NCPPolicy"')
+        return super()._get_policy_from_name(policy_name)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if not isinstance(self.policy, NCPPolicy):
+            kind = type(self).__name__
+            raise TypeError(f"{kind} of ncp_control runs an NCPPolicy, not a {type(self.policy).__name__}")
+        size = self.policy.lstm_hidden_state_shape[2]
+        zeros = (torch.zeros(1, self.n_envs, size, device=self.device),) * 2
+        self._last_lstm_states: Any = RNNStates(zeros, zeros)
+        is_dict = isinstance(self.observation_space, spaces.Dict)
+        self.rollout_buffer: Any = (SequenceDictRolloutBuffer if is_dict else SequenceRolloutBuffer)(
+            self.n_steps,
+            self.observation_space,
+            self.action_space,
+            device=self.device,
+            gamma=self.gamma,
+            gae_lambda=self.gae_lambda,
+            n_envs=self.n_envs,
+            sequence=sequence_length(self.n_steps, self.sequence),
+            hidden_state_shape=(self.n_steps, 1, self.n_envs, size),
+        )
+
+    def _update_learning_rate(self, optimizers: Any) -> None:
+        """The schedule's rate, times each group's own factor."""
+        super()._update_learning_rate(optimizers)
+        scale_learning_rates(optimizers)
+
+
+class RecurrentA2C(RecurrentPPO):
+    """A2C with a memory: PPO's one-epoch case, in which no probability ratio is ever clipped.
+
+    The defaults are those of Stable-Baselines3's A2C, except that a rollout has 16 steps instead of 5, as gradients
+    flow back through no more than that, and that the optimizer is Adam instead of RMSprop.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        env: Any,
+        learning_rate: Any = 7e-4,
+        n_steps: int = 16,
+        gamma: float = 0.99,
+        gae_lambda: float = 1.0,
+        normalize_advantage: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            policy,
+            env,
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            normalize_advantage=normalize_advantage,
+            **{"batch_size": None, "n_epochs": 1, **kwargs},
+        )

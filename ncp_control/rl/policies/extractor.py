@@ -1,0 +1,92 @@
+"""A neural circuit as a features extractor: for every algorithm of Stable-Baselines3, over a window of observations."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import Tensor
+
+from ncp_control.rl.policies.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike
+from ncp_control.rl.policies.elapsed import KEY
+
+
+class NCPExtractor(BaseFeaturesExtractor):
+    """Unrolls a circuit over the window that `ncp_envs.History` shows, in one scan; the features are its outputs at the
+    end of it.
+
+    The state starts at zero with every window, so the circuit remembers as far back as the window reaches.
+
+    Example::
+
+        env = History(gym.make("ncp_envs:ncp/PendulumNoVel-v0"), window=16)
+        policy_kwargs = dict(
+            features_extractor_class=NCPExtractor, features_extractor_kwargs=dict(wiring=AutoNCP(40, 16), cell="ltc")
+        )
+        model = SAC("MultiInputPolicy", env, policy_kwargs=policy_kwargs)
+
+    :param observation_space: of an environment inside of `History`; where that shows the elapsed times, the cell gets
+        them
+    :param wiring: a plan, a `Wiring`, or a number of fully connected neurons; its motor neurons are the features
+    :param cell: the cell's name, or a class of cells of one's own
+    :param cell_kwargs: the cell's settings
+    :param carry: in evaluation mode (when a model acts), go on from the state after the last call wherever this call's
+        windows follow on from it, instead of running the windows again. The same while episodes are no longer than the
+        window; beyond, the circuit remembers more than it could in training. `model.policy.actor.features_extractor
+        .carry = True`, or wherever the extractor is, switches it on in a trained model.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        wiring: WiringLike = DEFAULT_WIRING,
+        cell: CellLike = "ltc",
+        cell_kwargs: dict[str, Any] | None = None,
+        carry: bool = False,
+    ) -> None:
+        window = window_of(observation_space)
+        if window is None:
+            raise ValueError(
+                "NCPExtractor needs a window of observations and its start flags: wrap the environment as "
+                f"ncp_envs.History(env, window=16); it was given {observation_space}"
+            )
+        timed = KEY in cast("spaces.Dict", observation_space).spaces
+        circuit = Circuit(window.shape[1] + timed, wiring, cell, cell_kwargs, timed)
+        super().__init__(observation_space, circuit.output_size)
+        self.circuit, self.timed, self.carry = circuit, timed, carry
+        self._last: tuple[Tensor, Tensor] | None = None
+
+    def forward(self, observations: dict[str, Tensor]) -> Tensor:
+        """Features (B, O) of windows (B, W, n) with start flags (B, W)."""
+        seen, starts = observations["observations"], observations["starts"] != 0
+        if self.timed:
+            seen = torch.cat([seen, observations[KEY][..., None]], dim=-1)
+        before = self._state_before(seen, starts) if self.carry and not self.training else None
+        if before is None:
+            outputs, state = self.circuit(seen, seen.new_zeros(len(seen), self.circuit.hidden_size), starts)
+        else:
+            outputs, state = self.circuit(seen[:, -1:], before, starts[:, -1:])
+        if self.carry and not self.training:
+            self._last = seen.detach(), state.detach()
+        features: Tensor = outputs[:, -1]
+        return features
+
+    def _state_before(self, seen: Tensor, starts: Tensor) -> Tensor | None:
+        """The state before the last step of every window, if every one follows on from the last call's or begins an
+        episode with that step; else None.
+        """
+        if self._last is None or self._last[0].shape != seen.shape:
+            return None
+        window, state = self._last
+        follows = (seen[:, :-1] == window[:, 1:]).all(dim=2).all(dim=1)
+        return state if bool((follows | starts[:, -1]).all()) else None
+
+
+def window_of(space: spaces.Space[Any]) -> spaces.Box | None:
+    """The window, (W, n), of observations that have the form of `ncp_envs.History`; None for others."""
+    if not isinstance(space, spaces.Dict) or set(space.spaces) - {KEY} != {"observations", "starts"}:
+        return None
+    window = space["observations"]
+    return window if isinstance(window, spaces.Box) and len(window.shape) == 2 else None

@@ -1,0 +1,1 @@
+"""Everything that touches a disk: atomic writes, tensors and arrays read safely, descriptions, run folders, cards."""

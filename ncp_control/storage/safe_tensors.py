@@ -1,0 +1,148 @@
+"""Tensors and a description in one safetensors file: written whole, with a checksum, read without running code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_safetensors
+from torch import Tensor
+
+from ncp_control._version import __version__
+from ncp_control.storage.atomic_writes import write_atomically
+
+HEADER = ("format", "version", "package")
+KINDS = {
+    "ncp_control.rnn": "a network",
+    "ncp_control.policy": "a policy",
+    "ncp_control.dynamics": "a model of the dynamics",
+    "ncp_control.training": "the state of a training",
+    "ncp_control.fit": "the state of a fit",
+}
+READINGS = 10  # of a file that is replaced while it is read
+TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+         torch.uint8, torch.bool)  # fmt: skip
+
+
+class CheckpointError(ValueError):
+    """A file that is not a checkpoint, or no longer the one that was written."""
+
+
+def write_tensors(
+    path: str | Path, kind: str, version: int, described: Mapping[str, str], tensors: Mapping[str, Tensor]
+) -> None:
+    """Writes tensors and their description.
+
+    :param path: the file; replaced whole if it exists
+    :param kind: which format it is, such as "ncp_control.rnn"
+    :param version: of that format
+    :param described: text by name, covered by the checksum in this order
+    """
+    values = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    metadata = {"format": kind, "version": str(version), "package": __version__, **described}
+    metadata["sha256"] = checksum(metadata, tuple(described), values)
+    write_atomically(path, to_safetensors(values, metadata))
+
+
+def read_tensors(
+    path: str | Path, kind: str, version: int, described: tuple[str, ...], writer: str
+) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a file whose checksum holds.
+
+    :param described: the names that its description must have
+    :param writer: the function that writes such files, for messages
+    """
+    path = Path(path)
+    if path.is_dir():
+        best = path / "best.safetensors"
+        hint = f", such as {best}" if best.exists() else ""
+        raise IsADirectoryError(f"{path} is a folder: name a file in it{hint}")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no checkpoint at {path}")
+    metadata, tensors = read_parts(path)
+    found = metadata.get("format")
+    if found != kind and found in KINDS and kind in KINDS:
+        raise CheckpointError(f"{path} holds {KINDS[found]}, not {KINDS[kind]}")
+    if found != kind:
+        raise CheckpointError(f"{path} is a safetensors file, but was not written by {writer}")
+    if metadata.get("version") != str(version):
+        raise CheckpointError(
+            f"{path} has checkpoint version {metadata.get('version')}, this package reads {version}: "
+            "use the version of ncp-control that wrote it, or a newer one"
+        )
+    missing = [key for key in (*HEADER, *described, "sha256") if key not in metadata]
+    if missing:
+        raise CheckpointError(f"{path} lacks {', '.join(missing)} in its metadata: it was altered")
+    for name, value in tensors.items():
+        if value.dtype not in TYPES:
+            raise CheckpointError(f"{path} holds {name} as {value.dtype}, which no checkpoint of this package does")
+    if metadata["sha256"] != checksum(metadata, described, tensors):
+        raise CheckpointError(f"{path} does not match its checksum: it was altered or damaged after it was written")
+    return metadata, tensors
+
+
+def read_parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of one and the same file.
+
+    safetensors opens a file once for its header and again for its tensors: one that was replaced in between, by a
+    training that goes on, is read again.
+    """
+    for _ in range(READINGS):
+        before = path.stat()
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            trouble = None
+        except SafetensorError as error:
+            trouble = error
+        after = path.stat()
+        if (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns):
+            break
+    if trouble is not None:
+        with path.open("rb") as file:
+            is_zip = file.read(2) == b"PK"
+        if is_zip:
+            raise CheckpointError(
+                f"{path} is a zip archive, such as Stable-Baselines3's models are: the class that saved it loads it, "
+                "and ncp_control.rl.save_policy makes a safetensors file of it"
+            ) from trouble
+        raise CheckpointError(f"{path} is not a readable safetensors file, or was cut short ({trouble})") from trouble
+    return metadata, tensors
+
+
+def read_kind(path: str | Path) -> str | None:
+    """The format that a safetensors file says it has, or None."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return (file.metadata() or {}).get("format")
+    except (SafetensorError, OSError):
+        return None
+
+
+def checksum(metadata: Mapping[str, str], described: tuple[str, ...], tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over the description and, in order of their names, every tensor's name, type, shape and bytes."""
+    digest = hashlib.sha256()
+    for key in (*HEADER, *described):
+        digest.update(f"{key}={metadata[key]}\n".encode())
+    _add(digest, tensors)
+    return digest.hexdigest()
+
+
+def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 over tensors alone, in order of their names: every one's name, type, shape and bytes."""
+    digest = hashlib.sha256()
+    _add(digest, {name: value.detach().cpu().contiguous() for name, value in tensors.items()})
+    return digest.hexdigest()
+
+
+def _add(digest: Any, tensors: Mapping[str, Tensor]) -> None:
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        # a single number may have a stride of 0, of which torch makes no bytes
+        digest.update(value.reshape(-1).as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().tobytes())

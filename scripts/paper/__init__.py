@@ -1,0 +1,1 @@
+"""The LTC paper measured again, one folder a study."""

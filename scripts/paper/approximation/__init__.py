@@ -1,0 +1,1 @@
+"""One study of the LTC paper: `python -m scripts.paper.approximation`."""

@@ -1,0 +1,111 @@
+"""Trains a circuit to follow rollouts, by the gradient through its own run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from scripts.paper.approximation.attractors import Array
+from scripts.paper.approximation.circuits import Follower
+
+LOOK_EVERY = 10
+MEMORY = 20  # steps that the curvature is estimated from
+DIVERGED = 1e6
+
+
+class Objective:
+    """The mean squared error over windows of rollouts as a function of one vector of all trained parameters.
+
+    :param windows: (B, samples + 1, n); a circuit starts from the first point of each
+    """
+
+    def __init__(self, circuit: Follower, windows: Tensor) -> None:
+        self.circuit, self.windows = circuit, windows
+        self.parameters = [parameter for parameter in circuit.parameters() if parameter.requires_grad]
+
+    def get(self) -> Array:
+        """The parameters as they are, (P,)."""
+        vector: Array = parameters_to_vector(self.parameters).detach().double().numpy()
+        return vector
+
+    def put(self, vector: Array) -> None:
+        """Sets the parameters."""
+        with torch.no_grad():
+            vector_to_parameters(torch.as_tensor(vector, dtype=self.windows.dtype), self.parameters)
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """The error and its gradient; a circuit that diverges has a large error without one."""
+        self.put(vector)
+        error = mean_squared_error(self.circuit, self.windows)
+        if not bool(torch.isfinite(error)):
+            return DIVERGED, np.zeros_like(vector)
+        gradient = torch.autograd.grad(error, self.parameters, materialize_grads=True)
+        return error.item(), parameters_to_vector(gradient).double().numpy()
+
+
+def mean_squared_error(circuit: Follower, windows: Tensor) -> Tensor:
+    """Of the circuit's run from the first points of windows (B, samples + 1, n)."""
+    run: Tensor = circuit(windows[:, 0], windows.shape[1] - 1)
+    return (run - windows).square().mean()
+
+
+class Keeper:
+    """Remembers the weights that are best on validation rollouts, of those it is shown."""
+
+    def __init__(self, circuit: Follower, rollouts: Tensor) -> None:
+        self.circuit, self.rollouts = circuit, rollouts
+        self.lowest, self.seen = float("inf"), 0
+        self.best = copy.deepcopy(circuit.state_dict())
+
+    @torch.no_grad()
+    def look(self) -> None:
+        """Compares the weights as they are."""
+        error = mean_squared_error(self.circuit, self.rollouts).item()
+        if error < self.lowest:
+            self.lowest, self.best = error, copy.deepcopy(self.circuit.state_dict())
+
+    def look_now_and_then(self, objective: Objective, vector: Array) -> None:
+        """Compares every tenth of the vectors that it is called with."""
+        self.seen += 1
+        if self.seen % LOOK_EVERY == 0:
+            objective.put(vector)
+            self.look()
+
+
+def fit(
+    circuit: Follower,
+    train: Array,
+    valid: Array,
+    random: np.random.Generator,
+    batch: int,
+    stages: Sequence[tuple[int, int]],
+) -> None:
+    """Minimises by L-BFGS, stage by stage, and keeps the weights that are best on whole validation rollouts.
+
+    On so few parameters it ends, in the same time, at about six tenths of the error that Adam ends at.
+
+    :param train, valid: rollouts (B, T + 1, n)
+    :param batch: windows of a stage, drawn from the training rollouts
+    :param stages: (samples, iterations), the windows growing from stage to stage
+    """
+    from scipy.optimize import minimize
+
+    dtype = next(circuit.parameters()).dtype
+    keeper = Keeper(circuit, torch.as_tensor(valid, dtype=dtype))
+    keeper.look()
+    for samples, iterations in stages:
+        rows = random.integers(len(train), size=(batch, 1))
+        times = random.integers(train.shape[1] - samples, size=(batch, 1)) + np.arange(samples + 1)
+        objective = Objective(circuit, torch.as_tensor(train[rows, times], dtype=dtype))
+        look = partial(keeper.look_now_and_then, objective)
+        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": MEMORY}
+        found = minimize(objective, objective.get(), jac=True, method="L-BFGS-B", callback=look, options=options)
+        objective.put(found.x)
+        keeper.look()
+    circuit.load_state_dict(keeper.best)

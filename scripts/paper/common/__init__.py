@@ -1,0 +1,1 @@
+"""What several studies share: the report that each writes, and random networks with their simulation."""

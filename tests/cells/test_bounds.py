@@ -1,0 +1,357 @@
+"""Guarantees: what a cell promises about its states and time constants holds for every wiring, parameter and input."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from helpers.cells import ZOO, build
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells.positive import raw_of
+from ncp_control.ops import explain_backends, scan
+from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Plan, Random, Wiring
+
+KEPT: dict[str, Callable[[int, Plan], Cell]] = {
+    "ltc-ncps": lambda inputs, plan: LTC(inputs, plan),
+    "ltc-biophysical": lambda inputs, plan: LTC(inputs, plan, init="biophysical", unfolds=2),
+    "ltc-spread": lambda inputs, plan: LTC(inputs, plan, time_constants=(0.01, 100.0), unfolds=1),
+    "neural-ltc-sigmoid": lambda inputs, plan: NeuralLTC(inputs, plan),
+    "neural-ltc-relu": lambda inputs, plan: NeuralLTC(inputs, plan, activation="relu"),
+    # Not guaranteed in general, but while every tau is below 1; near 1 the rate 1 / tau + f loses its digits.
+    "neural-ltc-tanh": lambda inputs, plan: NeuralLTC(inputs, plan, activation="tanh", time_constants=(0.01, 0.5)),
+    "neural-ltc-hard_tanh": lambda inputs, plan: NeuralLTC(
+        inputs, plan, activation="hard_tanh", time_constants=(0.1, 0.5)
+    ),
+    "ctrnn-tanh": lambda inputs, plan: CTRNN(inputs, plan, solver="fused"),
+    "ctrnn-sigmoid": lambda inputs, plan: CTRNN(
+        inputs, plan, solver="fused", activation="sigmoid", time_constants=(0.1, 50.0)
+    ),
+    "ctrnn-hard_tanh": lambda inputs, plan: CTRNN(inputs, plan, solver="fused", activation="hard_tanh", unfolds=2),
+    "cfc-default": lambda inputs, plan: CfC(inputs, plan),
+    "cfc-no_gate": lambda inputs, plan: CfC(inputs, plan, mode="no_gate"),
+    "cfc-backbone": lambda inputs, plan: CfC(inputs, plan.units, backbone=(5,)),
+    "ct-gru": lambda inputs, plan: CTGRU(inputs, plan.units),
+    "gru": lambda inputs, plan: GRU(inputs, plan.units),
+}
+# Fit for the 2021 paper's cell while tau < 1, though the cell's own guarantee is for every tau.
+CONDITIONAL = ("neural-ltc-tanh", "neural-ltc-hard_tanh")
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    units, seed = draw(st.integers(3, 9)), draw(st.integers(0, 2**32))
+    outputs = draw(st.integers(1, units - 2))
+    plan = draw(
+        st.sampled_from(
+            [
+                AutoNCP(units, outputs, 0.3, seed),
+                FullyConnected(units, outputs, seed),
+                Random(units, outputs, 0.4, seed),
+            ]
+        )
+    )
+    return GapJunctions(plan, draw(st.integers(0, 3)), seed=seed)
+
+
+def close_to(bounds: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The bounds and what rounding may add: 4 eps max(1, |bound|).
+
+    A step is a dozen roundings of half an eps each, relative to numbers no larger than the bound; whatever it oversteps
+    by, the next step pulls back, so that it does not add up.
+    """
+    low, high = bounds
+    slack = 4 * torch.finfo(low.dtype).eps
+    return low - slack * low.abs().clamp(1, 1e30), high + slack * high.abs().clamp(1, 1e30)
+
+
+def assert_inside(values: Tensor, bounds: tuple[Tensor, Tensor]) -> None:
+    low, high = close_to(bounds)
+    assert not values.isnan().any()
+    outside = torch.nonzero((values < low) | (values > high))
+    if len(outside):
+        where = tuple(outside[0].tolist())
+        raise AssertionError(f"{values[where]} at {where} is outside [{bounds[0][where[-1]]}, {bounds[1][where[-1]]}]")
+
+
+def starts(cell: Cell, batch: int) -> Tensor:
+    """First states inside the bounds: the corners, the initial state, and points between."""
+    low, high = (bound.clamp(-1e3, 1e3) for bound in cell.state_bounds())
+    between = low + torch.rand(batch, cell.state_size) * (high - low)
+    return torch.cat([low[None], high[None], cell.initial_state(1), between.clamp(low, high)])
+
+
+@torch.no_grad()
+def check_kept(cell: Cell, inputs: Tensor, elapsed: Tensor | float, backend: str) -> None:
+    """Runs from inside the bounds, and holds every state and time constant on the way to the bounds."""
+    first = starts(cell, len(inputs) - 3)
+    states = scan(cell, inputs, first, elapsed, backend=backend)
+    assert_inside(states, cell.state_bounds())
+    low, high = cell.time_constant_bounds()
+    before = torch.cat([first[:, None], states[:, :-1]], dim=1)
+    found = cell.time_constants(inputs.flatten(0, 1), before.flatten(0, 1))
+    assert found.shape == (inputs.shape[0] * inputs.shape[1], cell.units)
+    assert not found.isnan().any()
+    assert (found >= low * (1 - 1e-5)).all()
+    assert (found <= high * (1 + 1e-5)).all()
+
+
+def able(cell: Cell) -> list[str]:
+    return [name for name, (can, _) in explain_backends(cell, torch.zeros(1, 1, cell.inputs)).items() if can]
+
+
+@pytest.mark.parametrize("name", KEPT)
+@settings(max_examples=25)
+@given(
+    plan=plans(),
+    inputs=st.integers(1, 3),
+    seed=st.integers(0, 2**32),
+    noise=st.sampled_from([0.0, 1.0]),
+    log_size=st.floats(-2, 6),
+    log_elapsed=st.floats(-6, 6),
+)
+@example(plan=FullyConnected(4), inputs=2, seed=0, noise=0.0, log_size=6.0, log_elapsed=6.0)
+@example(plan=FullyConnected(4), inputs=2, seed=1, noise=1.0, log_size=0.0, log_elapsed=-3.0)
+@example(plan=GapJunctions(AutoNCP(7, 2), 4), inputs=1, seed=2, noise=0.0, log_size=6.0, log_elapsed=0.0)
+def test_states_and_time_constants_stay_inside(
+    name: str, plan: Plan, inputs: int, seed: int, noise: float, log_size: float, log_elapsed: float
+) -> None:
+    torch.manual_seed(seed)
+    cell = KEPT[name](inputs, plan)
+    assert cell.guarantee.holds == (name not in CONDITIONAL)
+    with torch.no_grad():
+        for key, parameter in cell.named_parameters():
+            if not (name in CONDITIONAL and key == "tau_raw"):
+                parameter += noise * torch.randn_like(parameter)
+    sizes = 10**log_size * torch.rand(8, 12, 1)
+    given_elapsed = 10**log_elapsed * (0.5 + torch.rand(8, 12))
+    for backend in able(cell):
+        check_kept(cell, sizes * torch.randn(8, 12, inputs), given_elapsed, backend)
+
+
+@pytest.mark.parametrize("name", [name for name in KEPT if "ltc" in name or "ctrnn" in name])
+def test_fused_steps_of_every_size_keep_the_bounds_for_long(name: str) -> None:
+    """Where a step is tiny, rounding must not add up to more than the step pulls back."""
+    for seed, elapsed in itertools.product(range(2), (1e-6, 1e-4, 1e-3, 1e-2, 1.0, 1e3)):
+        torch.manual_seed(seed)
+        cell = KEPT[name](2, GapJunctions(AutoNCP(7, 2, seed=seed), 2))
+        for backend in able(cell):
+            check_kept(cell, torch.randn(4, 1, 2).expand(4, 200, 2), elapsed, backend)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_every_guarantee_gives_its_reason_and_bounds_have_a_shape(name: str) -> None:
+    cell = build(name)
+    holds, reason = cell.guarantee
+    assert isinstance(holds, bool)
+    assert len(reason) > 20
+    for low, high in (cell.state_bounds(), cell.time_constant_bounds()):
+        assert (low <= high).all()
+    assert [len(bound) for bound in cell.state_bounds()] == [cell.state_size] * 2
+    assert [len(bound) for bound in cell.time_constant_bounds()] == [cell.units] * 2
+    low, high = cell.state_bounds()
+    initial = cell.initial_state(1)
+    assert ((low <= initial) & (initial <= high)).all()
+
+
+def test_guarantees_hold_for_fused_steps_and_bounded_cells_only() -> None:
+    kept = [
+        *(LTC(2, 3), NeuralLTC(2, 3), NeuralLTC(2, 3, activation="relu"), CTRNN(2, 3, solver="fused")),
+        *(CTRNN(2, 3, solver="fused", activation="sigmoid"), CfC(2, 3), CfC(2, 3, mode="no_gate"), CTGRU(2, 3)),
+        GRU(2, 3),
+    ]
+    disclaimed = {
+        "tanh": NeuralLTC(2, 3, activation="tanh"),
+        "hard_tanh": NeuralLTC(2, 3, activation="hard_tanh", init="constant"),
+        "no upper end": CTRNN(2, 3, solver="fused", activation="relu"),
+        "no leak": NeuralODE(2, 3, solver="fused"),
+        "memory": LSTM(2, 3),
+        "LSTM": MixedMemory(LTC(2, 3)),
+        "pure": CfC(2, 3, mode="pure"),
+    }
+    assert [cell.guarantee.holds for cell in kept] == [True] * len(kept)
+    for word, cell in disclaimed.items():
+        assert not cell.guarantee.holds
+        assert word in cell.guarantee.reason
+    for make in (LTC, NeuralLTC, CTRNN):
+        for solver in ("euler", "rk4", "dopri5"):
+            holds, reason = make(2, 3, solver=solver).guarantee
+            assert not holds
+            assert solver in reason or "adaptive" in reason
+
+
+def exact(values: Any) -> Tensor:
+    """Numbers as they are, in float64."""
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def set_values(cell: Cell, **values: list[float]) -> None:
+    """Sets parameters by their effective values; positive ones through what makes them so."""
+    with torch.no_grad():
+        for name, value in values.items():
+            if hasattr(cell, f"{name}_raw"):
+                getattr(cell, f"{name}_raw").copy_(raw_of(exact(value)))
+            else:
+                getattr(cell, name).copy_(exact(value))
+
+
+def three_neurons() -> LTC:
+    """inter0 -> command0 -> motor0, command0 -> inter0, and a gap junction between inter0 and motor0."""
+    wiring = Wiring.from_edges(
+        1,
+        inter=1,
+        command=1,
+        motor=1,
+        sensory=[(0, 0)],
+        synapses=[(1, 0, -1), (0, 1), (1, 2, -1)],
+        gap_junctions=[(0, 2)],
+    )
+    cell = LTC(1, wiring).double()
+    # Synapses are sorted by target: 1 -> 0, 0 -> 1, 1 -> 2.
+    set_values(cell, cm=[2.0, 3.0, 1.0], gleak=[0.5, 1.0, 0.25], vleak=[-0.1, 0.2, -0.4])
+    set_values(cell, w=[0.6, 2.0, 0.5], E=[-0.9, 1.5, -0.3], sensory_w=[0.4], sensory_E=[0.7], gap=[0.5])
+    return cell
+
+
+def test_ltc_bounds_by_hand() -> None:
+    cell = three_neurons()
+    low, high = cell.time_constant_bounds()
+    # 2018, Eq. 40: cm / (gleak + sum w + sum gap) and cm / (gleak + sum gap)
+    expected = [2 / (0.5 + 0.6 + 0.4 + 0.5), 3 / (1 + 2), 1 / (0.25 + 0.5 + 0.5)]
+    torch.testing.assert_close(low, exact(expected), rtol=1e-9, atol=0)
+    expected = [2 / (0.5 + 0.5), 3 / 1, 1 / (0.25 + 0.5)]
+    torch.testing.assert_close(high, exact(expected), rtol=1e-9, atol=0)
+    low, high = cell.state_bounds()
+    # 2018, Eq. 50, zero counted in: inter0 [-0.9, 0.7], command0 [0, 1.5], motor0 [-0.4, 0]; inter0 and motor0 share.
+    torch.testing.assert_close(low, exact([-0.9, 0.0, -0.9]), rtol=1e-9, atol=0)
+    torch.testing.assert_close(high, exact([0.7, 1.5, 0.7]), rtol=1e-9, atol=0)
+
+
+def test_gap_junctions_join_bounds_of_a_whole_group() -> None:
+    wiring = Wiring.from_edges(
+        1, motor=5, sensory=[(0, i, 1) for i in range(5)], gap_junctions=[(0, 3), (3, 4), (1, 2)]
+    )
+    cell = LTC(1, wiring)
+    set_values(cell, vleak=[-0.5, 0.0, -0.7, 0.0, 0.0], sensory_E=[0.1, 0.2, 0.3, 0.4, 0.9])
+    low, high = cell.state_bounds()
+    torch.testing.assert_close(low, torch.tensor([-0.5, -0.7, -0.7, -0.5, -0.5]))
+    torch.testing.assert_close(high, torch.tensor([0.9, 0.3, 0.3, 0.9, 0.9]))
+
+
+def test_a_gap_junction_can_take_a_neuron_beyond_its_own_potentials() -> None:
+    """Why joined neurons share their bounds: a silent neuron follows its neighbour."""
+    cell = three_neurons()
+    set_values(cell, gleak=[0.5, 1.0, 1e-3], w=[0.6, 2.0, 1e-3], gap=[5.0], sensory_w=[50.0])
+    state = scan(cell, torch.ones(1, 50, 1).double() * 9)[0, -1]
+    assert state[2] > 0.6
+    assert_inside(state, cell.state_bounds())
+
+
+def test_neural_ltc_bounds_by_hand() -> None:
+    tau, A = [0.25, 1.0, 4.0], [1.5, -2.0, 0.0]
+    infinite = float("inf")
+    time_constants = {
+        "sigmoid": ([0.2, 0.5, 0.8], tau),  # Theorem 1: tau / (1 + tau) and tau
+        "relu": ([0.0, 0.0, 0.0], tau),
+        "tanh": ([0.2, 0.5, 0.8], [1 / 3, infinite, infinite]),  # 1 / (1 / tau - 1)
+        "hard_tanh": ([0.2, 0.5, 0.8], [1 / 3, infinite, infinite]),
+    }
+    positive = ([0.0, -2.0, 0.0], [1.5, 0.0, 0.0])  # Theorem 2: min(0, A) and max(0, A)
+    # f A / (1 / tau + f) at f = -1 and 1 for tau = 1/4: -1.5 / 3 and 1.5 / 5
+    either = ([-0.5, -infinite, -infinite], [0.3, infinite, infinite])
+    states = {"sigmoid": positive, "relu": positive, "tanh": either, "hard_tanh": either}
+    for activation in states:
+        cell = NeuralLTC(2, 3, activation=activation)
+        set_values(cell, tau=tau, A=A)
+        for found, expected in (
+            (cell.time_constant_bounds(), time_constants[activation]),
+            (cell.state_bounds(), states[activation]),
+        ):
+            torch.testing.assert_close(torch.stack(found), torch.tensor(expected), rtol=1e-6, atol=1e-6)
+
+
+def test_bounds_of_the_other_cells_by_hand() -> None:
+    infinite = float("inf")
+    ctrnn = CTRNN(2, 3, solver="fused")
+    set_values(ctrnn, tau=[0.5, 1.0, 3.0])
+    torch.testing.assert_close(torch.stack(ctrnn.state_bounds()), torch.tensor([[-0.5, -1, -3], [0.5, 1, 3]]))
+    torch.testing.assert_close(torch.stack(ctrnn.time_constant_bounds()), torch.tensor([[0.5, 1, 3], [0.5, 1, 3]]))
+    sigmoid = CTRNN(2, 2, solver="fused", activation="sigmoid")
+    torch.testing.assert_close(torch.stack(sigmoid.state_bounds()), torch.tensor([[0.0, 0], [1, 1]]))
+    ode = NeuralODE(2, 2)
+    assert torch.stack(ode.state_bounds()).tolist() == [[-infinite] * 2, [infinite] * 2]
+    assert torch.stack(ode.time_constant_bounds()).tolist() == [[infinite] * 2] * 2
+    assert torch.stack(CfC(2, 2).state_bounds()).tolist() == [[-1, -1], [1, 1]]
+    assert torch.stack(CfC(2, 2, mode="no_gate").state_bounds()).tolist() == [[-2, -2], [2, 2]]
+    assert torch.stack(CfC(2, 2, mode="pure").state_bounds()).tolist() == [[-infinite] * 2, [infinite] * 2]
+    assert torch.stack(LSTM(2, 2).state_bounds()).tolist() == [
+        [-1, -1, -infinite, -infinite],
+        [1, 1, infinite, infinite],
+    ]
+    assert torch.stack(GRU(2, 2).state_bounds()).tolist() == [[-1, -1], [1, 1]]
+    ct_gru = CTGRU(2, 2, scales=3)
+    assert torch.stack(ct_gru.state_bounds()).tolist() == [[-1] * 6, [1] * 6]
+    torch.testing.assert_close(torch.stack(ct_gru.time_constant_bounds()), torch.tensor([[1.0, 1], [10, 10]]))
+    mixed = MixedMemory(CTRNN(2, 2, solver="fused", time_constants=(3.0, 3.0)))
+    torch.testing.assert_close(
+        torch.stack(mixed.state_bounds()), torch.tensor([[-3, -3, -infinite, -infinite], [3, 3, infinite, infinite]])
+    )
+
+
+@pytest.mark.parametrize("solver", ["euler", "rk4"])
+def test_explicit_solvers_break_the_bounds_that_fused_keeps(solver: str) -> None:
+    for make in (LTC, NeuralLTC, CTRNN):
+        broken = []
+        for chosen in ("fused", solver):
+            torch.manual_seed(0)
+            cell = make(2, 4, solver=chosen)
+            low, high = close_to(cell.state_bounds())
+            states = scan(cell, torch.randn(8, 20, 2), elapsed=60.0)
+            broken.append(bool(((states < low) | (states > high) | states.isnan()).any()))
+        assert broken == [False, True]
+
+
+def test_an_unbounded_memory_is_disclaimed_with_cause() -> None:
+    lstm = LSTM(1, 1)
+    with torch.no_grad():
+        lstm.bias_ih.copy_(torch.tensor([9.0, 9.0, 9.0, 9.0]))
+    assert scan(lstm, torch.zeros(1, 50, 1))[0, -1, 1] > 40
+    pure = CfC(1, 1, mode="pure")
+    with torch.no_grad():
+        pure.weight.fill_(-2.0), pure.sensory_weight.fill_(0.0)
+    assert scan(pure, torch.ones(1, 40, 1), elapsed=1e-9).abs().max() > 1e3
+
+
+CHUNK = 2_500
+LONG = {
+    "ltc-gaps": lambda: LTC(2, GapJunctions(AutoNCP(6, 1, seed=1), 3, seed=1)),
+    "neural-ltc-sigmoid": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1)),
+    "neural-ltc-relu": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1), activation="relu"),
+}
+
+
+@pytest.mark.parametrize(
+    ("backend", "steps"),
+    [("auto", 100_000), ("reference", 2_500), pytest.param("reference", 100_000, marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("name", LONG)
+@torch.no_grad()
+def test_a_very_long_and_wild_run(name: str, backend: str, steps: int) -> None:
+    """The reference needs up to two minutes for a hundred thousand steps, a compiled backend a second."""
+    cell = LONG[name]()
+    if backend == "auto" and able(cell) == ["reference"]:
+        pytest.skip("no compiled backend here; the slow tests run this on the reference")
+    generator = torch.Generator().manual_seed(9)
+    state = None
+    for _ in range(steps // CHUNK):
+        inputs = 1e3 * (2 * torch.rand(2, CHUNK, 2, generator=generator) - 1)
+        inputs[torch.rand(2, CHUNK, 2, generator=generator) < 0.01] = 1e6
+        inputs[torch.rand(2, CHUNK, 2, generator=generator) < 0.01] = -1e6
+        states = scan(cell, inputs, state, backend=backend)
+        assert_inside(states, cell.state_bounds())
+        assert states.std(dim=1).max() > 1e-2
+        state = states[:, -1]

@@ -1,0 +1,153 @@
+"""The vector form of a wrapper does to each environment what the single form does, in each way to reset."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+gym = pytest.importorskip("gymnasium")
+
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv  # noqa: E402
+
+import ncp_envs  # noqa: E402
+from helpers.episode_counter import EpisodeCounter  # noqa: E402
+
+FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "overwrite": (ncp_envs.RandomActionOverwrite, ncp_envs.VectorRandomActionOverwrite, {"probability": 0.4}),
+    "noise": (ncp_envs.ObservationNoise, ncp_envs.VectorObservationNoise, {"std": (0.0, 0.1, 1.0)}),
+    "dropout": (ncp_envs.ObservationDropout, ncp_envs.VectorObservationDropout, {"probability": 0.4, "fill": -1.0}),
+    "gap": (
+        ncp_envs.ObservationDropout,
+        ncp_envs.VectorObservationDropout,
+        {"probability": 0.6, "fill": "last", "whole": True},
+    ),
+    "delay": (ncp_envs.ActionDelay, ncp_envs.VectorActionDelay, {"steps": 2, "first": [0.5]}),
+    "history": (ncp_envs.History, ncp_envs.VectorHistory, {"window": 3}),
+}
+LENGTHS = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+def assert_same(first: Any, second: Any) -> None:
+    assert type(first) is type(second)
+    if isinstance(first, dict):
+        assert first.keys() == second.keys()
+        for key in first:
+            assert_same(first[key], second[key])
+    elif isinstance(first, tuple) or (isinstance(first, np.ndarray) and first.dtype == object):
+        assert len(first) == len(second)
+        for one, other in zip(first, second, strict=True):
+            assert_same(one, other)
+    else:
+        np.testing.assert_array_equal(first, second, strict=isinstance(first, np.ndarray))
+
+
+def both(name: str, lengths: list[list[int]], mode: AutoresetMode, vector: Any = SyncVectorEnv) -> tuple[Any, Any]:
+    single, many, options = FORMS[name]
+    makers = [partial(EpisodeCounter, own) for own in lengths]
+    inside = SyncVectorEnv([lambda make=make: single(make(), **options) for make in makers], autoreset_mode=mode)
+    return inside, many(vector(makers, autoreset_mode=mode), **options)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@given(lengths=LENGTHS, seed=st.integers(0, 100))
+@settings(max_examples=25)
+def test_one_around_many_is_many_with_one_around_each(
+    name: str, mode: AutoresetMode, lengths: list[list[int]], seed: int
+) -> None:
+    inside, around = both(name, lengths, mode)
+    assert around.observation_space == inside.observation_space
+    assert around.single_observation_space == inside.single_observation_space
+    assert_same(around.reset(seed=seed), inside.reset(seed=seed))
+    actions = np.random.default_rng(seed).uniform(-1, 1, (20, len(lengths), 1)).astype(np.float32)
+    for action in actions:
+        *seen, infos = around.step(action)
+        *expected, others = inside.step(action)
+        assert_same(tuple(seen), tuple(expected))
+        ended = seen[2] | seen[3]
+        if mode == AutoresetMode.SAME_STEP and name in ("overwrite", "delay"):
+            # An episode's last action is executed in this step too; with the single form its info is the final one.
+            for key in ("executed_action", "is_random"):
+                if key in others:
+                    np.testing.assert_array_equal(infos[key][~ended], others[key][~ended])
+                if key in others.get("final_info", {}):
+                    np.testing.assert_array_equal(infos[key][ended], others["final_info"][key][ended])
+        else:
+            assert_same(infos, others)
+        if mode == AutoresetMode.DISABLED and ended.any():
+            assert_same(
+                around.reset(options={"reset_mask": ended.copy()}), inside.reset(options={"reset_mask": ended.copy()})
+            )
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_seeds_may_be_a_list_and_a_reset_without_goes_on(name: str) -> None:
+    inside, around = both(name, [[4], [3], [5]], AutoresetMode.NEXT_STEP)
+    actions = np.linspace(-1, 1, 30, dtype=np.float32).reshape(10, 3, 1)
+    for seed in ([7, None, 2], None, 3):
+        if seed == [7, None, 2]:  # the one without a seed begins anywhere
+            inside.reset(seed=1)
+            around.reset(seed=1)
+        assert_same(around.reset(seed=seed), inside.reset(seed=seed))
+        for action in actions:
+            assert_same(around.step(action), inside.step(action))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_reset_that_was_asked_for_takes_the_place_of_the_automatic_one(name: str) -> None:
+    inside, around = both(name, [[2], [5]], AutoresetMode.NEXT_STEP)
+    actions = np.linspace(-1, 1, 12, dtype=np.float32).reshape(6, 2, 1)
+    for seed in (1, 2, 3):
+        assert_same(around.reset(seed=seed), inside.reset(seed=seed))
+        for action in actions[: 2 * seed]:  # after two steps the first environment's episode has just ended
+            assert_same(around.step(action), inside.step(action))
+
+
+def test_environments_with_one_seed_for_all_differ_from_each_other() -> None:
+    envs = ncp_envs.VectorObservationNoise(SyncVectorEnv([EpisodeCounter] * 3), 1.0, seed=5)
+    observations, _ = envs.reset()
+    assert len(np.unique(observations[:, 1])) == 3
+    alone = ncp_envs.ObservationNoise(EpisodeCounter(), 1.0, seed=6)
+    np.testing.assert_array_equal(observations[1], alone.reset()[0])
+
+
+def test_no_action_is_executed_where_a_step_is_a_reset() -> None:
+    envs = ncp_envs.VectorRandomActionOverwrite(SyncVectorEnv([EpisodeCounter, partial(EpisodeCounter, (2,))]), 1.0)
+    envs.reset(seed=0)
+    masks = [envs.step(np.zeros((2, 1)))[-1]["_executed_action"].tolist() for _ in range(4)]
+    assert masks == [[True, True], [True, True], [True, False], [True, True]]
+
+
+def test_environments_in_other_processes() -> None:
+    inside, around = both("noise", [[4], [3]], AutoresetMode.SAME_STEP, vector=AsyncVectorEnv)
+    assert_same(around.reset(seed=4), inside.reset(seed=4))
+    for _ in range(8):
+        *seen, infos = around.step(np.zeros((2, 1), dtype=np.float32))
+        *expected, others = inside.step(np.zeros((2, 1), dtype=np.float32))
+        assert_same(tuple(seen), tuple(expected))
+        assert_same(infos, others)
+    around.close()
+
+
+def test_around_gymnasiums_own_vector_environment() -> None:
+    envs = gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
+    envs = ncp_envs.VectorRandomActionOverwrite(ncp_envs.VectorActionDelay(envs, 1, first=1), 0.5)
+    envs = ncp_envs.VectorHistory(ncp_envs.VectorObservationNoise(envs, 0.1), 4)
+    observations, _ = envs.reset(seed=0)
+    for _ in range(40):
+        observations, _, _, _, infos = envs.step(np.zeros(3, dtype=np.int64))
+        assert observations in envs.observation_space
+    assert infos["executed_action"].shape == (3,)
+
+
+def test_vector_forms_refuse_what_the_single_forms_refuse() -> None:
+    envs = SyncVectorEnv([EpisodeCounter])
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        ncp_envs.VectorRandomActionOverwrite(envs, 2.0)
+    with pytest.raises(ValueError, match="at least 1"):
+        ncp_envs.VectorHistory(envs, 0)
+    with pytest.raises(ValueError, match=r"got shape \(2,\)"):
+        ncp_envs.VectorObservationNoise(envs, (1.0, 2.0))

@@ -1,0 +1,136 @@
+"""The long commands in small, and whether two folders hold the same results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from helpers.oscillators import oscillators
+from ncp_control.data import Rollouts
+from ncp_control.data.sources import write_trace
+
+PPO = """
+env: ncp/PendulumNoVel-v0
+env_kwargs: {max_episode_steps: 25}
+algo: RecurrentPPO
+n_timesteps: 192
+n_envs: 2
+normalize: true
+policy_kwargs: {wiring: "AutoNCP(7, 2)", critic: lstm, critic_units: 3}
+learning_rate: lin_3e-3
+n_steps: 16
+batch_size: 16
+n_epochs: 1
+"""
+
+
+SAC = """
+env: ncp/PendulumNoVel-v0
+env_kwargs: {max_episode_steps: 25}
+algo: RecurrentSAC
+n_timesteps: 96
+normalize: true
+policy_kwargs: {wiring: "AutoNCP(7, 2)", net_arch: [4]}
+learning_starts: 16
+train_freq: 8
+gradient_steps: 1
+batch_size: 8
+sequence: 4
+burn_in: 2
+buffer_size: 64
+"""
+
+
+DQN = """
+env: CartPole-v1
+algo: DQN
+n_timesteps: 96
+policy: MlpPolicy
+policy_kwargs: {net_arch: [4]}
+learning_starts: 16
+train_freq: 4
+batch_size: 8
+buffer_size: 64
+target_update_interval: 10
+exploration_fraction: 1.0
+"""
+
+
+MLP = """
+env: Pendulum-v1
+env_kwargs: {max_episode_steps: 25}
+n_timesteps: 96
+policy: MlpPolicy
+policy_kwargs: {net_arch: [4]}
+"""
+
+
+RECIPES = {
+    "RecurrentPPO": PPO,
+    "RecurrentSAC": SAC,
+    "DQN": DQN,
+    "RecurrentTD3": SAC.replace("RecurrentSAC", "RecurrentTD3"),
+    "RecurrentA2C": PPO.replace("RecurrentPPO", "RecurrentA2C").replace("n_epochs: 1", ""),
+    "PPO": f"{MLP}algo: PPO\nn_steps: 16\nbatch_size: 16\nuse_sde: true\nnormalize: true\n",
+    "A2C": f"{MLP}algo: A2C\nn_steps: 16\nnormalize: true\n",
+    "SAC": f"{MLP}algo: SAC\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\nuse_sde: true\n",
+    "TD3": f"{MLP}algo: TD3\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\ntrain_freq: 4\n",
+}
+
+
+EVERY = 32  # steps between checkpoints
+
+
+Words = list[str]
+
+
+def train_words(folder: Path, algorithm: str) -> Words:
+    recipe = folder / "recipe.yml"
+    recipe.write_text(RECIPES[algorithm])
+    return ["train", str(recipe), "--checkpoint-every", str(EVERY), "--eval-every", "48", "--eval-episodes", "1"]
+
+
+def fit_words(folder: Path) -> Words:
+    write_data(folder / "data")
+    settings = ["--units", "3", "--epochs", "4", "--length", "8", "--average", "0.9", "--schedule", "cosine"]
+    return ["fit", str(folder / "data"), "--cell", "gru", "--actions", "--device", "cpu", *settings]
+
+
+def collect_words(folder: Path) -> Words:
+    return ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
+
+
+def write_data(folder: Path) -> None:
+    folder.mkdir()
+    for k, rollout in enumerate(oscillators(actions=True, steps=40)):
+        write_trace(rollout, folder / f"trace{k}.npz")
+
+
+def same_training(one: Path, other: Path) -> None:
+    """Weights, optimizers, statistics, replay buffer and evaluations are the same."""
+    assert (one / "curve.csv").read_text() == (other / "curve.csv").read_text()
+    same_tensors(one, other, ("state.safetensors", "best.safetensors", "last.safetensors"))
+
+
+def same_fit(one: Path, other: Path) -> None:
+    assert (one / "curve.csv").read_text() == (other / "curve.csv").read_text()
+    same_tensors(one, other, ("state.safetensors", "best.safetensors"))
+
+
+def same_tensors(one: Path, other: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        ours, theirs = load_file(one / name), load_file(other / name)
+        assert ours.keys() == theirs.keys()
+        assert all(torch.equal(value, theirs[key]) for key, value in ours.items()), name
+
+
+def same_dataset(one: Path, other: Path) -> None:
+    ours, theirs = Rollouts.load(one), Rollouts.load(other)
+    assert len(ours) == len(theirs) == 5
+    for a, b in zip(ours, theirs, strict=True):
+        for key in ("observations", "actions", "rewards", "is_random"):
+            assert np.array_equal(getattr(a, key), getattr(b, key)), key
+        assert a.seed == b.seed

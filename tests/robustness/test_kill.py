@@ -1,0 +1,267 @@
+"""Killed at any moment, resumed, and the same in the end: kill -9 costs a checkpoint interval at most.
+
+A first run without a kill counts the moments at which it is about to change a file. Then the same command is run again
+and again in a process that is killed at one of them, before a rename with half of the file still missing, resumed by
+the same command and --resume, perhaps killed once more, and compared: tensors bit for bit, curves, datasets, tables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from helpers.children import Child, in_child, run_in_child, wait_for
+from helpers.long_commands import (
+    EVERY,
+    RECIPES,
+    Words,
+    collect_words,
+    fit_words,
+    same_dataset,
+    same_fit,
+    same_tensors,
+    same_training,
+    train_words,
+    write_data,
+)
+from helpers.moments import Moments
+from ncp_control.cli import main
+from ncp_control.dynamics import comparison
+from ncp_control.dynamics.comparison import Comparison, compare
+from ncp_control.dynamics.fitting import FORMAT, STATE, VERSION
+from ncp_control.dynamics.rows import choose
+from ncp_control.rl.files.run_state import read_about
+from ncp_control.storage.safe_tensors import read_tensors
+
+pytest.importorskip("sb3_contrib")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+
+
+def clean(folder: Path) -> list[str]:
+    """What lies in a folder that should not, once the work is done."""
+    return [str(path) for path in folder.rglob("*") if path.name.endswith((".tmp", ".unfinished"))]
+
+
+# How much of the work is on disk: checkpoints of a training, epochs of a fit, rollouts of a collection.
+
+
+def kept_of_training(out: Path) -> int:
+    return int(read_about(out / STATE)["steps"]) // EVERY if (out / STATE).exists() else 0
+
+
+def kept_of_fit(out: Path) -> int:
+    if not (out / STATE).exists():
+        return 0
+    metadata, _ = read_tensors(out / STATE, FORMAT, VERSION, ("state",), "ncp-control fit")
+    return len(json.loads(metadata["state"])["curve"])
+
+
+def kept_of_collection(out: Path) -> int:
+    return 5 if out.exists() else len(list(out.parent.glob(".out.unfinished/rollout_*.npz")))
+
+
+def command(words: Words, out: Path, kill_at: int | None = None, half: bool = False) -> tuple[int, list[Any]]:
+    """Runs a command in this process, which may be killed; how many moments it had, and what got which name when."""
+    out.parent.mkdir(exist_ok=True)
+    moments = Moments(out.parent, kill_at, half)
+    code = main([*words, "--out", str(out), "--json"])
+    assert code == 0
+    return moments.count, moments.renamed
+
+
+def killed_and_resumed(
+    words: Words,
+    folder: Path,
+    kills: int,
+    same: Callable[[Path, Path], None],
+    kept: Callable[[Path], int] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int = 0,
+) -> None:
+    """The whole procedure, with so many moments drawn from the seed.
+
+    :param kept: how much of the work is on disk
+    """
+    random = Random(seed)
+    monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")  # a checkpoint after each epoch
+    assert main([*words, "--out", str(folder / "whole" / "out")]) == 0
+    moments, renamed = in_child(lambda: command(words, folder / "counted" / "out"), folder)
+    assert renamed
+    same(folder / "whole" / "out", folder / "counted" / "out")
+    for kill in range(kills):
+        place = folder / f"killed-{kill}"
+        out = place / "out"
+        # of all moments, evenly, and not the same ones with every number of kills
+        moment = 1 + (moments * kill + random.randrange(moments)) // kills
+        half = bool(kill % 2)
+        ended = run_in_child(lambda: command(words, out, moment, half), folder)  # noqa: B023 (called here and now)
+        assert ended.code == -signal.SIGKILL, ended.output
+        if kept is not None:
+            done = [name for when, name in renamed if when < moment and name.startswith((STATE, "rollout_"))]
+            assert kept(out) == len(done), f"killed at moment {moment} of {moments}"
+        if kill % 3 == 2:  # and once more
+            again = 1 + random.randrange(moments)
+            ended = run_in_child(lambda: command([*words, "--resume"], out, again), folder)  # noqa: B023
+            assert ended.code in (0, -signal.SIGKILL), ended.output
+        in_child(lambda: command([*words, "--resume"], out), folder)  # noqa: B023
+        same(folder / "whole" / "out", out)
+        assert not clean(place), f"killed at moment {moment} of {moments}"
+
+
+@pytest.mark.parametrize(("algorithm", "kills"), [("RecurrentPPO", 5), ("RecurrentSAC", 2), ("DQN", 2)])
+def test_a_training(algorithm: str, kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_and_resumed(train_words(tmp_path, algorithm), tmp_path, kills, same_training, kept_of_training, monkeypatch)
+
+
+def test_a_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_and_resumed(fit_words(tmp_path), tmp_path, 8, same_fit, kept_of_fit, monkeypatch)
+
+
+def test_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_and_resumed(collect_words(tmp_path), tmp_path, 8, same_dataset, kept_of_collection, monkeypatch)
+
+
+def test_an_ensemble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(one: Path, other: Path) -> None:
+        same_tensors(one, other, ("best.safetensors", "member-0/state.safetensors", "member-1/state.safetensors"))
+
+    killed_and_resumed([*fit_words(tmp_path), "--members", "2"], tmp_path, 2, same, None, monkeypatch)
+
+
+# Real command lines, and the processes that they start
+
+
+def start(words: Words, out: Path, *more: str) -> subprocess.Popen[bytes]:
+    """`ncp-control` in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "ncp_control.cli", *words, "--out", str(out), *more],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def test_a_killed_command_line(tmp_path: Path) -> None:
+    words = [*train_words(tmp_path, "RecurrentPPO"), "--steps", "640"]
+    process = start(words, tmp_path / "out")
+    found = wait_for(lambda: (tmp_path / "out" / STATE).exists() or process.poll() is not None)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert found
+    steps = read_about(tmp_path / "out" / STATE)["steps"]
+    assert steps < 640
+    assert main([*words, "--out", str(tmp_path / "out"), "--resume"]) == 0
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    same_training(tmp_path / "whole", tmp_path / "out")
+
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for as Linux shows them")
+
+
+def workers_of(process: int) -> list[int]:
+    """The worker processes that one has started."""
+    children = [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    return [child for child in children if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+@linux
+def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["collect", "--env", "HalfCheetah-v5", "--rollouts", "5", "--group", "1", "--seed", "3"]
+    keep = tmp_path / ".out.unfinished"
+
+    def run(*more: str) -> Child:
+        return Child(lambda: main([*words, "--out", str(tmp_path / "out"), "--workers", "2", *more]), tmp_path)
+
+    parent = run()
+    assert wait_for(lambda: len(list(keep.glob("rollout_*.npz"))) > 0)
+    parent.kill()
+    assert parent.wait().code == -signal.SIGKILL
+    assert parent.is_gone()  # workers do not go on for nobody
+    kept = len(list(keep.glob("rollout_*.npz")))
+    assert 0 < kept < 5
+    parent = run("--resume")
+    assert wait_for(lambda: len(workers_of(parent.process)) == 2 or len(list(keep.glob("rollout_*.npz"))) == 5)
+    for worker in workers_of(parent.process):
+        os.kill(worker, signal.SIGKILL)
+    ended = parent.wait()
+    assert (ended.code, ended.value) == (0, 2)
+    assert "a worker process ended with code -9" in ended.output.splitlines()[-1]
+    assert main([*words, "--out", str(tmp_path / "out"), "--resume"]) == 0
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    same_dataset(tmp_path / "whole", tmp_path / "out")
+    assert not keep.exists()
+
+
+@linux
+def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
+    write_data(tmp_path / "data")
+    out, row = tmp_path / "out", choose(("GRU",))
+    what = Comparison(str(tmp_path / "data"), seeds=1, epochs=60)
+    words = [
+        "compare",
+        what.source,
+        "--seeds",
+        "1",
+        "--epochs",
+        "60",
+        "--rows",
+        "GRU",
+        "--workers",
+        "1",
+        "--out",
+        str(out),
+    ]
+    state = out / "fits" / "gru-s0" / STATE
+
+    def epochs() -> int:
+        return kept_of_fit(state.parent)
+
+    parent = Child(lambda: main(words), tmp_path)
+    assert wait_for(lambda: epochs() > 0)
+    for worker in workers_of(parent.process):
+        os.kill(worker, signal.SIGKILL)
+    ended = parent.wait()
+    assert (ended.code, ended.value) == (0, 2), ended.output
+    assert "\nncp-control: a worker process was killed" in f"\n{ended.output}"
+    assert "Traceback" not in ended.output
+    before = epochs()
+    assert before < 60
+    parent = Child(lambda: main([*words, "--resume"]), tmp_path)
+    assert wait_for(lambda: epochs() > before)
+    parent.kill()
+    assert parent.wait().code == -signal.SIGKILL
+    assert parent.is_gone()
+    assert epochs() < 60
+    compare(what, out, row, workers=1, resume=True, progress=False)
+    monkeypatch.setattr(comparison, "_reports", queue.SimpleQueue())
+    comparison.do(row[0], 0, what, str(tmp_path / "whole"))  # never stopped, in this process
+    same_fit(tmp_path / "whole" / "gru-s0", state.parent)
+    one, other = (
+        json.loads((path / "result.json").read_text()) for path in (tmp_path / "whole" / "gru-s0", state.parent)
+    )
+    assert one["error"] == other["error"] > 0
+    assert f"{other['error']:.4g}" in (out / "table.txt").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*RECIPES, "fit", "collect"])
+def test_many_moments(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "fit":
+        killed_and_resumed(fit_words(tmp_path), tmp_path, 40, same_fit, kept_of_fit, monkeypatch, seed=1)
+    elif kind == "collect":
+        words = collect_words(tmp_path)
+        killed_and_resumed(words, tmp_path, 40, same_dataset, kept_of_collection, monkeypatch, seed=1)
+    else:
+        words = train_words(tmp_path, kind)
+        killed_and_resumed(words, tmp_path, 15, same_training, kept_of_training, monkeypatch, seed=1)
