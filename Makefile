@@ -35,11 +35,8 @@ format: $(STAMP) ## repair what ruff can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# What a user imports from; each has a page of its own.
-PAGES := ncp_control $(addprefix ncp_control.,wiring cells ops data dynamics rl activity theory) ncp_envs
-
-docs: $(STAMP) ## pages of every public name, from the docstrings (writes site/index.html)
-	$(BIN)/python -W ignore -m pdoc --docformat restructuredtext -o site $(PAGES)
+docs: $(STAMP) ## the site: guides, results, and a page for every public package (writes site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 venv: $(STAMP) ## make .venv with every dependency at its tested version
 

@@ -6,7 +6,7 @@
 4. A small liquid circuit learns the half-cheetah's dynamics from them.
 5. Its error is put beside those of models without a network.
 
-Each step prints the command line that it runs, so that you can run it yourself. What is there already is kept.
+Each step prints the command line that it runs, so that you can run it yourself. Files that exist already are kept.
 
 Example: python scripts/tour.py --out runs/demo
 """
@@ -34,17 +34,17 @@ class Arguments:
     """The folder for everything that the tour makes."""
 
     rollouts: int = 10
-    """How many are collected."""
+    """How many rollouts are collected."""
 
     epochs: int = 40
-    """Of the fit."""
+    """Epochs of the fit."""
 
     video_steps: int = 200
     """Steps of the recording that become a video."""
 
 
 def main() -> int:
-    """Walks through it."""
+    """Runs the steps of the tour and returns the exit code."""
     arguments = tyro.cli(Arguments, description=__doc__)
     out, started = arguments.out, time.monotonic()
     episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
@@ -70,8 +70,8 @@ def main() -> int:
     )
     for number, (title, result, words) in enumerate(steps, 1):
         print(f"\n{number}. {title}\n   $ ncp-control {shlex.join(map(str, words))}", flush=True)
-        if result.exists() and words[0] != "fit":  # a fit's folder is there from its beginning; --resume ends it
-            print(f"there already: {result}")
+        if result.exists() and words[0] != "fit":  # a fit's folder exists before the fit has ended; --resume goes on
+            print(f"exists already: {result}")
         elif code := ncp_control([str(word) for word in words]):
             return code
     print("\n6. How good is that? The next observation on rollouts that no model has seen:\n", flush=True)
@@ -82,13 +82,13 @@ def main() -> int:
         f"- ncp-control evaluate {model / 'best.safetensors'} --data {rollouts} --figures {out / 'pictures'}\n"
         f"- ncp-control record {agent} --silence command0 --out {out / 'silenced.npz'}    # without one neuron\n"
         f"- ncp-control train pendulum-novel --out runs/pendulum    # an agent of your own, in a few minutes\n"
-        "- the README, from the top"
+        "- read on in README.md and docs/"
     )
     return 0
 
 
 def shorter(path: Path) -> str:
-    """The path from here, where that is shorter."""
+    """Returns the path relative to the current folder if it lies inside, and as it is otherwise."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -96,19 +96,19 @@ def shorter(path: Path) -> str:
 
 
 def table(rollouts: Path, model: Path) -> str:
-    """The model's error on the test part beside those that need no network."""
+    """Returns a table of test errors: the model's, and those of models without a network."""
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import load_model, one_step_error
-    from ncp_control.dynamics.comparison import Comparison, simple_lines
-    from ncp_control.dynamics.table import Line, table_text
+    from ncp_control.dynamics.comparison import Comparison, baseline_results
+    from ncp_control.dynamics.table import RowResult, table_text
 
     found = Rollouts.load(rollouts)
     fitted = load_model(model)
     error = one_step_error(fitted, found.split().test)
     size = sum(parameter.numel() for parameter in fitted.parameters())
     lines = [
-        Line("LTC, 24 neurons", [error], size),
-        *simple_lines(found, Comparison(str(rollouts), 1, 1, actions=True)),
+        RowResult("LTC, 24 neurons", [error], size),
+        *baseline_results(found, Comparison(str(rollouts), 1, 1, actions=True)),
     ]
     return table_text(sorted(lines, key=lambda line: line.mean))
 

@@ -1,0 +1,37 @@
+"""The Python blocks of a page run, in order, as a reader would paste them."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.pages import PAGES, ROOT, blocks, name_of, with_checkpoints
+
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+
+
+def test_the_guides_have_python_in_them() -> None:
+    assert {"README.md", "docs/extending.md", "docs/guides/agents.md", "docs/guides/robot.md"} <= {
+        name_of(page) for page in WITH_PYTHON
+    }
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_checkpoints(tmp_path, monkeypatch)
+    names: dict[str, Any] = {"__name__": "pasted"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for block in blocks(page, "python"):
+            exec(compile(block, str(page), "exec"), names)
+    old = [one for one in caught if one.filename == str(page) and issubclass(one.category, DeprecationWarning)]
+    assert [str(one.message) for one in old] == []
+
+
+def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
+    from ncp_control.rl import load_recipe
+
+    (recipe,) = blocks(ROOT / "docs" / "extending.md", "yaml")
+    (tmp_path / "my-task.yml").write_text(recipe)
+    assert load_recipe(str(tmp_path / "my-task.yml"), {}).env == "ncp/PendulumNoVel-v0"
