@@ -1,7 +1,8 @@
-"""Builds the compiled scan: one plain shared library a machine level, from one C++ source.
+"""Builds the compiled scan: one plain shared library for each machine level, from one C++ source.
 
-The libraries know nothing of Python or torch: they are loaded with ctypes, so one build serves every version of both.
-Without a C++ compiler the package installs all the same and runs on the reference scan; `ncp-control doctor` says so.
+The libraries use neither Python's nor torch's headers: ctypes loads them, so one build serves every version of both.
+Without a C++ compiler the package still installs and runs on the slow reference scan. The first scan then warns, and
+`ncp-control doctor` says so.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ if platform.machine().lower() in ("x86_64", "amd64"):
 
 
 class BuildKernels(build_ext):
-    """Calls the C++ compiler itself: what comes out is no Python extension module."""
+    """Calls the C++ compiler itself, because the result is not a Python extension module."""
 
     def finalize_options(self) -> None:
-        """All levels at once, unless told otherwise: each takes a compiler half a minute or more."""
+        """Builds all levels at once, unless `--parallel` is given: each takes the compiler half a minute or more."""
         super().finalize_options()
         self.parallel = self.parallel or len(LEVELS)
 
     def build_extension(self, ext: Extension) -> None:
-        """Compiles one level; a failure is a warning, for the package works without."""
+        """Compiles one level; a failure is a warning only, because the package works without it."""
         target = Path(self.get_ext_fullpath(ext.name))
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_suffix(".tmp")
@@ -45,16 +46,16 @@ class BuildKernels(build_ext):
             subprocess.run(command, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
             temporary.unlink(missing_ok=True)
-            self.warn(f"{ext.name} was not built ({error}); the package will run without it")
+            self.warn(f"{ext.name} was not built ({error}): the package will run without it, but slowly")
             return
         temporary.replace(target)
 
     def get_ext_filename(self, ext_name: str) -> str:
-        """A plain name, without a Python version in it."""
+        """Returns a plain file name, without a Python version in it."""
         return str(Path(*ext_name.split("."))) + ".so"
 
     def get_outputs(self) -> list[str]:
-        """The libraries that were built."""
+        """Returns the paths of the libraries that were built."""
         return [path for path in super().get_outputs() if Path(path).exists()]
 
 
@@ -62,7 +63,7 @@ class WheelForEveryPython(bdist_wheel):
     """Tags the wheel for the machine, not for one Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        """As for any wheel with a library in it, but for every Python 3."""
+        """Returns the tag of a wheel with a library in it, but for every Python 3."""
         return "py3", "none", super().get_tag()[2]
 
 

@@ -1,14 +1,14 @@
-"""One file for a trained network: weights as safetensors, and cell, wiring and settings as JSON beside them.
+"""One file for a trained network: a safetensors file with its weights, and its cell and wiring as JSON metadata.
 
-Loading runs no code from the file and unpickles nothing. The metadata of the safetensors file holds::
+Loading it runs no code from the file and unpickles nothing. The metadata holds::
 
     format   "ncp_control.rnn"
     version  "1"
-    package  version of ncp_control that wrote it
-    config   the cell's class and settings, JSON
-    wiring   the wiring, JSON
-    note     anything the writer added, JSON
-    sha256   checksum of all of the above and of every weight: damage is noticed (it is no signature)
+    package  the version of ncp_control that wrote the file
+    config   the cell's class and settings, as JSON
+    wiring   the wiring, as JSON
+    note     anything that the writer added, as JSON
+    sha256   a checksum over all of the above and every weight, which shows damage (it is not a signature)
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def save(rnn: RNN, path: str | Path, note: dict[str, Any] | None = None) -> None
     """Writes `rnn` to one safetensors file.
 
     :param rnn: the network, on any device
-    :param path: the file, such as "policy.safetensors"; replaced whole if it exists
-    :param note: anything worth keeping with it (command, seed, score), as JSON values
+    :param path: the file, such as "policy.safetensors"; if it exists, it is replaced as a whole
+    :param note: anything worth keeping with the weights (command, seed, score), as JSON values
     """
     if not isinstance(rnn, RNN):
         raise TypeError(f"save writes an RNN, got {type(rnn).__name__}: wrap a cell as RNN(cell)")
@@ -53,12 +53,12 @@ def save(rnn: RNN, path: str | Path, note: dict[str, Any] | None = None) -> None
 def load(
     path: str | Path, device: str | torch.device = "cpu", backend: str = "auto", cells: Iterable[type[Cell]] = ()
 ) -> RNN:
-    """Reads a network that `save` wrote; a file that is truncated, altered or foreign is refused.
+    """Reads a network that `save` wrote, and refuses a file that was truncated, altered or written by something else.
 
     :param path: the file
-    :param device: where the network goes
+    :param device: the device to put the network on
     :param backend: as in `RNN`
-    :param cells: classes of your own that the file may name
+    :param cells: classes of your own that the file can name
     """
     metadata, weights = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.save")
     with building(path, "a network that cannot be built", weights):
@@ -75,7 +75,7 @@ def load(
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """What a checkpoint says of itself: format, version, package, config, wiring (JSON), note, sha256."""
+    """Returns the metadata of a checkpoint: format, version, package, config, wiring (as JSON), note and sha256."""
     metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.save")
     with described_in(path, "a network that cannot be built"):
         return {**metadata, "config": read_object(metadata["config"]), "note": read_object(metadata["note"])}

@@ -1,4 +1,4 @@
-"""One call for every file of ours: networks, agents, models of the dynamics."""
+"""Loads a file of this package: a network, an agent, or a model of the dynamics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ncp_control.checkpoint import load as load_network
-from ncp_control.storage.safe_tensors import read_kind
+from ncp_control.storage.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     import torch
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
 def load(
     path: str | Path, device: str | torch.device = "cpu", backend: str = "auto", cells: Iterable[type[Cell]] = ()
 ) -> Any:
-    """Reads what a checkpoint holds, and runs no code from it; a file that is truncated, altered or foreign is refused.
-
-    An `RNN` from a file of `save`, a `LoadedPolicy` (with `predict`) from one of `ncp_control.rl.save_policy`, and a
-    `DynamicsModel` or an `Ensemble` from one of `ncp_control.dynamics.save_model`.
+    """Loads a checkpoint without running code from it; a truncated, altered or foreign file is refused.
 
     :param path: the file
-    :param device: where the networks go
-    :param backend: of networks and models, as in `RNN`
-    :param cells: classes of your own that the file may name
+    :param device: the device of the networks
+    :param backend: the backend of networks and models, as in `RNN`
+    :param cells: your own classes of cells that the file may name
+    :return: an `RNN` from a file of `save`; a `LoadedPolicy`, with `predict`, from one of `ncp_control.rl.save_policy`;
+        a `DynamicsModel` or an `Ensemble` from one of `ncp_control.dynamics.save_model`
     """
-    kind = read_kind(path)
-    if kind == "ncp_control.policy":
+    kind = kind_of(path)
+    if kind is Kind.POLICY:
         from ncp_control.rl.files.policy_file import load_policy
 
         return load_policy(path, device, cells)
-    if kind == "ncp_control.dynamics":
+    if kind is Kind.DYNAMICS:
         from ncp_control.dynamics.model_file import load_model
 
         return load_model(path, device, backend, cells)

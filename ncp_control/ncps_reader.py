@@ -1,8 +1,8 @@
-"""Reads models of the `ncps` package, which need not be installed: the same weights in a network of ours.
+"""Reads models of the `ncps` package into networks of this one, with the same weights; `ncps` is not imported.
 
-Neurons are put in our order (inter, command, motor). What `ncps` computes is kept exactly, its slips too: a wired
-CfC there is dense between neighbouring layers and inside each (its time gates ignore the wiring), so it
-comes out as dense as it really is.
+Neurons are reordered as here (inter, command, motor). The network computes exactly what `ncps` computes, mistakes
+included. The time gates of a wired CfC ignore the wiring there, so it is really dense between neighbouring layers and
+inside each layer, and the network that is read is just as dense.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from ncp_control.wiring import Wiring
 
 
 def from_ncps(module: Any) -> RNN:
-    """An `ncps.torch.LTC` or `ncps.torch.CfC` as an `RNN` of ours with the same weights.
+    """Converts an `ncps.torch.LTC` or `ncps.torch.CfC` into an `RNN` with the same weights.
 
-    Outputs and gradients agree; the state's neurons are in the order inter, command, motor. To read a saved state
-    dict, load it into the `ncps` module first.
+    Outputs and gradients are the same; the neurons of the state are in the order inter, command, motor. To read a saved
+    state dict, load it into the `ncps` module first.
+
+    :param module: the `ncps` module
     """
     kind = type(module).__name__
     if not type(module).__module__.startswith("ncps") or kind not in ("LTC", "CfC"):
@@ -36,7 +38,7 @@ def from_ncps(module: Any) -> RNN:
 
 
 def neuron_order(wiring: Any) -> np.ndarray:
-    """For each of our neurons, its number in a built `ncps` wiring: `our_state = ncps_state[:, order]` for an LTC."""
+    """Returns which neuron of a built `ncps` wiring each of our neurons is: for an LTC, `ours = theirs[:, order]`."""
     if wiring.num_layers > 1:
         return np.concatenate([np.asarray(wiring.get_neurons_of_layer(layer)) for layer in range(wiring.num_layers)])
     motor = np.arange(wiring.output_dim)
@@ -44,7 +46,7 @@ def neuron_order(wiring: Any) -> np.ndarray:
 
 
 def read_wiring(wiring: Any) -> Wiring:
-    """A built `ncps` wiring as one of ours."""
+    """Converts a built `ncps` wiring into a `Wiring`."""
     order = neuron_order(wiring)
     return _wiring_of(
         wiring,
@@ -54,7 +56,7 @@ def read_wiring(wiring: Any) -> Wiring:
 
 
 def _wiring_of(wiring: Any, sensory: np.ndarray, recurrent: np.ndarray) -> Wiring:
-    """Our wiring over signed adjacency matrices in our order, with the layers of the `ncps` wiring."""
+    """Makes a `Wiring` from signed adjacency matrices in our order of neurons, with the layers of the `ncps` wiring."""
     sizes = [len(wiring.get_neurons_of_layer(layer)) for layer in range(wiring.num_layers)]
     motor = wiring.output_dim
     if len(sizes) == 1:
@@ -120,10 +122,10 @@ def _ltc(module: Any) -> LTC:
 
 
 def _signs(mask: Tensor, adjacency: np.ndarray, erev: Tensor) -> np.ndarray:
-    """Polarities of the synapses in a cell's mask.
+    """Returns the polarities of the synapses that a cell computes with, which its mask gives.
 
-    A wiring there draws new synapses each time it is built, so it can differ from the mask of a cell that was
-    made before: the mask is what the cell computes with, and the reversal potential stands in for the polarity.
+    An `ncps` wiring draws new synapses each time it is built, so it can differ from the mask of a cell that was made
+    before. A synapse that the wiring does not have any more gets the sign of its reversal potential.
     """
     fallback = np.where(erev.cpu().numpy() < 0, -1, 1)
     return np.where(mask.cpu().numpy() != 0, np.where(adjacency != 0, np.sign(adjacency), fallback), 0)
@@ -131,7 +133,10 @@ def _signs(mask: Tensor, adjacency: np.ndarray, erev: Tensor) -> np.ndarray:
 
 def _cfc(module: Any) -> CfC:
     if not isinstance(module.fc, nn.Identity):
-        raise ValueError("this ncps CfC has a projection (proj_size): read it without, and add a torch.nn.Linear")
+        raise ValueError(
+            "this ncps CfC has a projection (proj_size), which cannot be read: make it without one and put a "
+            "torch.nn.Linear behind it"
+        )
     theirs = module.rnn_cell
     return _wired_cfc(theirs) if hasattr(theirs, "_wiring") else _dense_cfc(theirs)
 
@@ -167,10 +172,12 @@ def _dense_cfc(theirs: Any) -> CfC:
 
 
 def _wired_cfc(theirs: Any) -> CfC:
-    """Each layer there is dense from the layer before it and from itself; f1 and f2 have zeros where masked."""
+    """Reads a wired CfC: each layer is dense from the layer before and from itself, but f1 and f2 have a mask."""
     wiring, layers = theirs._wiring, theirs._layers
     if len(layers) == 1 and wiring.output_dim < wiring.units:
-        raise ValueError("a wired ncps CfC of one layer with fewer outputs than neurons outputs all of them: not read")
+        raise ValueError(
+            "this wired ncps CfC of one layer with fewer outputs than neurons outputs all neurons: it cannot be read"
+        )
     starts = np.cumsum([0, *theirs.layer_sizes])
     dense = np.zeros((wiring.units, wiring.units))
     for layer in range(len(layers)):
@@ -197,7 +204,7 @@ def _wired_cfc(theirs: Any) -> CfC:
 
 
 def _mixed(cell: Cell, lstm: Any, order: np.ndarray | None) -> MixedMemory:
-    """The LSTM's rows and columns in our order of neurons."""
+    """Puts an `ncps` LSTM, with its rows and columns in our order of neurons, in front of the cell."""
     size = cell.units
     neurons = torch.arange(size) if order is None else torch.as_tensor(order)
     rows = torch.cat([gate * size + neurons for gate in range(4)])

@@ -1,4 +1,4 @@
-"""A sequence module over any cell."""
+"""A module that runs any cell over sequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ncp_control.wiring import Wiring
 
 
 class RNN(nn.Module):
-    """Runs a cell over sequences, batch first, in the manner of `torch.nn.LSTM`.
+    """Runs a cell over sequences, batch first, as `torch.nn.LSTM` does.
 
     Example::
 
@@ -22,10 +22,10 @@ class RNN(nn.Module):
         outputs, state = rnn(torch.randn(64, 128, 8))  # (64, 128, 16), (64, 40)
         outputs, state, states = rnn(inputs, state, elapsed=dt, reset=starts, states=True)
 
-    :param cell: any cell of this package
-    :param backend: "auto" (default), or the name of a backend of `ncp_control.ops`, which then never falls back
-    :param check_finite: refuse NaN and infinity in inputs, state and elapsed, and a negative elapsed, naming the
-        position (costs a pass over the inputs, and a synchronisation on a GPU)
+    :param cell: a cell of this package or of your own
+    :param backend: "auto" (default), or the name of a backend of `ncp_control.ops`: then no other one is ever used
+    :param check_finite: whether to refuse NaN and infinity in inputs, state and elapsed, and a negative elapsed, with a
+        message that names the position. This costs a pass over the inputs, and on a GPU a synchronisation
     """
 
     def __init__(self, cell: Cell, backend: str = "auto", check_finite: bool = False) -> None:
@@ -39,7 +39,7 @@ class RNN(nn.Module):
 
     @property
     def wiring(self) -> Wiring:
-        """The cell's wiring."""
+        """The wiring of the cell."""
         return self.cell.wiring
 
     @overload
@@ -74,16 +74,16 @@ class RNN(nn.Module):
         mask: Tensor | None = None,
         states: bool = False,
     ) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]:
-        """Runs over whole sequences.
+        """Runs the cell over whole sequences.
 
         :param inputs: (B, T, I), or (T, I) for one sequence; any float type, computed in the parameters' type
-        :param state: state before the first step, (B, N), or (N,); None starts from the initial state
-        :param elapsed: time since the previous step, not negative: a number, (B,), or (B, T); for one sequence (T,).
-            An LSTM and a GRU know of steps alone
-        :param reset: (B, T) bool, or (T,); true starts that row anew before that step
-        :param mask: (B, T) bool, or (T,); false marks padding, through which state and outputs hold still, so that
-            the returned state is each row's at its last true step (a reset there still resets)
-        :param states: also return every neuron's state after every step
+        :param state: the state before the first step, (B, N), or (N,) for one sequence; None for the initial state
+        :param elapsed: time since the previous step, not negative: a number, (B,) or (B, T), or (T,) for one sequence.
+            LSTM and GRU count steps and ignore it
+        :param reset: (B, T) bool, or (T,) for one sequence; true puts a row in its initial state before that step
+        :param mask: (B, T) bool, or (T,) for one sequence; false marks padding, where state and outputs do not change,
+            so that the returned state of a row is the one after its last true step (a reset in padding still resets)
+        :param states: whether to return every neuron's state after every step, too
         :return: outputs (B, T, O) and the last state (B, N), and with `states` all states (B, T, N)
         """
         check_tensors(inputs, state, reset, mask)
@@ -105,12 +105,18 @@ class RNN(nn.Module):
         return (outputs, last, trajectory) if states else (outputs, last)
 
     def step(self, inputs: Tensor, state: Tensor, elapsed: float | Tensor = 1.0) -> tuple[Tensor, Tensor]:
-        """One step: outputs (B, O) and next state (B, N) from inputs (B, I) and state (B, N)."""
+        """Runs the cell for one step.
+
+        :param inputs: (B, I)
+        :param state: (B, N)
+        :param elapsed: time since the previous step, a number or (B,)
+        :return: outputs (B, O) and the next state (B, N)
+        """
         state = scan(self.cell, inputs[:, None], state, elapsed, backend=self.backend)[:, 0]
         return self.cell.motor(state), state
 
     def initial_state(self, batch: int) -> Tensor:
-        """The state before the first step, (batch, N)."""
+        """Returns the state before the first step, (batch, N)."""
         return self.cell.initial_state(batch)
 
     def extra_repr(self) -> str:
@@ -121,7 +127,7 @@ class RNN(nn.Module):
 def _batch_of_one(
     inputs: Tensor, state: Tensor | None, elapsed: float | Tensor, reset: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None, float | Tensor, Tensor | None, Tensor | None]:
-    """Adds the batch dimension to one sequence and what comes with it."""
+    """Adds the batch dimension to one sequence and to the arguments that come with it."""
     if isinstance(elapsed, Tensor) and elapsed.dim() == 1:
         elapsed = elapsed[None]
     if state is not None and state.dim() != 1:
@@ -139,9 +145,9 @@ def _batch_of_one(
 def check_values(
     dtype: torch.dtype, inputs: Tensor, state: Tensor | None, elapsed: float | Tensor, mask: Tensor | None
 ) -> None:
-    """Refuses what is NaN or infinite in `dtype`, and a negative elapsed, naming the first position and how many.
+    """Refuses NaN and infinity in `dtype`, and a negative elapsed; the message names the first position and counts all.
 
-    What the mask hides is not looked at.
+    Padding, where the mask is false, is not checked.
     """
     for name, values in (("inputs", inputs), ("state", state), ("elapsed", torch.as_tensor(elapsed))):
         if values is None:

@@ -4,9 +4,9 @@ Every continuous-time cell here has the form
 
     dx/dt = drive(x) - rate(x) * x
 
-with `rate` the inverse of the momentary (liquid) time constant. A solver takes the function
+where `rate` is the inverse of the momentary (liquid) time constant. A solver takes the function
 `x -> (rate, drive)` and moves `x` of shape (B, N) over a span of time. A span is a float, a scalar
-tensor, or a (B, 1) tensor when every row has its own.
+tensor, or a (B, 1) tensor if every row has a span of its own.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ SOLVERS = (*FIXED_STEP, "dopri5")
 
 
 def fused(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
-    """One fused step: `x' = (x + h drive(x)) / (1 + h rate(x))`, order 1.
+    """Takes one fused step: `x' = (x + h drive(x)) / (1 + h rate(x))`, order 1.
 
-    Only the `x` that enters linearly is taken at the end of the step (Eq. 2 and 3 of the 2021 paper).
-    While `rate >= 0` the result is a weighted mean of `x` and `drive / rate`, for any `h >= 0`: this is
-    what keeps states bounded. It is computed as `x + h (drive - rate x) / (1 + h rate)`, which is the same but keeps
-    its equilibrium, and so its bounds, where `h rate` is so small that `1 + h rate` rounds.
+    Only the `x` that enters linearly is taken at the end of the step (Eq. 2 and 3 of the 2021 paper). While
+    `rate >= 0` the result is a weighted mean of `x` and `drive / rate` for any `h >= 0`, and therefore states stay
+    bounded. It is computed as `x + h (drive - rate x) / (1 + h rate)`: this is the same number, but it stays at an
+    equilibrium, and so inside the bounds, even where `h rate` is so small that `1 + h rate` rounds.
     """
     rate, drive = field(state)
     return state + h * (drive - rate * state) / (1 + h * rate)
 
 
 def euler(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
-    """One explicit Euler step: `x' = x + h (drive(x) - rate(x) x)`, order 1. Stable only for small `h rate`."""
+    """Takes one explicit Euler step: `x' = x + h (drive(x) - rate(x) x)`, order 1. Stable only for small `h rate`."""
     return state + h * slope(field, state)
 
 
 def rk4(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
-    """One step of the classical Runge-Kutta method, order 4. Stable only for small `h rate`."""
+    """Takes one step of the classical Runge-Kutta method, order 4. Stable only for small `h rate`."""
     k1 = slope(field, state)
     k2 = slope(field, state + 0.5 * h * k1)
     k3 = slope(field, state + 0.5 * h * k2)
@@ -50,16 +50,16 @@ def rk4(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
 
 
 def slope(field: RateAndDrive, state: Tensor) -> Tensor:
-    """The right-hand side `drive(x) - rate(x) x`, shape (B, N)."""
+    """Returns the right-hand side `drive(x) - rate(x) x`, (B, N)."""
     rate, drive = field(state)
     return drive - rate * state
 
 
 def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
-    """Dormand-Prince 5(4) with adaptive steps, through torchdiffeq, over the whole `span`.
+    """Moves `state` over `span` by Dormand-Prince 5(4) with adaptive steps, through torchdiffeq.
 
-    Time is rescaled to [0, 1] so that every row may have its own span. All rows share one sequence of
-    steps, so a row can change another within the tolerance: 1e-8 relative in float64, 1e-5 in float32.
+    Time is rescaled to [0, 1] so that every row can have its own span. All rows share the same steps, so a row can
+    change another one within the relative tolerance, which is 1e-8 in float64 and 1e-5 in float32.
     """
     from torchdiffeq import odeint
 
@@ -73,7 +73,14 @@ def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
 
 
 def integrate(solver: str, field: RateAndDrive, state: Tensor, elapsed: Span, unfolds: int) -> Tensor:
-    """Moves `state` over `elapsed`, in `unfolds` equal steps (the adaptive solver chooses its own)."""
+    """Moves `state` over `elapsed`.
+
+    :param solver: one of `SOLVERS`
+    :param field: returns rate and drive at a state
+    :param state: (B, N)
+    :param elapsed: the span of time
+    :param unfolds: in how many equal steps; the adaptive solver chooses its own steps
+    """
     if solver == "dopri5":
         return dopri5(field, state, elapsed)
     step = _STEPS[solver]
@@ -84,7 +91,7 @@ def integrate(solver: str, field: RateAndDrive, state: Tensor, elapsed: Span, un
 
 
 def check_solver(solver: str, unfolds: int) -> None:
-    """Refuses an unknown solver or a number of unfolds that is not a positive integer."""
+    """Refuses an unknown solver, and a number of unfolds that is not a positive integer."""
     if solver not in SOLVERS:
         raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
     if isinstance(unfolds, bool) or not isinstance(unfolds, int) or unfolds < 1:

@@ -1,7 +1,7 @@
-"""How good are trained agents, undisturbed, under observation noise, and with lost observations?
+"""Compare trained agents: undisturbed, under observation noise, and with lost observations.
 
-Takes run folders of `ncp-control train`, named NAME-sSEED, evaluates each one's policy over whole episodes from seeds
-that no training used, and prints a row for every NAME: mean and standard deviation over its seeds.
+The script takes run folders of `ncp-control train` named NAME-sSEED, evaluates the policy in each over whole episodes
+from seeds that no training used, and prints a row for every NAME: the mean and the standard deviation over its seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ncp_control.rl import evaluate, load_policy
-from ncp_control.rl.circuit_log import actor_circuit
+from ncp_control.rl.policies.circuit import actor_circuit
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.progress import tracked
@@ -30,7 +30,7 @@ SEED = 10_000
 
 @dataclass
 class Arguments:
-    """Evaluate run folders, a row for every name.
+    """Evaluate run folders, and print a row for every name.
 
     Example: python scripts/agents_table.py runs/novel-s0 runs/novel-s1 runs/novel-s2 runs/lstm-s0
     """
@@ -39,23 +39,23 @@ class Arguments:
     """Folders of `ncp-control train`, named NAME-sSEED."""
 
     policy: str = "last"
-    """Which of a run's policies: the last, or the best of its evaluations."""
+    """Which policy of a run: "last", or "best" by its evaluations."""
 
     episodes: int = 16
-    """Of each evaluation."""
+    """Episodes in each evaluation."""
 
     noise: float = 0.1
     """Standard deviation of the noise on every observation."""
 
     dropout: float = 0.1
-    """Probability that a whole observation reads zero."""
+    """Probability that a whole observation is zero."""
 
     json: Path | None = None
-    """Also write every number here."""
+    """Also write every number to this file."""
 
 
-def judge(path: Path, arguments: Arguments) -> dict[str, Any]:
-    """The mean returns of one policy."""
+def measure(path: Path, arguments: Arguments) -> dict[str, Any]:
+    """Returns the mean return of one policy under each disturbance."""
     policy = load_policy(path)
     note = policy.note
     disturbances: dict[str, list[Any]] = {
@@ -76,12 +76,12 @@ def judge(path: Path, arguments: Arguments) -> dict[str, Any]:
 
 
 def spread(values: list[float]) -> str:
-    """Mean and standard deviation, in words."""
+    """Returns the mean and the standard deviation as text."""
     return f"{np.mean(values):,.0f} ± {np.std(values, ddof=1):,.0f}" if len(values) > 1 else f"{values[0]:,.0f}"
 
 
 def main() -> None:
-    """Evaluate and print."""
+    """Evaluates the runs and prints the table."""
     arguments = tyro.cli(Arguments)
     torch.set_num_threads(1)
     files = [folder / f"{arguments.policy}.safetensors" for folder in arguments.runs]
@@ -91,7 +91,7 @@ def main() -> None:
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     with tracked("evaluating", len(files)) as tracker:
         for file in files:
-            rows[file.parent.name.rsplit("-s", 1)[0]].append(judge(file, arguments))
+            rows[file.parent.name.rsplit("-s", 1)[0]].append(measure(file, arguments))
             tracker.advance(1)
     table = Table(
         "run", "seeds", "steps", "actor", "return", f"noise {arguments.noise}", f"dropout {arguments.dropout}"

@@ -1,8 +1,8 @@
-"""How fast do agents train and act, against Stable-Baselines3's and sb3-contrib's own?
+"""Measure how fast agents train and act, beside the agents of Stable-Baselines3 and sb3-contrib.
 
-Training: steps a second of `learn` on ncp/HalfCheetahNoVel-v0, 8 environments x 512 steps, batches of 1024, 10 epochs,
-one thread. The contestants take turns, a rollout and its training each; the medians count. Acting: one observation
-through `predict`, in turn as well.
+Training: steps per second of `learn` on ncp/HalfCheetahNoVel-v0, 8 environments x 512 steps, batches of 1024, 10
+epochs, one thread. The contestants take turns, with one rollout and its training each; the medians are compared.
+Acting: the time of `predict` for one observation, in turns as well.
 """
 
 from __future__ import annotations
@@ -44,20 +44,23 @@ class Arguments:
     """
 
     rollouts: int = 3
-    """Timed rollouts of each contestant, after one that is not timed."""
+    """Timed rollouts for each contestant, after one that is not timed."""
 
     calls: int = 2000
     """Timed calls of `predict`."""
 
     stock: bool = True
-    """Also time sb3-contrib's own RecurrentPPO, which takes about 20 seconds a rollout."""
+    """Also time sb3-contrib's own RecurrentPPO, which takes about 20 seconds per rollout."""
 
     json: Path | None = None
-    """Also write every number here."""
+    """Also write every number to this file."""
 
 
 def contestants(stock: bool) -> dict[str, Callable[[Any], Any]]:
-    """How to make each model, by name."""
+    """Returns by name the functions that make the models.
+
+    :param stock: include sb3-contrib's own RecurrentPPO
+    """
     found: dict[str, Callable[[Any], Any]] = {
         CIRCUIT: lambda env: RecurrentPPO(
             "NCPPolicy", env, policy_kwargs={"wiring": nc.AutoNCP(40, 16), "cell": "ltc"}, **SETTINGS
@@ -79,25 +82,25 @@ def contestants(stock: bool) -> dict[str, Callable[[Any], Any]]:
 
 
 def make_envs() -> VecNormalize:
-    """Eight environments in one process."""
+    """Makes eight environments in one process."""
     with ncp_envs.without_mass_warning():
         return VecNormalize(DummyVecEnv([lambda: gym.make(ENV, disable_env_checker=True)] * 8))
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """How long it takes."""
+    """Returns how long a function takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def train(model: Any) -> None:
-    """One rollout and what is learnt from it."""
+    """Collects one rollout and learns from it."""
     model.learn(SETTINGS["n_steps"] * 8, reset_num_timesteps=False)
 
 
 def acting(models: dict[str, Any], calls: int) -> dict[str, float]:
-    """The median time of one `predict`, by name: recurrent models carry their state on."""
+    """Returns the median time of one `predict` by name; recurrent models carry their state along."""
     observation = make_envs().venv.reset()[0]
     times: dict[str, list[float]] = {name: [] for name in models}
     states: dict[str, Any] = dict.fromkeys(models)
@@ -110,7 +113,7 @@ def acting(models: dict[str, Any], calls: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Time everything in turn and print it."""
+    """Times all contestants in turn and prints the tables."""
     arguments = tyro.cli(Arguments)
     torch.set_num_threads(1)
     models = {name: make(make_envs()) for name, make in contestants(arguments.stock).items()}

@@ -1,10 +1,10 @@
-"""How fast are rollouts collected, against nothing but the environment's own steps?
+"""How fast are rollouts collected, compared with the steps of the bare environment?
 
-The bare rate is that of `gym.make("HalfCheetah-v5")` in one process, stepped with the actions that the controller chose
-there before, so that both simulate the same movements. The controller has two hidden layers of 256 and acts on a whole
-group of rollouts in one call; a share of its actions is overwritten. All contestants are timed in turn, several times,
-with one thread; the medians count. What is timed is all of `collect`: making the environments, writing every rollout
-to disk, reading them back.
+The bare rate is that of `gym.make("HalfCheetah-v5")` in one process. It is stepped with the actions that a policy has
+chosen there before, so that both simulate the same movements. The policy has two hidden layers of 256 and acts on a
+whole group of rollouts in one call; a share of its actions is overwritten. All contestants are timed in turn, several
+times, with one thread, and the medians are compared. The time of `collect` includes everything: making the
+environments, writing every rollout to disk, and reading the rollouts back.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ class Arguments:
     """
 
     policy: Path | None = None
-    """A policy's .safetensors file; by default an untrained one with two hidden layers of 256."""
+    """A policy's .safetensors file; by default an untrained policy with two hidden layers of 256."""
 
     rollouts: int = 32
-    """Episodes of each timed run."""
+    """The number of episodes in each timed run."""
 
     group: int = 16
-    """Episodes that one call of the policy acts for."""
+    """The number of episodes that one call of the policy acts for."""
 
     repeats: int = 5
-    """Timed runs of every contestant; the median counts."""
+    """The number of timed runs of every contestant, of which the median is taken."""
 
     seed: int = 0
-    """Of the untrained policy, and of the collection."""
+    """The seed of the untrained policy and of the collection."""
 
     json: Path | None = None
-    """Also write every number here."""
+    """Also write every number to this file."""
 
 
 def untrained(seed: int) -> LoadedPolicy:
-    """A policy of the teacher's size."""
+    """Makes an untrained policy of the size of the shipped teacher."""
     with without_mass_warning(), gym.make(ENV) as env:
         model = PPO("MlpPolicy", env, policy_kwargs={"net_arch": [256, 256]}, seed=seed, device="cpu")
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ def untrained(seed: int) -> LoadedPolicy:
 
 
 def bare(env: gym.Env[Any, Any], rollouts: Rollouts, count: int) -> float:
-    """Steps a second of the environment alone, through the actions of some rollouts."""
+    """Returns the steps a second of the environment alone, with the actions of the first `count` rollouts."""
     start, steps = time.perf_counter(), 0
     for rollout in rollouts[:count]:
         env.reset(seed=rollout.seed)
@@ -78,7 +78,7 @@ def bare(env: gym.Env[Any, Any], rollouts: Rollouts, count: int) -> float:
 
 
 def collected(policy: LoadedPolicy, arguments: Arguments, workers: int) -> tuple[float, Rollouts]:
-    """Steps a second of `collect`, and what it collected."""
+    """Returns the steps a second of `collect`, and the rollouts."""
     start = time.perf_counter()
     rollouts = collect(
         policy,
@@ -93,7 +93,7 @@ def collected(policy: LoadedPolicy, arguments: Arguments, workers: int) -> tuple
 
 
 def main() -> None:
-    """Time all contestants in turn, and print the medians."""
+    """Times all contestants in turn, and prints the medians."""
     arguments = tyro.cli(Arguments)
     torch.set_num_threads(1)
     policy = untrained(arguments.seed) if arguments.policy is None else load_policy(arguments.policy)

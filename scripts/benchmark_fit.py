@@ -1,9 +1,9 @@
-"""Times an epoch of fitting LTC-32 to half-cheetah traces, against ncps on the same batches, in turn, one thread.
+"""Times an epoch of fitting 32 LTC neurons to half-cheetah traces, here and with ncps, in turn on one thread.
 
 python scripts/benchmark_fit.py DATA [--repeats 3]
 
-The outputs of both on the same weights are held to each other first. DATA as in `ncp-control fit`; random traces of the
-same size by default.
+Both read the same batches. Before the timing, their outputs with the same weights are compared. DATA is what
+`ncp-control fit` takes; by default it is random traces of the same size.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from ncp_control.dynamics.loss import fit_loss
 
 @dataclass
 class Arguments:
-    """Time an epoch of LTC-32 here and with ncps, in turn."""
+    """Time an epoch of fitting 32 LTC neurons, here and with ncps, in turn."""
 
     data: Annotated[str | None, tyro.conf.Positional] = None
-    """Rollouts; by default ten random traces of 1000 steps and 17 observations."""
+    """The rollouts; by default ten random traces of 1000 steps and 17 observations."""
 
     repeats: int = 3
-    """Epochs of each; the median counts."""
+    """Number of epochs of each; their median counts."""
 
     device: str = "cpu"
     """cpu or cuda."""
 
     batch: int = 16
-    """Windows in a batch."""
+    """Number of windows in a batch."""
 
     seed: int = 0
-    """Of the traces and the weights."""
+    """The random traces and the weights follow from it."""
 
 
 class Peer(nn.Module):
-    """ncps' LTC with a linear readout, on observations scaled as the model's."""
+    """The LTC of ncps with a linear readout, on observations scaled as the model scales them."""
 
     def __init__(self, model: DynamicsModel) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ class Peer(nn.Module):
         self.readout = nn.Linear(model.rnn.wiring.units, model.features)
 
     def forward(self, observations: Tensor) -> Tensor:
-        """Predictions (B, T, n)."""
+        """Returns predictions (B, T, n)."""
         outputs, _ = self.cell((observations - self.mean) / self.std)
         found: Tensor = self.mean + self.std * self.readout(outputs)
         return found
 
 
 def main(arguments: Arguments) -> None:
-    """Time and print."""
+    """Times both and prints the result."""
     torch.set_num_threads(1)
     torch.manual_seed(arguments.seed)
     train = traces(arguments)
@@ -90,7 +90,7 @@ def main(arguments: Arguments) -> None:
 
 
 def traces(arguments: Arguments) -> Rollouts:
-    """The training part."""
+    """Returns the training part of the rollouts."""
     if arguments.data is not None:
         return Rollouts.load(arguments.data).split().train
     random = np.random.default_rng(arguments.seed)
@@ -98,7 +98,7 @@ def traces(arguments: Arguments) -> Rollouts:
 
 
 def epoch(windows: Windows, arguments: Arguments, model: nn.Module, loss_of: Any) -> float:
-    """Seconds of one walk through the windows, with Adam."""
+    """Returns the seconds that one pass over the windows takes with Adam."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     parameters = list(model.parameters())
     begin = time.perf_counter()

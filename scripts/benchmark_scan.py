@@ -1,19 +1,19 @@
-"""How fast is the scan, against `ncps` and `torch.nn.LSTM`, and how far from what the processor allows?
+"""Times the scan against `ncps` and `torch.nn.LSTM`, and against the least time that the processor allows.
 
-Every row times one kind of work on all of its contestants in turn, in one process with one thread (two where it says
-so), and gives medians. Each timed run follows an untimed one of the same contestant, so that a run finds its own code
-and data in the caches rather than another's. Before anything is timed, our outputs and gradients are held to those of
-`ncps` with the same weights, or to the reference scan where `ncps` has no such cell; if one is off by more than 1e-4,
-nothing is printed.
+Every row times one kind of work on all of its contestants in turn, in one process with one thread (two where the row
+says so), and gives medians. Each timed run follows an untimed run of the same contestant, so that it finds its own code
+and data in the caches. Before anything is timed, our outputs and gradients are compared with those of `ncps` with the
+same weights, or with the reference scan where `ncps` has no such cell; if one differs by more than 1e-4, nothing is
+printed.
 
 The floor is one sigmoid for each existing synapse, solver step, time step and row, 0.2 ns each with AVX-512 and 0.4 ns
 with AVX2, and three times that with the backward pass. For NeuralLTC and CfC, whose synapses only multiply, it is
 one activation for each neuron and map. On a GPU (`--device cuda`) it is two special functions for each sigmoid, three
 times that with the backward pass, 16 a clock on each multiprocessor.
 
-Peak memory is that of one forward and backward pass in a process of its own, less what the process held before. `ncps`
-would need more than this machine has for the largest shape: its memory is measured at two short lengths and
-continued along a straight line.
+Peak memory is what one forward and backward pass adds to the memory of a process of its own. The largest shape would
+need more memory than this machine has with `ncps`: its memory is measured at two short lengths and extrapolated
+linearly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rich.progress import track
 from rich.table import Table
 
 import ncp_control as nc
-from ncp_control.ops.cpu import library as cpu_library
+from ncp_control.ops.cpu import library
 from ncp_control.support.timing import medians
 
 INPUTS = 17
@@ -54,7 +54,7 @@ class Arguments:
     """Small shapes and few repeats, to see that it works."""
 
     device: Literal["cpu", "cuda"] = "cpu"
-    """On a GPU: its own rows, against ncps and cuDNN's LSTM there."""
+    """cuda times rows of its own on a GPU, against ncps and cuDNN's LSTM."""
 
     figure: Path | None = None
     """Also time how cost grows with batch, length, neurons and sparsity, and draw it here."""
@@ -63,12 +63,12 @@ class Arguments:
     """Also write every number here."""
 
     memory_of: Annotated[str, tyro.conf.arg(metavar="WHO:BATCH:TIME")] = ""
-    """Used by the script itself: print the peak memory of one pass in this process, and stop."""
+    """The script itself uses this: print the peak memory of one pass in this process, and stop."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """One row of the table."""
+    """A row of the table."""
 
     name: str
     cell: str
@@ -104,7 +104,7 @@ GPU_WORKS = (
 
 
 def peer(cell: str, plan: str) -> torch.nn.Module | None:
-    """The `ncps` model of a row, or None where there is none."""
+    """The `ncps` model for a row, or None where `ncps` has no such cell."""
     import ncps.torch
     import ncps.wirings
 
@@ -115,14 +115,14 @@ def peer(cell: str, plan: str) -> torch.nn.Module | None:
 
 
 def ours(cell: str, plan: str, theirs: torch.nn.Module | None) -> nc.RNN:
-    """Our model: the peer's own weights for an LTC, the same plan for the others (whose peers are denser, or none)."""
+    """Our model: an LTC has the peer's own weights, any other cell the same plan (its peer is denser, or missing)."""
     if cell == "ltc" and theirs is not None:
         return nc.from_ncps(theirs)
     return nc.RNN(nc.make_cell(cell.replace("_", ""), INPUTS, nc.AutoNCP(32, 6) if plan == "ncp" else 32))
 
 
 def check(work: Work, device: str) -> float:
-    """How far our outputs and gradients are from the peer's, or from the reference's, relative to the largest."""
+    """How far our outputs and gradients are from those of the peer or the reference, relative to the largest value."""
     torch.manual_seed(0)
     theirs = peer(work.cell, work.plan)
     model = ours(work.cell, work.plan, theirs)
@@ -138,7 +138,7 @@ def check(work: Work, device: str) -> float:
 
 
 def run_of(network: torch.nn.Module, work: Work, device: str = "cpu") -> Callable[[], None]:
-    """One forward pass, or a forward and a backward pass, from set inputs; one step carries its state in."""
+    """Returns one pass over fixed inputs: forward and backward, or forward alone, which starts from a given state."""
     inputs = torch.randn(work.batch, work.time, INPUTS, generator=torch.Generator().manual_seed(2)).to(device)
     network.to(device)
     if not work.backward:
@@ -158,7 +158,7 @@ def run_of(network: torch.nn.Module, work: Work, device: str = "cpu") -> Callabl
 
 
 def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool, device: str) -> float:
-    """What the processor needs for the sigmoids alone."""
+    """The milliseconds that the processor needs for the sigmoids alone."""
     cell, wiring = rnn.cell, rnn.wiring
     unfolds = getattr(cell, "unfolds", 1)
     if isinstance(cell, nc.LTC):
@@ -169,14 +169,14 @@ def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool, device: str) -
     if device == "cuda":
         gpu = torch.cuda.get_device_properties(0)
         return 2 * sigmoids / (16 * gpu.multi_processor_count * gpu.clock_rate)
-    library, reason = cpu_library.load()
-    if library is None:
+    loaded, reason = library.load()
+    if loaded is None:
         raise SystemExit(f"there is no compiled scan to time: {reason}")
-    return sigmoids * FLOOR_NS[library.level] / 1e6
+    return sigmoids * FLOOR_NS[loaded.level] / 1e6
 
 
 def measure(work: Work, repeats: int, device: str) -> dict[str, Any]:
-    """One row: milliseconds of everyone, and our distance from the floor."""
+    """Times one row: the milliseconds of every contestant, and the floor."""
     torch.manual_seed(0)
     theirs = peer(work.cell, work.plan)
     rnn = ours(work.cell, work.plan, theirs)
@@ -196,7 +196,7 @@ def measure(work: Work, repeats: int, device: str) -> dict[str, Any]:
 
 
 def peak_memory(who: str, batch: int, steps: int) -> float:
-    """Megabytes that one forward and backward pass needs, measured in a process of its own."""
+    """The megabytes that one forward and backward pass needs, measured in a process of its own."""
     command = [sys.executable, __file__, "--memory-of", f"{who}:{batch}:{steps}"]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
@@ -212,20 +212,20 @@ def report_memory(request: str) -> None:
     network = theirs if who == "ncps" else nc.from_ncps(theirs)
     network(torch.randn(2, 2, INPUTS))[0].sum().backward()
     inputs = torch.randn(int(batch), int(steps), INPUTS)
-    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts anew from what is held now
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: resets the peak to what is held now
     before = peak_kilobytes()
     network(inputs)[0].sum().backward()
     print((peak_kilobytes() - before) / 1024)
 
 
 def peak_kilobytes() -> int:
-    """The most memory that this process has held since the peak was last set back."""
+    """The most kilobytes that this process has held since the peak was last reset."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0])
 
 
 def measure_memory(batch: int, steps: int) -> dict[str, float]:
-    """Peak memory of both at (batch, steps), ours as measured, ncps continued from two short lengths."""
+    """Peak memory of both at (batch, steps): ours as measured, that of ncps extrapolated from two short lengths."""
     short, longer = 2, 4
     at_short, at_longer = (peak_memory("ncps", batch, length) for length in (short, longer))
     per_step = (at_longer - at_short) / (longer - short)
@@ -233,7 +233,7 @@ def measure_memory(batch: int, steps: int) -> dict[str, float]:
 
 
 def show(rows: list[dict[str, Any]], memory: dict[str, float], console: Console) -> None:
-    """The table."""
+    """Prints the table."""
     table = Table("work (forward + backward)", "batch x time", "ours", "forward", "against", "target", "floor x")
     for row in rows:
         times = row["milliseconds"]
@@ -258,7 +258,7 @@ def show(rows: list[dict[str, Any]], memory: dict[str, float], console: Console)
         ratio = memory["ncps"] / memory["ours"]
         console.print(
             f"LTC AutoNCP(128, 16), 256 x 256, peak memory of one pass: ours {memory['ours']:.0f} MB, "
-            f"ncps {memory['ncps'] / 1024:.0f} GB (continued from 2 and 4 steps): {ratio:.0f} times less (target: 50)"
+            f"ncps {memory['ncps'] / 1024:.0f} GB (extrapolated from 2 and 4 steps): {ratio:.0f} x less (target: 50)"
         )
 
 
@@ -289,7 +289,7 @@ def growth(repeats: int) -> dict[str, Any]:
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """One panel a size."""
+    """Draws one panel for each size."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -313,7 +313,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Check, time, show."""
+    """Checks the results, times every row, and shows them."""
     arguments = tyro.cli(Arguments)
     if arguments.memory_of:
         report_memory(arguments.memory_of)
@@ -329,7 +329,7 @@ def main() -> None:
         raise SystemExit(f"the scan does not agree with its peer, so there is nothing to time: {off}")
     rows = [measure(work, repeats, arguments.device) for work in track(works, description="timing", transient=True)]
     memory = {} if arguments.quick or arguments.device == "cuda" else measure_memory(256, 256)
-    where = torch.cuda.get_device_name() if arguments.device == "cuda" else cpu_library.load()[1]
+    where = torch.cuda.get_device_name() if arguments.device == "cuda" else library.load()[1]
     console.print(f"one thread, medians of {repeats}, {where}, torch {torch.__version__}")
     show(rows, memory, console)
     found = growth(3 if arguments.quick else max(3, repeats // 3)) if arguments.figure else {}

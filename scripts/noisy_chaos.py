@@ -1,20 +1,24 @@
-"""How well do liquid time-constant circuits forecast a noisy chaotic series, against an LSTM with as many parameters?
+"""How well do liquid time-constant circuits forecast a noisy chaotic series, compared with an LSTM of the same size?
 
-A network sees a chaotic series through noise, one observation a step, and predicts the clean value of the next step.
-The series, the first coordinate of the Lorenz system every 0.1 or the Mackey-Glass series of delay 17 every 6, is cut
-in time into training, validation and test parts; no network's window crosses a cut, and the scale is the first part's.
-Noise 0.3 is Gaussian, with 0.3 times the standard deviation of the series. The error is the root mean square error on
-the test part over the standard deviation there: 0 is perfect, 1 is always saying the mean. On the same steps compete
+A network reads noisy observations of a chaotic series, one a step, and predicts the clean value of the next step. The
+series is the first coordinate of the Lorenz system every 0.1, or the Mackey-Glass series with delay 17 every 6. It is
+divided in time into training, validation and test parts; no window of a network crosses from one part to the next, and
+the series is scaled by its training part. Noise 0.3 is Gaussian noise with 0.3 times the standard deviation of the
+series. The error is the root mean square error on the test part divided by the standard deviation of the values to be
+predicted there: it is 0 for perfect predictions and 1 for always predicting the mean. These models predict the same
+steps:
 
-- `LTC NCP`, liquid neurons in a neural circuit policy, `LTC dense`, the same neurons each wired to each, and `LSTM`, a
-  linear readout after each. With it the LSTM has as nearly `--parameters` as a width allows, the circuits as the LSTM;
-- `linear`, least squares on the last 24 observations, and `persistence`, the last observation.
+- `LTC NCP`, liquid neurons in a neural circuit policy; `LTC dense`, the same neurons fully connected; and `LSTM`. Each
+  is followed by a linear readout. The LSTM has the width that brings its number of parameters closest to
+  `--parameters`, and the circuits have about as many parameters as the LSTM;
+- `linear`, least squares on the last 24 observations, and `persistence`, which predicts the last observation.
 
-Networks train on windows of 24 steps, scored after 8; the weights that are best on the validation part are tested. A
-seed stands for a stretch of the series, noise, wiring, first weights and batches. Each learning rate was the best of
-0.01, 0.03, 0.1 and 0.3 by validation error, the geometric mean over both series, noise 0 and 0.3, seeds 100 and 101,
-which the experiment does not use. Also tried, on seed 100 of the Lorenz series: for the circuits initial ranges, time
-constants, unfolds, sparsity; for the LSTM a forget bias of 1, which did not help.
+Networks are trained on windows of 24 steps, of which the first 8 do not count, and tested with the weights that were
+best on the validation part. A seed determines the stretch of the series, the noise, the wiring, the first weights and
+the batches. Each network's learning rate is the best of 0.01, 0.03, 0.1 and 0.3 by validation error: the geometric mean
+over both series, noise 0 and 0.3, and seeds 100 and 101, which the experiment does not use. Other settings were tried
+on seed 100 of the Lorenz series: initial ranges, time constants, unfolds and sparsity for the circuits, and a forget
+bias of 1 for the LSTM, which did not help.
 """
 
 from __future__ import annotations
@@ -35,12 +39,13 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
-from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from chaotic_series import SERIES, clean_series
+from forecasting_networks import build
 from rich import box
 from rich.console import Console
 from rich.progress import Progress
@@ -50,11 +55,12 @@ from torch import Tensor, nn
 import ncp_control as nc
 from ncp_control.storage.atomic_writes import write_atomically
 
-NETWORKS = {"LTC NCP": 0.03, "LTC dense": 0.1, "LSTM": 0.1}  # and their learning rates
+LEARNING_RATES = {"LTC NCP": 0.03, "LTC dense": 0.1, "LSTM": 0.1}
 BASELINES = ("linear", "persistence")
 LOOKS = {"LTC NCP": "#0072B2 o-", "LTC dense": "#56B4E9 s-", "LSTM": "#D55E00 D-"}
 LOOKS |= {"linear": "#555555 ^--", "persistence": "#999999 v--"}
 SHOWN = 70  # steps in the picture
+SOURCES = [Path(__file__).with_name(f"{name}.py") for name in ("noisy_chaos", "chaotic_series", "forecasting_networks")]
 
 Predict = Callable[[Tensor], Tensor]
 Outcome = dict[str, Any]
@@ -63,7 +69,7 @@ Errors = dict[str, dict[float, list[float]]]  # by model and noise, one for each
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that decides a result; results are found again by it."""
+    """Everything that determines a result; a kept result is found by it."""
 
     series: str
     model: str
@@ -78,53 +84,11 @@ class Run:
     window: int = 24
     warm_up: int = 8
     batch: int = 64
-    script: str = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]
-
-
-def lorenz(count: int, rng: np.random.Generator) -> np.ndarray:
-    """The first coordinate of the Lorenz system (10, 28, 8/3) every 0.1, by the classical Runge-Kutta method."""
-
-    def slope(at: np.ndarray) -> np.ndarray:
-        x, y, z = at.tolist()
-        return np.array([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z])
-
-    substeps = 5
-    h = 0.1 / substeps
-    at, path = np.array([0.0, 0.0, 25.0]) + rng.uniform(-10, 10, 3), []
-    for _ in range(count * substeps):
-        k1 = slope(at)
-        k2 = slope(at + h / 2 * k1)
-        k3 = slope(at + h / 2 * k2)
-        at = at + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(at + h * k3))
-        path.append(at[0])
-    return np.array(path[::substeps])
-
-
-def mackey_glass(count: int, rng: np.random.Generator) -> np.ndarray:
-    """`dx/dt = 0.2 y / (1 + y^10) - 0.1 x` with `y(t) = x(t - 17)` every 6: exact decay, trapezium rule for growth."""
-    substeps = 60
-    h = 6 / substeps
-    delay, kept = round(17 / h), math.exp(-0.1 * h)
-    path = [1.2 + rng.uniform(-0.2, 0.2)] * (delay + 1)
-    growth = [0.2 * path[0] / (1 + path[0] ** 10)] * (delay + 1)
-    for step in range(count * substeps):
-        path.append(kept * path[-1] + (1 - kept) / 0.1 * (growth[step] + growth[step + 1]) / 2)
-        growth.append(0.2 * path[-1] / (1 + path[-1] ** 10))
-    return np.array(path[delay + 1 :: substeps])
-
-
-SERIES = {"lorenz": lorenz, "mackey-glass": mackey_glass}
-
-
-@lru_cache(maxsize=8)
-def clean_series(name: str, count: int, train: int, seed: int) -> np.ndarray:
-    """The series after 300 samples of settling, scaled by its training part."""
-    values = SERIES[name](count + 300, np.random.default_rng([seed, 0]))[300:]
-    return np.asarray((values - values[:train].mean()) / values[:train].std())
+    script: str = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:8]
 
 
 class Data:
-    """A run's series, clean and noisy (T,), and for each part the times (rows, window) of its windows."""
+    """A run's series, clean and noisy, (T,), and the times of the windows in each part, (rows, window)."""
 
     def __init__(self, run: Run) -> None:
         cut = run.train + run.valid
@@ -139,76 +103,25 @@ class Data:
         self.valid, self.test = self._windows(run.train, cut, scored), self._windows(cut, end, scored)
 
     def _windows(self, start: int, end: int, stride: int) -> Tensor:
-        """Windows whose inputs and targets all lie in [start, end)."""
+        """Returns the times of all windows whose inputs and targets lie in [start, end)."""
         return torch.arange(start, end - self.window, stride)[:, None] + torch.arange(self.window)
 
     def last_seen(self, times: Tensor) -> Tensor:
-        """The observations at the scored times, (rows, window - warm_up)."""
+        """Returns the observations at the scored times, (rows, window - warm_up)."""
         return self.noisy[times[:, self.warm_up :]]
 
     def targets(self, times: Tensor) -> Tensor:
-        """The clean values one step after the scored times."""
+        """Returns the clean values one step after the scored times."""
         return self.clean[times[:, self.warm_up :] + 1]
 
     def error(self, predict: Predict, times: Tensor) -> float:
-        """Root mean square error over the standard deviation of what was to be predicted."""
+        """Returns the root mean square error divided by the standard deviation of the values to be predicted."""
         target = self.targets(times)
         return float((predict(times) - target).square().mean().sqrt() / target.std(correction=0))
 
 
-class Forecaster(nn.Module):
-    """A recurrent network and its linear readout: predictions (B, T) from observations (B, T)."""
-
-    def __init__(self, cell: nc.Cell) -> None:
-        super().__init__()
-        self.rnn = nc.RNN(cell)
-        self.readout = nn.Linear(cell.outputs, 1)
-
-    def forward(self, observed: Tensor) -> Tensor:
-        outputs, _ = self.rnn(observed[..., None])
-        predicted: Tensor = self.readout(outputs)[..., 0]
-        return predicted
-
-    def count(self) -> int:
-        """Numbers that training changes."""
-        return sum(parameter.numel() for parameter in self.parameters())
-
-
-def build(model: str, parameters: int, seed: int) -> Forecaster:
-    """A network of about `parameters` parameters, drawn from `seed`."""
-
-    def nearest(make: Callable[[int], nc.Cell], parameters: int) -> int:
-        return min(range(2, 60), key=lambda size: abs(Forecaster(make(size)).count() - parameters))
-
-    def liquid(plan: nc.NCP | nc.FullyConnected) -> nc.LTC:
-        # Thresholds start where standardised inputs are; the readout scales the motor neurons, which need no map.
-        return nc.LTC(1, plan, unfolds=3, init="centred", output_map="none")
-
-    def dense(units: int) -> nc.LTC:
-        return liquid(nc.FullyConnected(units, seed=seed))
-
-    def policy(command: int, more: int = 0) -> nc.LTC:
-        recurrent = min(command**2 // 2 + more, command**2)
-        fans = {"sensory_fanout": command, "inter_fanout": command // 2, "motor_fanin": command // 2}
-        return liquid(nc.NCP(command, command, 4, recurrent_command=recurrent, seed=seed, **fans))
-
-    cell: Callable[[], nc.Cell]
-    width = nearest(lambda width: nc.LSTM(1, width), parameters)
-    equal = Forecaster(nc.LSTM(1, width)).count()
-    if model == "LTC NCP":
-        command = nearest(policy, equal)
-        more = (equal - Forecaster(policy(command)).count()) // 4  # a synapse has four parameters
-        cell = partial(policy, command, more)
-    elif model == "LTC dense":
-        cell = partial(dense, nearest(dense, equal))
-    else:
-        cell = partial(nc.LSTM, 1, width)
-    torch.manual_seed(seed)
-    return Forecaster(cell())
-
-
 def train(run: Run) -> Outcome:
-    """What comes of one run."""
+    """Does one run and returns its results."""
     torch.set_num_threads(1)
     data = Data(run)
     started = time.process_time()
@@ -230,7 +143,7 @@ def train(run: Run) -> Outcome:
 
 
 def fit_linear(data: Data) -> tuple[Predict, Outcome]:
-    """Least squares on the last observations, as many as a window has, and a constant."""
+    """Fits a linear function of the last observations, as many as a window has, by least squares."""
 
     def known(times: Tensor) -> Tensor:
         seen = data.noisy[times[:, data.warm_up :, None] - torch.arange(data.window)].double()
@@ -242,7 +155,7 @@ def fit_linear(data: Data) -> tuple[Predict, Outcome]:
 
 
 def fit_network(run: Run, data: Data) -> tuple[Predict, Outcome]:
-    """Adam, its rate falling to zero along a cosine; every 25 steps a look at the validation part."""
+    """Trains a network with Adam and a cosine schedule, and validates it every 25 steps."""
     network = build(run.model, run.parameters, run.seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=run.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, run.steps)
@@ -271,20 +184,20 @@ def fit_network(run: Run, data: Data) -> tuple[Predict, Outcome]:
 
 
 def planned(options: argparse.Namespace) -> list[Run]:
-    """Every run, seed by seed."""
+    """Returns all runs, seed by seed."""
     less: dict[str, Any] = {"train": 600, "valid": 200, "test": 200} if options.quick else {}
     size: dict[str, Any] = {"parameters": options.parameters, "steps": options.steps}
     runs = []
     for seed in range(options.seeds):
         for noise in options.noise:
-            for model, rate in NETWORKS.items():
+            for model, rate in LEARNING_RATES.items():
                 runs.append(Run(options.series, model, noise, seed, learning_rate=rate, **size, **less))
             runs += [Run(options.series, model, noise, seed, **less) for model in BASELINES]
     return runs
 
 
 def load(path: Path) -> dict[Run, Outcome]:
-    """What earlier calls have finished."""
+    """Returns the results that earlier calls have kept."""
     if not path.exists():
         return {}
     try:
@@ -295,17 +208,17 @@ def load(path: Path) -> dict[Run, Outcome]:
 
 
 def save(path: Path, results: dict[Run, Outcome]) -> None:
-    """One run a line; the file is replaced in one go, so that it is whole whenever this process ends."""
+    """Writes one run a line. The file is replaced in one operation, so that it is always complete."""
     lines = ",\n".join(json.dumps({**asdict(run), **outcome}) for run, outcome in results.items())
     write_atomically(path, f'{{"runs": [\n{lines}\n]}}\n'.encode())
 
 
 def finish(runs: list[Run], results: dict[Run, Outcome], options: argparse.Namespace, console: Console) -> None:
-    """Does the runs in `--jobs` processes; saves and shows each, in a bar or, where there is no terminal, on a line."""
+    """Does the runs in `--jobs` processes, and saves and shows the result of each."""
     bar = Progress(console=console, disable=not console.is_terminal, speed_estimate_period=120)
     with bar, ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         try:
-            # Children inherit this, so that Ctrl-C reaches this process alone.
+            # Children inherit this, so that only this process receives Ctrl-C.
             usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
             futures = {pool.submit(train, run): run for run in runs}
             signal.signal(signal.SIGINT, usual)
@@ -326,20 +239,20 @@ def finish(runs: list[Run], results: dict[Run, Outcome], options: argparse.Names
 
 
 def mean_and_deviation(values: list[float]) -> tuple[float, float]:
-    """Over the seeds; the deviation of one seed is 0."""
+    """Returns the mean and the standard deviation over the seeds; the deviation of a single seed is 0."""
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def errors_of(results: dict[Run, Outcome]) -> Errors:
-    """The test errors, seed by seed."""
-    errors: Errors = {model: {} for model in (*NETWORKS, *BASELINES)}
+    """Returns the test errors by model and noise, one for each seed."""
+    errors: Errors = {model: {} for model in (*LEARNING_RATES, *BASELINES)}
     for run, outcome in results.items():
         errors[run.model].setdefault(run.noise, []).append(outcome["test_error"])
     return errors
 
 
 def tabulate(errors: Errors, results: dict[Run, Outcome]) -> Table:
-    """A row a model."""
+    """Returns a table with a row for each model."""
     table = Table("model", title="Test error, mean ± standard deviation of the seeds", box=box.SIMPLE_HEAD)
     for name in ("parameters", *(f"noise {noise:g}" for noise in errors["LSTM"]), "CPU s", "scan"):
         table.add_column(name, justify="right")
@@ -352,22 +265,22 @@ def tabulate(errors: Errors, results: dict[Run, Outcome]) -> Table:
 
 
 def conclude(errors: Errors) -> Iterator[str]:
-    """What the table shows, in sentences made of its numbers."""
+    """Returns sentences that say what the table shows."""
     noises, lstm = list(errors["LSTM"]), errors["LSTM"]
     for noise in noises:
         (least, best), *others = sorted((statistics.fmean(of[noise]), model) for model, of in errors.items())
         times = ", ".join(f"{model} {mean / least:.2f}" for mean, model in others)
-        yield f"Noise {noise:g}: {best} errs least, {least:.3f}. In multiples of that: {times}."
+        yield f"Noise {noise:g}: {best} has the lowest error, {least:.3f}. In multiples of it: {times}."
     for model in ("LTC NCP", "LTC dense"):
         pairs = [pair for noise in noises for pair in zip(errors[model][noise], lstm[noise], strict=True)]
         better = sum(mine < its for mine, its in pairs)
-        yield f"Seed by seed, {model} errs less than the LSTM in {better} of {len(pairs)} cases."
+        yield f"Seed by seed, {model} has a lower error than the LSTM in {better} of {len(pairs)} cases."
     if len(lstm[noises[0]]) < 3:
-        yield "So few seeds say little: another one can turn the order."
+        yield "So few seeds say little: another seed can change the order."
 
 
 def draw(errors: Errors, results: dict[Run, Outcome], path: Path) -> None:
-    """The error against the noise, and the first test steps of seed 0 at the highest noise."""
+    """Draws the error against the noise, and the first test steps of seed 0 at the highest noise."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -399,27 +312,27 @@ def draw(errors: Errors, results: dict[Run, Outcome], path: Path) -> None:
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that complains in one line."""
+    """An ArgumentParser whose error messages are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong, and leaves with code 2."""
+        """Prints what is wrong, and exits with code 2."""
         self.exit(2, f"noisy_chaos: {message}\n")
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:
-    """The settings, checked."""
+    """Reads the settings, and refuses those that cannot work."""
     example = "example: python scripts/noisy_chaos.py --series mackey-glass --out runs/mackey"
     parser = Parser("noisy_chaos.py", description=(__doc__ or "").split("\n")[0], epilog=example)
     add = parser.add_argument
-    add("--series", choices=SERIES, default="lorenz", help="what to forecast (%(default)s)")
-    add("--noise", type=float, nargs="+", default=[0, 0.1, 0.3], metavar="X", help="levels (0 0.1 0.3)")
-    add("--seeds", type=int, default=5, metavar="N", help="how many (%(default)s)")
-    add("--steps", type=int, default=800, metavar="N", help="batches that a network trains on (%(default)s)")
+    add("--series", choices=SERIES, default="lorenz", help="the series to forecast (%(default)s)")
+    add("--noise", type=float, nargs="+", default=[0, 0.1, 0.3], metavar="X", help="noise levels (0 0.1 0.3)")
+    add("--seeds", type=int, default=5, metavar="N", help="number of seeds (%(default)s)")
+    add("--steps", type=int, default=800, metavar="N", help="number of batches to train a network on (%(default)s)")
     add("--parameters", type=int, default=600, metavar="N", help="about how many a network has (%(default)s)")
-    add("--jobs", type=int, default=min(2, os.cpu_count() or 1), metavar="N", help="processes (%(default)s)")
-    add("--out", type=Path, default=Path("runs/noisy_chaos"), metavar="DIR", help="keeps the results (%(default)s)")
-    add("--json", action="store_true", help="print one JSON object; all else goes to stderr")
-    add("--quick", action="store_true", help="other defaults, less data: some seconds, to see that all works")
+    add("--jobs", type=int, default=min(2, os.cpu_count() or 1), metavar="N", help="number of processes (%(default)s)")
+    add("--out", type=Path, default=Path("runs/noisy_chaos"), metavar="DIR", help="the results' folder (%(default)s)")
+    add("--json", action="store_true", help="print one JSON object; everything else goes to stderr")
+    add("--quick", action="store_true", help="smaller defaults and less data: checks in seconds that all works")
     options = parser.parse_args(words)
     if options.quick:
         parser.set_defaults(noise=[0, 0.3], seeds=2, steps=25, parameters=150)
@@ -436,7 +349,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Does the runs that are missing, then writes, draws and tells."""
+    """Does the runs that are missing, then writes the results, draws the picture and prints the table."""
     options = parse(words)
     terminal = (sys.stderr if options.json else sys.stdout).isatty()
     console = Console(stderr=options.json, width=None if terminal else 100, highlight=False)
@@ -456,7 +369,10 @@ def main(words: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         done = sum(run in kept for run in runs)
-        print(f"noisy_chaos: stopped; {done} of {len(runs)} runs are done, the same command goes on", file=sys.stderr)
+        print(
+            f"noisy_chaos: stopped; {done} of {len(runs)} runs are done; the same command continues",
+            file=sys.stderr,
+        )
         return 130
     results = {run: kept[run] for run in runs}
     errors = errors_of(results)

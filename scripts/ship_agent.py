@@ -1,4 +1,4 @@
-"""Makes a checkpoint and its card of a run of `ncp-control train`: the best policy, on episodes no training saw."""
+"""Make a checkpoint and its card from a run of `ncp-control train`, with the best policy evaluated on new episodes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import torch
 import tyro
 
 from ncp_control.rl import evaluate, load_policy
-from ncp_control.rl.files.card import write_card
+from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.run_state import read_about
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.training import BEST, CURVE, STATE
+from ncp_control.storage.cards import write_card
 from ncp_control.storage.run_folder import RECORD
 
 EPISODES, SEED = 20, 1000
@@ -26,7 +27,7 @@ EPISODES, SEED = 20, 1000
 
 @dataclass
 class Arguments:
-    """Make a checkpoint with its card of a training run.
+    """Make a checkpoint with its card from a training run.
 
     Example: python scripts/ship_agent.py runs/halfcheetah-novel-s0 checkpoints/halfcheetah-novel.safetensors
     """
@@ -38,11 +39,11 @@ class Arguments:
     """The checkpoint; the card beside it ends in .md."""
 
     description: str = "An agent whose actor is a neural circuit."
-    """What it is and what for, in a sentence or two."""
+    """A sentence or two on what the agent is and what it is for."""
 
 
 def main() -> None:
-    """Evaluate and write."""
+    """Evaluates the best policy, and writes the checkpoint and the card."""
     arguments = tyro.cli(Arguments)
     torch.set_num_threads(1)
     best = arguments.run / BEST
@@ -70,7 +71,7 @@ def main() -> None:
         "curve": curve,
     }
     with_note(best, arguments.out, note)
-    write_card(arguments.out, arguments.description)
+    write_card(arguments.out, policy_card(arguments.out, arguments.description))
     print(f"{arguments.out}: return {note['return']:,.0f} +- {note['return_std']:,.0f} over {EPISODES} episodes")
 
 

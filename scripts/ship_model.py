@@ -1,4 +1,4 @@
-"""Makes a checkpoint and its card of a run of `ncp-control fit`, with the plain rows on the same rollouts beside it."""
+"""Makes a checkpoint and its card from a run of `ncp-control fit`, and evaluates it beside other models."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import tyro
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.linear import linear_error
 from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_model
-from ncp_control.dynamics.card import write_card
-from ncp_control.dynamics.fitting import BEST
+from ncp_control.dynamics.card import model_card
+from ncp_control.dynamics.fit_loop import BEST
 from ncp_control.dynamics.open_loop import open_loop
+from ncp_control.storage.cards import write_card
 from ncp_control.storage.run_folder import RECORD
 
 HORIZONS = (1, 5, 10, 20, 50, 100, 200)
@@ -23,19 +24,19 @@ HORIZONS = (1, 5, 10, 20, 50, 100, 200)
 
 @dataclass
 class Arguments:
-    """Make a checkpoint with its card of a fit.
+    """Make a checkpoint and its card from a fit.
 
     Example: python scripts/ship_model.py runs/dynamics checkpoints/halfcheetah-dynamics.safetensors --data ./cheetah-v0
     """
 
     run: Annotated[Path, tyro.conf.Positional]
-    """The fit's folder, or an ensemble's."""
+    """The folder of the fit, which may be one of an ensemble."""
 
     out: Annotated[Path, tyro.conf.Positional]
-    """The checkpoint; the card beside it ends in .md."""
+    """The checkpoint; the card is written beside it and ends in .md."""
 
     data: str
-    """The rollouts that it was fitted to."""
+    """The rollouts that the model was fitted to."""
 
     collected: str
     """The command that collected them."""
@@ -44,11 +45,11 @@ class Arguments:
     """Other fits to the same rollouts, for the card's table."""
 
     description: str = "A model of the half-cheetah's dynamics."
-    """What it is and what for, in a sentence or two."""
+    """A sentence or two on what the model is and what it is for."""
 
 
 def main() -> None:
-    """Evaluate and write."""
+    """Evaluates the models and writes the checkpoint and the card."""
     arguments = tyro.cli(Arguments)
     torch.set_num_threads(1)
     rollouts = Rollouts.load(arguments.data)
@@ -68,7 +69,7 @@ def main() -> None:
             }
         )
         still, level = loop.persistence, loop.level
-    actions = model.actions > 0
+    actions = model.action_size > 0
     rows += [
         {"name": "linear, five lags", "one_step": linear_error(train, test, 5, actions, scale), "errors": [None] * 7},
         {"name": "nothing changes", "one_step": float(still[0]), "errors": [float(still[k - 1]) for k in HORIZONS]},
@@ -87,13 +88,13 @@ def main() -> None:
         "rows": rows,
     }
     save_model(model, arguments.out, note)
-    write_card(arguments.out, arguments.description)
+    write_card(arguments.out, model_card(arguments.out, arguments.description))
     print(f"{arguments.out}: one step {rows[0]['one_step']:.4f} of the variance")
 
 
 def seconds_of(folder: Path) -> float:
-    """How long a fit took."""
-    from ncp_control.dynamics.fitting import DESCRIBED, FORMAT, STATE, VERSION
+    """Returns how long a fit took."""
+    from ncp_control.dynamics.fit_loop import DESCRIBED, FORMAT, STATE, VERSION
     from ncp_control.storage.safe_tensors import read_tensors
 
     metadata, _ = read_tensors(folder / STATE, FORMAT, VERSION, DESCRIBED, "ncp-control fit")

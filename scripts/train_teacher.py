@@ -1,9 +1,9 @@
-"""Train the half-cheetah's teacher: the controller whose rollouts the dynamics models learn from.
+"""Train the half-cheetah's teacher: the controller from whose rollouts the dynamics models learn.
 
 Plain Stable-Baselines3: PPO with two hidden layers of 256, eight HalfCheetah-v5 in one process, observations and
-rewards normalised, one thread. Writes the policy as safetensors and a card beside it: command, seed, steps, the return
-of 20 episodes without random actions, versions, the learning curve. Ctrl-C ends the training early and writes what
-there is.
+rewards normalised, one thread. The script writes the policy as safetensors and beside it a card with the command, the
+seed, the steps, the return of 20 episodes with deterministic actions, the versions and the learning curve. Ctrl-C ends
+the training early and writes the policy as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from ncp_control.rl import evaluate, load_policy, save_policy
-from ncp_control.rl.files.card import write_card
+from ncp_control.rl.files.card import policy_card
+from ncp_control.storage.cards import write_card
 from ncp_control.storage.run_folder import versions
 from ncp_control.support.progress import Tracker, tracked
 from ncp_envs import without_mass_warning
@@ -35,10 +36,10 @@ ENV = "HalfCheetah-v5"
 PACKAGES = ("ncp-control", "stable-baselines3", "gymnasium", "mujoco", "torch", "numpy")
 EPISODES, SEED = 20, 1000
 DESCRIPTION = (
-    f"A controller of {ENV}, full observations: PPO of Stable-Baselines3, two hidden layers of 256 (ReLU) and the "
-    "normalisation of its observations.\nMade to be collected from, not to be the best that is possible."
+    f"A controller of {ENV} with all observations: PPO of Stable-Baselines3, two hidden layers of 256 (ReLU) and the "
+    "normalisation of its observations.\nIt was trained to generate rollouts, not to reach the highest possible return."
 )
-POINTS = 100_000  # steps between two points of the curve
+POINT_EVERY = 100_000  # steps between two points of the curve
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Arguments:
 
 
 class Curve(BaseCallback):
-    """Records the mean return of the last episodes, and shows it."""
+    """Records the mean return of the last 16 episodes, and shows it."""
 
     def __init__(self, tracker: Tracker) -> None:
         super().__init__()
@@ -74,18 +75,18 @@ class Curve(BaseCallback):
         mean = float(np.mean([episode["r"] for episode in episodes])) if episodes else float("nan")
         before = self.tracker.done
         self.tracker.advance(self.num_timesteps - before, self.num_timesteps - before, f"return {mean:.0f}")
-        if episodes and self.num_timesteps // POINTS > before // POINTS:
+        if episodes and self.num_timesteps // POINT_EVERY > before // POINT_EVERY:
             self.points.append((self.num_timesteps, round(mean, 1)))
 
 
 def make() -> gym.Env[Any, Any]:
-    """One environment whose returns are recorded."""
+    """Makes an environment that records its returns."""
     with without_mass_warning():
         return Monitor(gym.make(ENV))
 
 
 def train(arguments: Arguments) -> tuple[PPO, list[tuple[int, float]]]:
-    """The trained model, and its curve: steps and mean return."""
+    """Trains, and returns the model and its curve, pairs of a step and a mean return."""
     env = VecNormalize(DummyVecEnv([make] * 8), gamma=0.98)
     model = PPO(
         "MlpPolicy",
@@ -115,12 +116,12 @@ def train(arguments: Arguments) -> tuple[PPO, list[tuple[int, float]]]:
         try:
             model.learn(arguments.steps, callback=curve)
         except KeyboardInterrupt:
-            print("\ninterrupted: writing what there is", file=sys.stderr)
+            print("\ninterrupted: writing the policy as it is", file=sys.stderr)
     return model, curve.points
 
 
 def main() -> None:
-    """Train, write, evaluate what was written, write the card."""
+    """Trains the teacher, writes it, evaluates it from its file, and writes its card."""
     arguments = tyro.cli(Arguments)
     if not arguments.out.parent.is_dir():
         raise SystemExit(f"the folder {arguments.out.parent} does not exist: create it first")
@@ -140,7 +141,7 @@ def main() -> None:
     returns, _ = evaluate(load_policy(arguments.out), make, EPISODES, SEED, progress=True)
     note |= {"return": float(np.mean(returns)), "return_std": float(np.std(returns)), "return_min": min(returns)}
     save_policy(model, arguments.out, note | {"episodes": EPISODES, "episodes_seed": SEED})
-    write_card(arguments.out, DESCRIPTION)
+    write_card(arguments.out, policy_card(arguments.out, DESCRIPTION))
     print(json.dumps({key: note[key] for key in ("return", "return_std", "steps", "seconds")}))
 
 

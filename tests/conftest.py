@@ -1,4 +1,4 @@
-"""What every test gets: one thread, and the same random numbers each time."""
+"""Settings of every test: one thread, and the same random numbers each time."""
 
 from collections.abc import Iterator
 

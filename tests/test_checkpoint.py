@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import pickle
 import struct
-import threading
 import zipfile
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from safetensors.torch import load_file, save_file
 import ncp_control as nc
 from ncp_control.cells import Held
 from ncp_control.checkpoint import CheckpointError, read_metadata
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 CELLS = {
     "LTC": lambda: nc.LTC(5, nc.AutoNCP(12, 3), solver="rk4", unfolds=2, init="centred", time_constants=(1, 30)),
@@ -48,7 +45,7 @@ def saved(path):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("kind", CELLS)
-def test_round_trip_is_bit_identical(kind, dtype, path):
+def test_a_network_comes_back_bit_for_bit(kind, dtype, path):
     rnn = nc.RNN(CELLS[kind]()).to(dtype)
     nc.save(rnn, path)
     back = nc.load(path)
@@ -60,7 +57,7 @@ def test_round_trip_is_bit_identical(kind, dtype, path):
     assert {n: p.dtype for n, p in back.named_parameters()} == {n: p.dtype for n, p in rnn.named_parameters()}
 
 
-def test_metadata_says_what_it_is(saved, path):
+def test_the_metadata_describes_the_network(saved, path):
     metadata = read_metadata(path)
     assert metadata["config"]["cell"] == "LTC"
     assert metadata["note"] == {"seed": 3}
@@ -74,7 +71,7 @@ def test_loading_leaves_the_random_state_alone(saved, path):
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_a_cell_of_the_users_own(path):
+def test_a_cell_of_the_users_own_is_given_to_load(path):
     class Mine(nc.LTC):
         pass
 
@@ -85,13 +82,13 @@ def test_a_cell_of_the_users_own(path):
     assert type(nc.load(path, cells=[Mine]).cell) is Mine
 
 
-def test_missing_file(path):
+def test_a_missing_file_is_named(path):
     with pytest.raises(FileNotFoundError, match="there is no checkpoint at"):
         nc.load(path)
 
 
 @pytest.mark.parametrize("keep", [0, 4, 60, 0.5, 0.99])
-def test_truncated_file(saved, path, keep):
+def test_a_truncated_file_is_refused(saved, path, keep):
     content = path.read_bytes()
     path.write_bytes(content[: int(len(content) * keep) if keep < 1 else int(keep)])
     with pytest.raises(CheckpointError, match="cut short"):
@@ -123,14 +120,14 @@ def test_pickle_is_refused_and_not_run(path, tmp_path):
     assert not witness.exists()
 
 
-def test_foreign_safetensors(path):
+def test_a_safetensors_file_of_something_else_is_refused(path):
     save_file({"a": torch.ones(2)}, path)
     with pytest.raises(CheckpointError, match="not written by ncp_control"):
         nc.load(path)
 
 
 def rewrite(path, **changes):
-    """Writes the checkpoint again with other metadata and a checksum that fits it."""
+    """Writes the checkpoint again with other metadata and the checksum that belongs to it."""
     from ncp_control.checkpoint import DESCRIBED
     from ncp_control.storage.safe_tensors import checksum
 
@@ -141,7 +138,7 @@ def rewrite(path, **changes):
     save_file(weights, path, metadata)
 
 
-def test_newer_version(saved, path):
+def test_a_file_of_a_newer_version_is_refused(saved, path):
     rewrite(path, version="7")
     with pytest.raises(CheckpointError, match="version 7, this package reads 1"):
         nc.load(path)
@@ -163,20 +160,19 @@ def test_a_model_of_stable_baselines3_is_told_apart(tmp_path):
         nc.load(path)
 
 
-def test_config_that_no_cell_takes(saved, path):
+def test_a_config_that_no_cell_takes_is_refused(saved, path):
     rewrite(path, config=json.dumps({"cell": "LTC", "solver": "magic"}))
     with pytest.raises(CheckpointError, match="unknown solver 'magic'"):
         nc.load(path)
 
 
-def test_weights_of_another_wiring(saved, path):
+def test_weights_of_another_wiring_are_refused(saved, path):
     rewrite(path, wiring=nc.AutoNCP(12, 2).build(5).to_json())
     with pytest.raises(CheckpointError, match="do not fit"):
         nc.load(path)
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(saved, path, monkeypatch):
-    from pathlib import Path
 
     before = path.read_bytes()
 
@@ -190,36 +186,12 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(saved, path, monkeyp
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_saving_where_there_is_no_folder(tmp_path):
+def test_saving_into_a_folder_that_does_not_exist_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist: create it first"):
         nc.save(nc.RNN(nc.LTC(5, 4)), tmp_path / "none" / "a.safetensors")
 
 
-def test_saving_something_else(path):
+def test_saving_something_other_than_a_network_is_refused(path):
     with pytest.raises(TypeError, match=r"wrap a cell as RNN\(cell\)"):
         nc.save(nc.LTC(5, 4), path)
     assert not path.exists()
-
-
-def test_a_file_that_is_replaced_while_it_is_read_is_one_of_the_two(tmp_path: Path) -> None:
-    path, done = tmp_path / "state.safetensors", threading.Event()
-
-    def write(number: int) -> None:
-        write_tensors(path, "test", 1, {"number": str(number)}, {"values": torch.full((1000,), float(number))})
-
-    def write_on() -> None:
-        for number in itertools.count(1):
-            write(number)
-            if done.is_set():
-                return
-
-    write(0)
-    writer = threading.Thread(target=write_on)
-    writer.start()
-    try:
-        for _ in range(300):
-            metadata, tensors = read_tensors(path, "test", 1, ("number",), "test")
-            assert tensors["values"].eq(float(metadata["number"])).all()
-    finally:
-        done.set()
-        writer.join()

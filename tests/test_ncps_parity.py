@@ -1,4 +1,4 @@
-"""Parity with the `ncps` package, from which weights are read: outputs, states and every gradient."""
+"""Networks read from the `ncps` package give what it gives: the same outputs, states and gradients."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def test_ltc_outputs_states_and_every_gradient_agree(plan, implicit):
 
 def test_ltc_agrees_with_irregular_time():
     theirs, ours = ltc_pair("AutoNCP")
-    times = torch.rand(1, 15) * 3 + 0.1  # one row: with more, ncps mis-broadcasts
+    times = torch.rand(1, 15) * 3 + 0.1  # one row: with more rows ncps broadcasts the times wrongly
     x = torch.randn(1, 15, 7)
     assert relative(ours(x, elapsed=times)[0], theirs(x, timespans=times)[0]) < 1e-5
 
 
 @pytest.mark.parametrize(("input_map", "output_map"), [("linear", None), (None, "linear"), (None, None)])
-def test_ltc_input_and_output_maps(input_map, output_map):
+def test_ltc_agrees_with_every_input_and_output_map(input_map, output_map):
     theirs, ours = ltc_pair("NCP", input_mapping=input_map, output_mapping=output_map)
     x = torch.randn(2, 9, 7)
     assert relative(ours(x)[0], theirs(x)[0]) < 1e-5
@@ -112,12 +112,12 @@ def test_only_existing_synapses_have_parameters():
     sensory = int(np.abs(wiring.sensory_adjacency_matrix).sum())
     assert ours.cell.w_raw.shape == (synapses,)
     assert ours.cell.sensory_w_raw.shape == (sensory,)
-    # their sensory count returns the recurrent one
+    # the package returns the number of recurrent synapses for both
     assert theirs.rnn_cell.sensory_synapse_count == synapses != sensory
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_wiring_is_read_with_its_polarities(plan):
+def test_a_wiring_is_read_with_its_polarities(plan):
     theirs = PLANS[plan]()
     theirs.build(6)
     ours = read_wiring(theirs)
@@ -132,7 +132,7 @@ def test_wiring_is_read_with_its_polarities(plan):
     assert (sensory == theirs.sensory_adjacency_matrix).all()
     assert sorted(order.tolist()) == list(range(theirs.units))
     assert ours.outputs == theirs.output_dim
-    assert (order[ours.motor] == np.arange(theirs.output_dim)).all()  # motor neurons come first there, last here
+    assert (order[ours.motor] == np.arange(theirs.output_dim)).all()  # motor neurons come first in ncps and last here
 
 
 CFCS = {
@@ -208,7 +208,7 @@ def test_unwired_cfc_weight_gradients_agree(mode):
 
 
 def test_a_wired_cfc_of_ours_is_sparser_than_theirs():
-    """Deliberate difference: their time gates and in-layer recurrence ignore the wiring, ours keep to it."""
+    """A deliberate difference: time gates and recurrence within a layer ignore the wiring in ncps, but not here."""
     theirs, read = cfc_pair("wired AutoNCP", "default")
     sparse = nc.CfC(6, read_wiring(theirs.rnn_cell._wiring))
     assert sparse.weight.shape[1] < read.cell.weight.shape[1] / 2
@@ -251,10 +251,10 @@ def test_double_precision_is_kept():
     theirs, _ = ltc_pair("NCP")
     ours = nc.from_ncps(theirs.double())
     x = torch.randn(2, 6, 7, dtype=torch.float64)
-    assert relative(ours(x)[0], theirs(x)[0]) < 1e-7  # their epsilon of 1e-8 in the denominator
+    assert relative(ours(x)[0], theirs(x)[0]) < 1e-7  # ncps adds 1e-8 to the denominator
 
 
-def test_refusals():
+def test_what_cannot_be_read_is_refused():
     with pytest.raises(TypeError, match=r"ncps.torch.LTC and ncps.torch.CfC, got Linear"):
         nc.from_ncps(torch.nn.Linear(2, 2))
     with pytest.raises(ValueError, match="proj_size"):

@@ -1,4 +1,4 @@
-"""Solvers against exact solutions, their measured order, and a tight independent reference for whole cells."""
+"""Solvers meet exact solutions with the order they should have, and whole cells an independent, precise solver."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,7 @@ TURN = torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Problem:
-    """An ODE in our form, where it starts, and where it is after a time t."""
+    """An ODE in our form, its initial state, and its exact solution after a time t."""
 
     field: RateAndDrive
     start: Tensor
@@ -66,7 +66,7 @@ PROBLEMS = {
     "cubic": Problem(
         lambda x: (x**2, torch.zeros_like(x)), column(0.5, -0.5), lambda x, t: x / (1 + 2 * t * x**2).sqrt(), 2.0
     ),
-    # a rotation through the drive alone, no rate
+    # a rotation by the drive alone, without a rate
     "rotation": Problem(
         lambda x: (torch.zeros_like(x), 2 * x @ TURN),
         PAIR,
@@ -84,7 +84,7 @@ PROBLEMS = {
 
 
 def measured_order(errors: list[float], steps: list[int]) -> float:
-    """The slope of log error against log h."""
+    """Returns the slope of log error against log h."""
     return float(np.polyfit(np.log(1 / np.array(steps)), np.log(errors), 1)[0])
 
 
@@ -135,7 +135,7 @@ def test_no_time_changes_nothing(name: str, solver: str) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_every_row_may_have_its_own_span(name: str, solver: str) -> None:
+def test_every_row_can_have_its_own_span(name: str, solver: str) -> None:
     problem = PROBLEMS[name]
     spans = [0.9, 0.2]
     together = integrate(solver, problem.field, problem.start, column(*spans), 5)
@@ -144,7 +144,7 @@ def test_every_row_may_have_its_own_span(name: str, solver: str) -> None:
     torch.testing.assert_close(together, torch.stack(apart), rtol=allowed, atol=allowed)
 
 
-def test_only_fused_bears_any_step() -> None:
+def test_only_fused_is_stable_for_every_step() -> None:
     field, start = PROBLEMS["driven"].field, column(0.0, 5.0)
     for h in (1e-3, 1.0, 1e3, 1e6):
         end = integrate("fused", field, start, h, 6)
@@ -181,7 +181,7 @@ def numpy_of(cell: torch.nn.Module, name: str) -> np.ndarray:
 
 
 def ltc_slope(cell: LTC, inputs: np.ndarray) -> Callable[[float, np.ndarray], np.ndarray]:
-    """The conductance equation as the docstring states it, synapse by synapse."""
+    """Returns the right-hand side of the conductance equation, computed synapse by synapse."""
     neuron, synapse = ("gleak", "vleak", "cm", "gap"), ("w", "sigma", "mu", "E")
     sensory = ("sensory_w", "sensory_sigma", "sensory_mu", "sensory_E", "input_scale", "input_shift")
     p = {name: numpy_of(cell, name) for name in (*neuron, *synapse, *sensory)}
@@ -203,7 +203,7 @@ def ltc_slope(cell: LTC, inputs: np.ndarray) -> Callable[[float, np.ndarray], np
 
 
 def neural_ltc_slope(cell: NeuralLTC, inputs: np.ndarray) -> Callable[[float, np.ndarray], np.ndarray]:
-    """Eq. 1 of the 2021 paper, synapse by synapse."""
+    """Returns the right-hand side of Eq. 1 of the 2021 paper, computed synapse by synapse."""
     gamma, gamma_r, mu, tau, A = (numpy_of(cell, name) for name in ("gamma", "gamma_r", "mu", "tau", "A"))
 
     def slope(_: float, x: np.ndarray) -> np.ndarray:
@@ -233,7 +233,7 @@ def whole_cells(solver: str, unfolds: int) -> dict[str, ODECell]:
 
 
 def reference_end(cell: ODECell, inputs: Tensor, state: Tensor, elapsed: float) -> Tensor:
-    """Where each row ends, by SciPy at a relative tolerance of 1e-12."""
+    """Returns the end of each row by SciPy, with a relative tolerance of 1e-12."""
     make = ltc_slope if isinstance(cell, LTC) else neural_ltc_slope
     rows = []
     for x, start in zip(inputs.numpy(), state.numpy(), strict=True):
@@ -246,7 +246,7 @@ CELLS = ("ltc-gaps", "ltc-dense", "neural-ltc-sigmoid", "neural-ltc-tanh")
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_whole_cells_against_a_tight_reference(name: str) -> None:
+def test_whole_cells_meet_a_precise_reference(name: str) -> None:
     elapsed = 0.4
     cell = whole_cells("dopri5", 1)[name]
     inputs = torch.randn(3, cell.inputs, dtype=torch.float64)

@@ -1,9 +1,11 @@
-"""Gymnasium environments that give a controller with memory something to remember.
+"""Gymnasium environments and wrappers for controllers with memory.
 
-Importing this package registers them, so one call is enough: `gym.make("ncp_envs:ncp/HalfCheetahNoVel-v0")`.
-Its wrappers make any environment harder in one way each: a part of the observation hidden, noise, gaps, late or
-overwritten actions, irregular time; `History` and `PreviousAction` show an agent more. Those whose names begin with
-Vector are for vector environments.
+Importing this package registers the environments. One call imports it and makes an environment:
+`gym.make("ncp_envs:ncp/HalfCheetahNoVel-v0")`.
+
+Most wrappers make an environment harder in one way: they hide a part of the observation, add noise, drop entries, delay
+or overwrite actions, or make time irregular. `History` and `PreviousAction` show an agent more instead. The wrappers
+whose names begin with Vector are for vector environments.
 """
 
 from ncp_envs.delay import ActionDelay, VectorActionDelay

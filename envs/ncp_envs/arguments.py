@@ -1,4 +1,4 @@
-"""Checks of what wrappers are made with: one sentence for what is wrong."""
+"""Checks of the arguments of wrappers. Each error is one sentence that names the wrapper."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 
 
 def check_probability(wrapper: str, probability: float) -> float:
-    """Return `probability` as a float if it lies between 0 and 1."""
+    """Returns `probability` as a float if it lies between 0 and 1."""
     if not 0.0 <= probability <= 1.0:
         raise ValueError(f"{wrapper} needs a probability between 0 and 1, and got {probability}")
     return float(probability)
 
 
 def check_count(wrapper: str, name: str, value: Any, least: int) -> int:
-    """Return `value` as an int if it is a whole number of at least `least`."""
+    """Returns `value` as an int if it is a whole number of at least `least`."""
     try:
         count = operator.index(value)
     except TypeError:
@@ -30,7 +30,7 @@ def check_count(wrapper: str, name: str, value: Any, least: int) -> int:
 
 
 def check_box(wrapper: str, space: gym.Space[Any], vector: bool = False, floating: bool = False) -> gym.spaces.Box:
-    """Return `space` if it is a Box, and if asked for a vector and one of floating-point numbers."""
+    """Returns `space` if it is a Box, and, where these are required, one of vectors and of floating-point numbers."""
     if not isinstance(space, gym.spaces.Box):
         raise TypeError(f"{wrapper} needs observations from a Box, and got {space}")
     if vector and len(space.shape) != 1:

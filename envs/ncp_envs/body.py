@@ -1,4 +1,4 @@
-"""The half-cheetah's body as capsules, from its positions alone: for pictures that need no renderer."""
+"""The half-cheetah's body as capsules, computed from its positions, for pictures without a renderer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SECONDS = 0.05  # between two observations
 class Capsules(NamedTuple):
     """Capsules in the plane in which the cheetah runs.
 
-    :param ends: (T, G, 2, 2): for each time and capsule both ends, x and z, in metres
-    :param radii: (G,)
+    :param ends: (T, G, 2, 2), x and z of both ends of each capsule at each time, in metres
+    :param radii: (G,), in metres
     """
 
     ends: Array
@@ -26,11 +26,11 @@ class Capsules(NamedTuple):
 
 
 def capsules_of(model: Any, positions: Array, rotations: Array) -> Capsules:
-    """The capsules of a MuJoCo model; other geometry is left out.
+    """Returns the capsules of a MuJoCo model, without its other geometry.
 
-    :param model: MuJoCo's
+    :param model: a model of MuJoCo
     :param positions: (T, geoms, 3), `geom_xpos` at each time
-    :param rotations: (T, geoms, 9), `geom_xmat`
+    :param rotations: (T, geoms, 9), `geom_xmat` at each time
     """
     import mujoco
 
@@ -42,17 +42,19 @@ def capsules_of(model: Any, positions: Array, rotations: Array) -> Capsules:
 
 
 def half_cheetah_capsules(observations: Any, x: Any = None) -> Capsules:
-    """The body of a half-cheetah from its observations.
+    """Returns the body of a half-cheetah from its observations.
 
-    :param observations: (T, 17), or (T, 8) of positions: height and angle of the torso and the six joints' angles first
-    :param x: (T,), how far it has run; with velocities in the observations their sum by default, else zeros
+    :param observations: (T, 17), or (T, 8) if only the positions are observed. The first 8 entries are the height and
+        the angle of the torso and the angles of the six joints
+    :param x: (T,), the distance that it has run; by default the integral of the observed velocity, or zeros if no
+        velocity is observed
     """
     import mujoco
     from gymnasium.envs import mujoco as tasks
 
     seen = np.asarray(observations, np.float64)
     if seen.ndim != 2 or seen.shape[1] not in (8, 17):
-        raise ValueError(f"a half-cheetah is seen in 17 observations, or 8 positions, a step: got shape {seen.shape}")
+        raise ValueError(f"a half-cheetah has 17 observations at each step, or 8 positions: got shape {seen.shape}")
     if x is None:
         speed = seen[:, 8] if seen.shape[1] == 17 else np.zeros(len(seen))
         x = np.concatenate([[0.0], np.cumsum((speed[1:] + speed[:-1]) / 2 * SECONDS)])

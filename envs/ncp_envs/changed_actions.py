@@ -1,4 +1,4 @@
-"""Wrappers that execute another action than the agent's: one rule, for an environment or for each of several."""
+"""Wrappers that change an agent's actions by a rule, in one environment or in each environment of a vector."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Info = dict[str, Any]
 
 
 class ActionRule(ABC):
-    """What becomes of one environment's actions."""
+    """Decides which actions one environment executes."""
 
     @abstractmethod
     def start(self, seed: int | None) -> None:
-        """Begin an episode; a seed begins the random stream anew, and without one it goes on."""
+        """Begins an episode. A seed restarts the random stream; without a seed the stream continues."""
 
     @abstractmethod
     def act(self, action: Any) -> tuple[Any, Info]:
-        """Return the action to execute, and what to add to the step's info."""
+        """Returns the action to execute, and entries for the step's info."""
 
 
 class ChangedActions(gym.Wrapper[Any, Any, Any, Any]):
     """One environment whose actions a rule changes.
 
     :param env: the environment
-    :param rule: what becomes of its actions
+    :param rule: decides which actions are executed
     """
 
     def __init__(self, env: gym.Env[Any, Any], rule: ActionRule) -> None:
@@ -38,24 +38,24 @@ class ChangedActions(gym.Wrapper[Any, Any, Any, Any]):
         self._rule = rule
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Reset the environment and begin the rule's next episode."""
+        """Resets the environment and begins the rule's next episode."""
         result = self.env.reset(seed=seed, options=options)
         self._rule.start(seed)
         return result
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        """Execute what the rule makes of the action."""
+        """Executes the action that the rule returns."""
         executed, notes = self._rule.act(action)
         observation, reward, terminated, truncated, info = self.env.step(executed)
-        # A wrapper nearer to the environment knows better what was executed in the end.
+        # An inner wrapper may have changed the action again, so its entries take precedence.
         return observation, reward, terminated, truncated, notes | info
 
 
 class VectorChangedActions(gym.vector.VectorWrapper):
-    """A vector environment whose actions change by one rule for each of its environments.
+    """A vector environment in which each environment has a rule that changes its actions.
 
     :param env: the vector environment
-    :param rules: a rule for each
+    :param rules: one rule for each environment
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], rules: Sequence[ActionRule]) -> None:
@@ -64,7 +64,7 @@ class VectorChangedActions(gym.vector.VectorWrapper):
         self._episodes = VectorEpisodes(env)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Reset the environments and begin their rules' next episodes."""
+        """Resets the environments and begins their rules' next episodes."""
         begun = self._episodes.reset(seed, options)
         result = self.env.reset(seed=seed, options=options)
         for index, own in begun:
@@ -72,7 +72,7 @@ class VectorChangedActions(gym.vector.VectorWrapper):
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
-        """Execute what the rules make of the actions; where the step is a reset, no action is."""
+        """Executes the actions that the rules return. An environment that is reset in this step executes none."""
         begins = self._episodes.begin_on_this_step()
         executed: list[Any] = []
         notes: Info = {}

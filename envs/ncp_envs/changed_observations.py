@@ -1,4 +1,4 @@
-"""Wrappers that show another observation than the environment's: one rule, for an environment or each of several."""
+"""Wrappers that change the observations by a rule, of one environment or of each environment of a vector."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Info = dict[str, Any]
 
 
 class ObservationRule(ABC):
-    """What becomes of one environment's observations."""
+    """Decides which observations one environment shows."""
 
     space: gym.Space[Any]
 
     @abstractmethod
     def start(self, seed: int | None) -> None:
-        """Begin an episode; a seed begins the random stream anew, and without one it goes on."""
+        """Begins an episode. A seed restarts the random stream; without a seed the stream continues."""
 
     @abstractmethod
     def observe(self, observation: Any) -> tuple[Any, Info]:
-        """Return the observation to show, in new arrays, and what to add to the info."""
+        """Returns the observation to show, in new arrays, and entries for the info."""
 
 
 class ChangedObservations(gym.Wrapper[Any, Any, Any, Any]):
     """One environment whose observations a rule changes.
 
     :param env: the environment
-    :param rule: what becomes of its observations
+    :param rule: decides which observations are shown
     """
 
     def __init__(self, env: gym.Env[Any, Any], rule: ObservationRule) -> None:
@@ -42,24 +42,24 @@ class ChangedObservations(gym.Wrapper[Any, Any, Any, Any]):
         self.observation_space = rule.space
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Reset the environment and show what the rule makes of its first observation."""
+        """Resets the environment and shows what the rule makes of its first observation."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._rule.start(seed)
         shown, notes = self._rule.observe(observation)
         return shown, notes | info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        """Step the environment and show what the rule makes of its observation."""
+        """Steps the environment and shows what the rule makes of its observation."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         shown, notes = self._rule.observe(observation)
         return shown, reward, terminated, truncated, notes | info
 
 
 class VectorChangedObservations(gym.vector.VectorWrapper):
-    """A vector environment whose observations change by one rule for each of its environments.
+    """A vector environment in which each environment has a rule that changes its observations.
 
     :param env: the vector environment
-    :param rules: a rule for each
+    :param rules: one rule for each environment
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], rules: Sequence[ObservationRule]) -> None:
@@ -71,7 +71,7 @@ class VectorChangedObservations(gym.vector.VectorWrapper):
         self.observation_space = batch_space(rules[0].space, env.num_envs)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Reset the environments; those that a mask leaves alone show what they showed last."""
+        """Resets the environments. Those that a mask excludes show their last observation again."""
         begun = self._episodes.reset(seed, options)
         observations, infos = self.env.reset(seed=seed, options=options)
         notes: Info = {}
@@ -81,7 +81,7 @@ class VectorChangedObservations(gym.vector.VectorWrapper):
         return self._batch(), notes | infos
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
-        """Step the environments and show what the rules make of their observations, the final ones included."""
+        """Steps the environments and shows what the rules make of their observations, including the final ones."""
         begins = self._episodes.begin_on_this_step()
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         began = self._episodes.step(terminations, truncations)

@@ -1,4 +1,4 @@
-"""Execute an agent's actions some steps late."""
+"""A wrapper that executes an agent's actions some steps late."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ class _Delay(ActionRule):
 def _first_action(space: gym.Space[Any], first: Any) -> Any:
     if first is None:
         if not isinstance(space, gym.spaces.Box):
-            raise ValueError(f"ActionDelay needs `first`, as no action of {space} stands for doing nothing")
+            raise ValueError(f"ActionDelay needs `first`, because no action of {space} means doing nothing")
         first = np.zeros(space.shape)
     action = np.array(first, dtype=space.dtype)[()]
     if action not in space:
-        raise ValueError(f"ActionDelay cannot begin with {first}, which is no action of {space}")
+        raise ValueError(f"ActionDelay cannot begin with {first}, which is not an action of {space}")
     return action
 
 
 class ActionDelay(ChangedActions, RecordConstructorArgs):
-    """Execute the action that was given `steps` steps ago; `info["executed_action"]` is what the environment was given.
+    """Executes the action that was given `steps` steps ago, and reports it as `info["executed_action"]`.
 
-    :param env: any environment whose actions are arrays or numbers
-    :param steps: how late; 0 is no delay
-    :param first: the action executed until an episode's first own action has its turn; None is zeros, for a `Box`
+    :param env: an environment whose actions are arrays or numbers
+    :param steps: the delay in steps; 0 is no delay
+    :param first: the action for the first steps of an episode, until the agent's first action is due; None means zeros,
+        and is allowed for a `Box` only
 
     >>> import gymnasium as gym
     >>> env = ActionDelay(gym.make("Pendulum-v1"), steps=1)
@@ -60,13 +61,13 @@ class ActionDelay(ChangedActions, RecordConstructorArgs):
 
 
 class VectorActionDelay(VectorChangedActions):
-    """`ActionDelay` for a vector environment: each of its environments as if it were wrapped by itself.
+    """`ActionDelay` for a vector environment: each environment behaves as if it were wrapped alone.
 
-    On a step that is a reset, no action is executed, and the one given with it is dropped.
+    An environment that is reset in a step executes no action, and the action given to it is discarded.
 
     :param env: the vector environment
-    :param steps: how late
-    :param first: the action of one environment until an episode's first own action has its turn; None is zeros
+    :param steps: the delay in steps
+    :param first: the action of one environment for the first steps of an episode; None means zeros
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], steps: int, first: Any = None) -> None:

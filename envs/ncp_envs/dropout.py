@@ -1,4 +1,4 @@
-"""Sensors that fail for a step now and then."""
+"""Wrappers for sensors that fail at random."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ def _blank_observation(space: gym.spaces.Box, fill: Any) -> Any:
 
 
 class ObservationDropout(ChangedObservations, RecordConstructorArgs):
-    """Drop entries of every observation at random; `info["dropped"]` says which.
+    """Drops entries of every observation at random, and reports them as `info["dropped"]`.
 
-    The bounds grow to hold what fills the gaps. `reset(seed=s)` makes the gaps a function of s, drawn from a stream of
-    this wrapper's own; without a seed the stream goes on.
+    The bounds of the observations are extended to include the fill value. The dropped entries are drawn from a random
+    stream of this wrapper's own. `reset(seed=s)` restarts the stream from s; without a seed the stream continues.
 
     :param env: an environment whose observations are a `Box`
-    :param probability: of being dropped, for each entry at each step, or for the whole observation
-    :param fill: what a dropped entry reads: a number, or "last" for what was shown there the step before, and zero
-        where an episode has shown nothing yet
-    :param whole: drop all entries of an observation together or none
-    :param seed: where the stream begins before any `reset(seed=...)`
+    :param probability: the probability, at each step, that an entry is dropped, or the whole observation
+    :param fill: the value of a dropped entry: a number, or "last" for the value shown at the previous step, which is
+        zero if the episode has shown none yet
+    :param whole: drop either all entries of an observation or none
+    :param seed: the seed of the stream before the first `reset(seed=...)`
 
     >>> import gymnasium as gym
     >>> env = ObservationDropout(gym.make("CartPole-v1"), probability=1.0, fill=-1.0)
@@ -87,13 +87,13 @@ class ObservationDropout(ChangedObservations, RecordConstructorArgs):
 
 
 class VectorObservationDropout(VectorChangedObservations):
-    """`ObservationDropout` for a vector environment: each of its environments as if it were wrapped by itself.
+    """`ObservationDropout` for a vector environment: each environment behaves as if it were wrapped alone.
 
     :param env: the vector environment
-    :param probability: of being dropped, for each entry at each step, or for the whole of one environment's observation
-    :param fill: what a dropped entry reads: a number, or "last"
-    :param whole: drop all entries of one environment's observation together or none
-    :param seed: where the streams begin: the environment at place i gets `seed + i`, as in a vector `reset`
+    :param probability: the probability, at each step, that an entry is dropped, or one environment's whole observation
+    :param fill: the value of a dropped entry: a number, or "last"
+    :param whole: drop either all entries of one environment's observation or none
+    :param seed: the seed of the streams; environment i gets `seed + i`, as in a vector `reset`
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from ncp_envs.mujoco_messages import without_mass_warning
 
 
 class HalfCheetah(HalfCheetahEnv):
-    """`HalfCheetah-v5`, the same in all that it does; only the compilation of its model is quiet."""
+    """`HalfCheetah-v5`, except that compiling its model prints no warning."""
 
     def _initialize_simulation(self) -> tuple[Any, Any]:
         with without_mass_warning():

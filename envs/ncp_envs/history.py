@@ -1,4 +1,4 @@
-"""The last few observations as one, so that an algorithm without memory can train a recurrent network."""
+"""Wrappers that show the last few observations, so that an algorithm without memory can train a recurrent network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ncp_envs.names import observation_names
 
 
 def _is_timed(space: gym.Space[Any]) -> bool:
-    """Whether these are the observations of `IrregularTime(observe_elapsed="apart")`."""
+    """Whether a space is that of `IrregularTime(observe_elapsed="apart")`."""
     return isinstance(space, gym.spaces.Dict) and set(space.spaces) == {"observations", "elapsed"}
 
 
@@ -60,22 +60,23 @@ class _Window(ObservationRule):
 
 
 class History(ChangedObservations, RecordConstructorArgs):
-    """Show the last W observations at once, with flags that say where a recurrent network has to begin anew.
+    """Shows the last W observations at once, with flags that say where a recurrent network must reset its state.
 
     The observation is a `Dict` of `observations`, (W, n), oldest first, and `starts`, W flags. Until an episode has
-    shown W observations, the rows before its first are zeros; their flags are 1, as is that of the episode's first
-    observation. A scan that sets its state to zero wherever a flag is 1 thus forgets the padding before it sees
-    anything real. Later windows, from which the episode's first observation is gone, hold no flag at all. Nothing of
-    an episode is left in the next.
+    shown W observations, zeros fill the rows before its first one. The flags of these rows are 1, and so is the flag of
+    the episode's first observation. A scan that sets its state to zero wherever a flag is 1 therefore forgets the
+    padding before it reads the first observation. When that observation has left the window, all flags are 0. No
+    observation of an episode remains in the next one.
 
-    Around `IrregularTime(observe_elapsed="apart")` there are also the W elapsed times, `elapsed`; 1 before an episode.
+    Around `IrregularTime(observe_elapsed="apart")` there is a third entry `elapsed` with W elapsed times, which are 1
+    in the padding.
 
-    Stable-Baselines3's `MultiInputPolicy` takes such observations as they are. Its `VecNormalize` has to be told to
-    leave the flags alone (`norm_obs_keys=["observations"]`), and says so.
+    Stable-Baselines3's `MultiInputPolicy` accepts such observations. Its `VecNormalize` must not normalise the flags,
+    and demands `norm_obs_keys=["observations"]`.
 
-    :param env: an environment whose observations are vectors, that is a `Box` of shape (n,), or these and the elapsed
+    :param env: an environment whose observations are vectors, that is a `Box` of shape (n,), or vectors and the elapsed
         time
-    :param window: how many observations, W
+    :param window: the number of observations, W
 
     >>> import gymnasium as gym
     >>> env = History(gym.make("CartPole-v1"), window=3)
@@ -91,15 +92,15 @@ class History(ChangedObservations, RecordConstructorArgs):
 
     @property
     def observation_names(self) -> list[str]:
-        """The names of one row's entries."""
+        """The names of the entries of one row."""
         return observation_names(self.env)
 
 
 class VectorHistory(VectorChangedObservations):
-    """`History` for a vector environment: each of its environments as if it were wrapped by itself.
+    """`History` for a vector environment: each environment behaves as if it were wrapped alone.
 
     :param env: the vector environment
-    :param window: how many observations of each environment
+    :param window: the number of observations of each environment
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], window: int) -> None:
@@ -108,5 +109,5 @@ class VectorHistory(VectorChangedObservations):
 
     @property
     def observation_names(self) -> list[str]:
-        """The names of one row's entries."""
+        """The names of the entries of one row."""
         return observation_names(self.env)

@@ -1,4 +1,4 @@
-"""Observations at irregular times."""
+"""A wrapper that makes the time between observations irregular."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Info = dict[str, Any]
 
 
 class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Repeat each action for a random number k of the environment's steps, and tell how much time has passed.
+    """Repeats each action for a random number k of the environment's steps, and reports the elapsed time.
 
-    The rewards of the k steps are summed, and an episode's end cuts them short. `info["elapsed"]` is the time since
-    the previous observation, as a recurrent cell takes it: the number of steps executed, divided by `nominal`. With the
-    default, 1.0 is one step of the environment. An episode's first observation, which has none before it, says 1.0. A
-    time limit inside, such as that of `gymnasium.make`, counts the environment's steps.
+    The rewards of the k steps are summed. The end of an episode ends the repetition too. `info["elapsed"]` is the time
+    since the previous observation, as a recurrent cell reads it: the number of executed steps, divided by `nominal`. By
+    default one step of the environment takes 1.0. For an episode's first observation the elapsed time is 1.0. An inner
+    time limit, such as that of `gymnasium.make`, counts the environment's steps.
 
-    `reset(seed=s)` makes the numbers of steps a function of s, drawn from a stream of this wrapper's own; without a
-    seed the stream goes on. There is no form for vector environments, whose environments step together: wrap each by
-    itself, with `gymnasium.make_vec(..., wrappers=[...])`.
+    The numbers of steps are drawn from a random stream of this wrapper's own. `reset(seed=s)` restarts the stream from
+    s; without a seed the stream continues. There is no form for vector environments, whose environments step together:
+    wrap each environment alone, with `gymnasium.make_vec(..., wrappers=[...])`.
 
-    :param env: any environment; one whose observations are vectors of floating-point numbers, to observe the time
-    :param frames: k is drawn uniformly from 1 to this, or from (low, high), both ends included
-    :param observe_elapsed: add the elapsed time to the observation as its last entry; or "apart", show a dictionary of
-        `observations` and `elapsed`, (1,), so that an agent can keep the time from being normalised and give it to its
-        cells (`ncp_control.rl` does; `VecNormalize` takes norm_obs_keys=["observations"])
-    :param nominal: how many of the environment's steps count as an elapsed time of 1.0; the mean of `frames` makes the
-        average about 1.0
-    :param seed: where the stream begins before any `reset(seed=...)`
+    :param env: any environment; to observe the time, its observations must be vectors of floating-point numbers
+    :param frames: the largest k; or (low, high), the smallest and the largest k. All values between are equally likely
+    :param observe_elapsed: True adds the elapsed time to the observation as its last entry. "apart" shows a dictionary
+        of `observations` and `elapsed`, (1,), so that the observations can be normalised without the time, and an agent
+        can give the time to its cells (as `ncp_control.rl` does; `VecNormalize` takes norm_obs_keys=["observations"])
+    :param nominal: the number of the environment's steps that take 1.0; with the mean of `frames` the average elapsed
+        time is about 1.0
+    :param seed: the seed of the stream before the first `reset(seed=...)`
 
     >>> import gymnasium as gym
     >>> env = IrregularTime(gym.make("Pendulum-v1"), frames=(3, 3), observe_elapsed=True)
@@ -75,18 +75,18 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @property
     def observation_names(self) -> list[str]:
-        """The names of the environment's entries, and of the time's if it is observed."""
+        """The names of the environment's entries, and that of the elapsed time if it is observed."""
         return observation_names(self.env) + ["elapsed time"] * bool(self._observes)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Reset the environment."""
+        """Resets the environment."""
         observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None:
             self._random.restart(seed)
         return self._show(observation, 1.0), {**info, "elapsed": 1.0}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        """Repeat the action until its time is up or the episode ends; the info is that of the last step."""
+        """Repeats the action k times or until the episode ends; the info is that of the last step."""
         total, steps = 0.0, 0
         frames = int(self._random.generator.integers(self._low, self._high, endpoint=True))
         while True:

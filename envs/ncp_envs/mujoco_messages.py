@@ -1,4 +1,4 @@
-"""Keep one message of MuJoCo's from the terminal: the one that nobody who makes a HalfCheetah can act upon."""
+"""Hides one warning of MuJoCo, about Gymnasium's model file of the half-cheetah, that no user can do anything about."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from threading import RLock
 
 _UNWANTED = "compiler attribute 'settotalmass' is deprecated"
-# MuJoCo has one handler for the whole process, so only one thread at a time may borrow it.
+# MuJoCo has one handler for the whole process, so only one thread at a time may replace it.
 _handler = RLock()
 
 
 @contextmanager
 def without_mass_warning() -> Iterator[None]:
-    """Make a HalfCheetah inside of this, and MuJoCo says nothing about the `settotalmass` of Gymnasium's model file.
+    """Hides MuJoCo's warning about the `settotalmass` in the model file of every HalfCheetah that is made inside.
 
-    Since version 4 MuJoCo prints that message and writes it to `MUJOCO_LOG.TXT` in the working folder each time such a
-    model is compiled. Any other warning that it gives meanwhile goes to the handler that was set before or, if there
-    was none, becomes a Python `RuntimeWarning` at the end. The environments of this package are made like this already.
+    Since version 4 MuJoCo prints that warning and writes it to `MUJOCO_LOG.TXT` in the working folder each time such a
+    model is compiled. Any other warning inside goes to the handler that was set before or, if there was none, becomes a
+    Python `RuntimeWarning` at the end. The environments of this package need no such block.
 
     >>> import gymnasium as gym
     >>> with without_mass_warning():
@@ -34,7 +34,7 @@ def without_mass_warning() -> Iterator[None]:
     messages: list[str] = []
     with _handler:
         previous = mujoco.get_mju_user_warning()
-        # Only collected here: an exception in a handler, such as a warning that is an error, ends the process.
+        # The handler only collects: an exception in it, such as a warning that is an error, would end the process.
         mujoco.set_mju_user_warning(messages.append)
         try:
             yield

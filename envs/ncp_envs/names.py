@@ -1,4 +1,4 @@
-"""What the entries of an observation are called, so that a picture can say what it shows."""
+"""Names for the entries of an observation, for figures and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HALF_CHEETAH = (
 _CART_POLE = ("cart position", "cart velocity", "pole angle", "pole angular velocity")
 _MOUNTAIN_CAR = ("position", "velocity")
 
-# Gymnasium's classes by name, so that looking up a name imports no simulator; the size tells their options apart.
+# Gymnasium's classes by name, so that no simulator is imported for a name. A class may have several sizes.
 _KNOWN: dict[str, tuple[tuple[str, ...], ...]] = {
     "HalfCheetahEnv": (_HALF_CHEETAH, ("front tip x", *_HALF_CHEETAH)),
     "CartPoleEnv": (_CART_POLE,),
@@ -31,15 +31,15 @@ _KNOWN: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def observation_names(env: Any) -> list[str]:
-    """Return a name for each entry of an observation of `env`; a vector environment's are those of one environment.
+    """Returns a name for each entry of an observation of `env`, or of one environment of a vector environment.
 
-    An environment or a wrapper that has an attribute `observation_names` answers for itself, and so do the wrappers of
-    this package that remove or add entries. A wrapper without it is taken to keep the entries if it keeps their number.
-    HalfCheetah, CartPole, Pendulum and MountainCar are known; where nothing is, the names are "observation 0",
+    An attribute `observation_names` of an environment or a wrapper comes first; the wrappers of this package that
+    remove or add entries have one. Any other wrapper is assumed to keep the entries if it keeps their number. The
+    entries of HalfCheetah, CartPole, Pendulum and MountainCar are known. Otherwise the names are "observation 0",
     "observation 1" and so on.
 
-    :param env: an environment or vector environment of Gymnasium's, or a `VecEnv` of Stable-Baselines3's, wrapped or
-        not. For an `AsyncVectorEnv` one more environment is made for a moment, as its own are in other processes
+    :param env: an environment or a vector environment of Gymnasium, or a `VecEnv` of Stable-Baselines3, wrapped or not.
+        For an `AsyncVectorEnv`, whose environments are in other processes, one more environment is made and closed
 
     >>> import gymnasium as gym
     >>> observation_names(gym.make("ncp_envs:ncp/CartPoleNoVel-v0"))
@@ -59,7 +59,7 @@ def _size(env: Any) -> int:
 
 
 def _names_below(env: Any) -> list[str]:
-    """The names of the environment inside this one, if there is one to look into."""
+    """Returns the names of the inner environment, or an empty list if there is none."""
     if isinstance(env, gym.Wrapper | gym.vector.VectorWrapper):
         return observation_names(env.env)
     if isinstance(env, gym.vector.AsyncVectorEnv):
@@ -70,8 +70,8 @@ def _names_below(env: Any) -> list[str]:
             one.close()
     if isinstance(env, gym.Env):
         return []
-    # `venv`, `envs` and `has_attr` are what Stable-Baselines3, which need not be installed, and Gymnasium's
-    # SyncVectorEnv call the way to what is inside.
+    # The attributes `venv`, `envs` and `has_attr` lead to the inner environments of Gymnasium's SyncVectorEnv and of
+    # Stable-Baselines3, which need not be installed.
     if (inside := getattr(env, "venv", None)) is not None:
         return observation_names(inside)
     if environments := getattr(env, "envs", None):

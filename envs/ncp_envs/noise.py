@@ -1,4 +1,4 @@
-"""Sensors with noise."""
+"""Wrappers that add noise to observations."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class _Noise(ObservationRule):
 
 
 class ObservationNoise(ChangedObservations, RecordConstructorArgs):
-    """Add Gaussian noise to every observation, an episode's first included: `observation + std * N(0, 1)`.
+    """Adds Gaussian noise to every observation, including the first of an episode: `observation + std * N(0, 1)`.
 
-    Nothing is clipped, so the bounds of the entries with noise go; `info["clean_observation"]` is the observation
-    without it. `reset(seed=s)` makes the noise a function of s, drawn from a stream of this wrapper's own; without a
-    seed the stream goes on.
+    Nothing is clipped, so entries with noise have no bounds. `info["clean_observation"]` is the observation without
+    noise. The noise is drawn from a random stream of this wrapper's own. `reset(seed=s)` restarts the stream from s;
+    without a seed the stream continues.
 
     :param env: an environment whose observations are a `Box` of floating-point numbers
-    :param std: the standard deviation, one for all entries or one for each
-    :param seed: where the stream begins before any `reset(seed=...)`
+    :param std: the standard deviation, one number for all entries or one for each
+    :param seed: the seed of the stream before the first `reset(seed=...)`
 
     >>> import gymnasium as gym
     >>> env = ObservationNoise(gym.make("CartPole-v1"), std=(0.1, 0.0, 0.1, 0.0))
@@ -71,11 +71,11 @@ class ObservationNoise(ChangedObservations, RecordConstructorArgs):
 
 
 class VectorObservationNoise(VectorChangedObservations):
-    """`ObservationNoise` for a vector environment: each of its environments as if it were wrapped by itself.
+    """`ObservationNoise` for a vector environment: each environment behaves as if it were wrapped alone.
 
     :param env: the vector environment
-    :param std: the standard deviation, one for all entries of one environment's observation or one for each
-    :param seed: where the streams begin: the environment at place i gets `seed + i`, as in a vector `reset`
+    :param std: the standard deviation, one number for all entries of one environment's observation or one for each
+    :param seed: the seed of the streams; environment i gets `seed + i`, as in a vector `reset`
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], std: Deviation, seed: int | None = None) -> None:

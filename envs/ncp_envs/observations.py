@@ -1,4 +1,4 @@
-"""Show an agent only a part of what its environment observes."""
+"""A wrapper that shows only some entries of an observation."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ Vector = NDArray[Any]
 
 
 class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordConstructorArgs):
-    """Keep some entries of a vector observation, in the order given; dtype and bounds stay those of the environment.
+    """Keeps some entries of a vector observation, in the given order, with the dtype and bounds of the environment.
 
     :param env: an environment whose observations are vectors, that is a `Box` of shape (size,)
-    :param indices: which entries stay, each of them once
-    :param size: how many entries the environment must have before the cut. An option of the environment that adds
-        entries moves the others to new places; with `size` given, that is an error and not another task under the same
-        name
+    :param indices: the entries to keep, each of them once
+    :param size: the number of entries that the environment must have. An option of the environment that adds entries
+        would move the others to new places; with `size` given, that raises an error
 
     >>> import gymnasium as gym
     >>> env = KeepObservations(gym.make("CartPole-v1"), indices=(0, 2))  # where the cart is and how the pole leans
@@ -44,14 +43,14 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
                 f"{length}: an option of the environment has added or removed some"
             )
         if not indices:
-            raise ValueError("an agent that sees nothing learns nothing: name at least one entry to keep")
+            raise ValueError("KeepObservations needs at least one entry to keep, and got none")
         for index in indices:
             if not 0 <= index < length:
                 raise ValueError(
                     f"entry {index} does not exist: the observation has {length} entries, 0 to {length - 1}"
                 )
         if len(set(indices)) < len(indices):
-            raise ValueError(f"each entry can be kept once, and {list(indices)} names one more often")
+            raise ValueError(f"each entry can be kept only once, and {list(indices)} names one more often")
         self._kept = np.array(indices, dtype=np.intp)
         self.observation_space = gym.spaces.Box(
             low=space.low[self._kept], high=space.high[self._kept], dtype=space.dtype.type
@@ -64,5 +63,5 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
         return [names[index] for index in self._kept]
 
     def observation(self, observation: Vector) -> Vector:
-        """Return the kept entries as a new array."""
+        """Returns the kept entries as a new array."""
         return observation[self._kept]

@@ -1,4 +1,4 @@
-"""Known tasks with a part of the observation hidden: whoever wants it has to work it out from what was seen before.
+"""Known tasks with a part of the observation hidden, so that an agent has to infer it from earlier observations.
 
 | id | base | kept entries |
 |---|---|---|
@@ -18,7 +18,7 @@ from gymnasium.envs.registration import WrapperSpec
 
 from ncp_envs.observations import KeepObservations
 
-# The base's own class, without the warning that MuJoCo gives for its model file; imported when one is made.
+# The base's own class, without MuJoCo's warning about its model file. It is imported when an environment is made.
 _HALF_CHEETAH = "ncp_envs.half_cheetah:HalfCheetah"
 
 
@@ -40,7 +40,7 @@ _TASKS = (
 
 
 def register_partial() -> None:
-    """Register the tasks: each is its base environment, time limit, threshold and options kept, behind one wrapper."""
+    """Registers the tasks. Each wraps its base environment, with the same time limit, threshold and options."""
     for task in _TASKS:
         if task.name in gym.registry:
             continue

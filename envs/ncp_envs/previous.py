@@ -1,4 +1,4 @@
-"""What an agent did, and what it got for that, as a part of its next observation."""
+"""A wrapper that adds the previous action, and its reward, to the observation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Info = dict[str, Any]
 
 
 class PreviousAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Add the previous action, and the reward for it if asked, to every observation.
+    """Adds the previous action, and optionally its reward, to every observation.
 
-    An agent with a memory can tell from them how its actions move what it sees. The entries follow those of the
-    environment: the action as it was given to this wrapper (a choice as one-hot), then the reward. Both are zero in an
-    episode's first observation. There is no form for vector environments: wrap each by itself.
+    An agent with memory can learn from them how its actions change the observations. They follow the environment's own
+    entries: first the action as it was given to this wrapper (a discrete action as one-hot), then the reward. Both are
+    zero in an episode's first observation. There is no form for vector environments: wrap each environment alone.
 
     :param env: an environment whose observations are vectors of floating-point numbers
     :param reward: also add the reward
@@ -29,7 +29,7 @@ class PreviousAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     >>> env = PreviousAction(gym.make("Pendulum-v1"), reward=True)
     >>> _ = env.reset(seed=0)
     >>> observation, reward, *_ = env.step([0.5])
-    >>> observation.shape, observation[3].item(), observation[4].item() == np.float32(reward)
+    >>> observation.shape, observation[3].item(), bool(observation[4] == np.float32(reward))
     ((5,), 0.5, True)
     """
 
@@ -49,18 +49,18 @@ class PreviousAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @property
     def observation_names(self) -> list[str]:
-        """The names of the environment's entries, of the action's, and of the reward's."""
+        """The names of the environment's entries, followed by those of the previous action and its reward."""
         count = len(self._zeros) - self._reward
         actions = ["previous action"] if count == 1 else [f"previous action {k}" for k in range(count)]
         return [*observation_names(self.env), *actions, *["previous reward"] * self._reward]
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
-        """Reset the environment; nothing was done before."""
+        """Resets the environment; the previous action and its reward are zero."""
         observation, info = self.env.reset(seed=seed, options=options)
         return np.concatenate([observation, self._zeros]), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
-        """Step the environment, and show the action with what came of it."""
+        """Steps the environment, and adds the action and its reward to the observation."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         chosen: Any = flatten(self.env.action_space, np.asarray(action))
         done = np.append(chosen, [float(reward)] * self._reward)

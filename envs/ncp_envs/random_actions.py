@@ -1,4 +1,4 @@
-"""Overwrite some of an agent's actions with random ones."""
+"""Wrappers that overwrite some of an agent's actions with random ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _Overwrite(ActionRule):
             raise TypeError(f"RandomActionOverwrite needs actions from a Box or a discrete space, and got {space}")
         if isinstance(space, gym.spaces.Box) and not space.is_bounded():
             raise ValueError(
-                f"nothing is drawn uniformly from a space without bounds, and these actions have none: {space}"
+                f"RandomActionOverwrite cannot draw uniformly from a space without bounds, and got {space}"
             )
         self._random = RandomStream(Stream.ACTION_OVERWRITE, layer, seed)
-        self._space = copy.deepcopy(space)  # whoever samples from the environment's own space has a stream of their own
+        self._space = copy.deepcopy(space)  # so that sampling from the environment's own space changes nothing here
         self._seed_space()
 
     def start(self, seed: int | None) -> None:
@@ -40,21 +40,21 @@ class _Overwrite(ActionRule):
         return executed, {"executed_action": np.array(executed)[()], "is_random": is_random}
 
     def _seed_space(self) -> None:
-        # Actions come from a stream of their own, so that which steps are overwritten is the same for any action space.
+        # Actions have a stream of their own, so that the overwritten steps are the same for every action space.
         self._space.seed(int(self._random.generator.integers(2**63)))
 
 
 class RandomActionOverwrite(ChangedActions, RecordConstructorArgs):
-    """At each step, with some probability, execute an action drawn uniformly from the action space instead.
+    """At each step, with some probability, executes an action drawn uniformly from the action space instead.
 
-    `info["executed_action"]` is what the environment was given and `info["is_random"]` whether it was drawn.
-    `reset(seed=s)` makes the overwrites a function of s: the stream is
-    `default_rng(SeedSequence(s, spawn_key=(constant, layer)))`, independent of the environment's and of
-    `action_space.seed`; without a seed it goes on. Which steps are overwritten never depends on the agent's actions.
+    `info["executed_action"]` is the action that was executed, and `info["is_random"]` says whether it was drawn.
+    `reset(seed=s)` restarts the random stream as `default_rng(SeedSequence(s, spawn_key=(constant, layer)))`, which is
+    independent of the environment's stream and of `action_space.seed`; without a seed the stream continues. Which steps
+    are overwritten never depends on the agent's actions.
 
     :param env: an environment whose actions are a bounded `Box`, `Discrete`, `MultiDiscrete` or `MultiBinary`
-    :param probability: of an overwrite, at each step
-    :param seed: where the stream begins before any `reset(seed=...)`; environments given the same are overwritten alike
+    :param probability: the probability of an overwrite at each step
+    :param seed: the seed of the stream before the first `reset(seed=...)`
 
     >>> import gymnasium as gym
     >>> env = RandomActionOverwrite(gym.make("Pendulum-v1"), probability=1.0)
@@ -70,13 +70,13 @@ class RandomActionOverwrite(ChangedActions, RecordConstructorArgs):
 
 
 class VectorRandomActionOverwrite(VectorChangedActions):
-    """`RandomActionOverwrite` for a vector environment: each of its environments as if it were wrapped by itself.
+    """`RandomActionOverwrite` for a vector environment: each environment behaves as if it were wrapped alone.
 
-    On a step that is a reset, no action is executed: the info has none there, as its mask `_executed_action` says.
+    An environment that is reset in a step executes no action, and the mask `info["_executed_action"]` is false for it.
 
     :param env: the vector environment
-    :param probability: of an overwrite, at each step of each environment
-    :param seed: where the streams begin: the environment at place i gets `seed + i`, as in a vector `reset`
+    :param probability: the probability of an overwrite at each step of each environment
+    :param seed: the seed of the streams; environment i gets `seed + i`, as in a vector `reset`
     """
 
     def __init__(

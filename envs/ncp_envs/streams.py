@@ -1,4 +1,4 @@
-"""The random numbers of the wrappers: a stream for each, and none of them the environment's."""
+"""Random streams for the wrappers: one for each, independent of the environment's stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @unique
 class Stream(IntEnum):
-    """One constant for each wrapper that draws; far above any number of children that an environment might spawn."""
+    """A constant for each wrapper that draws, far above the spawn keys that an environment itself may use."""
 
     ACTION_OVERWRITE = 0x6E637001
     OBSERVATION_NOISE = 0x6E637002
@@ -20,14 +20,14 @@ class Stream(IntEnum):
 
 
 class RandomStream:
-    """A generator that is a function of a seed, of the wrapper that draws from it, and of the wrapper's layer.
+    """A generator that depends on a seed, on the wrapper that draws from it, and on the wrapper's layer.
 
-    It is `default_rng(SeedSequence(seed, spawn_key=(stream, layer)))`: given one seed, the environment, its action
-    space, and every wrapper draw independent numbers.
+    It is `default_rng(SeedSequence(seed, spawn_key=(stream, layer)))`. So the environment, its action space and every
+    wrapper draw independent numbers from one seed.
 
-    :param stream: which wrapper draws
-    :param layer: how many wrappers of the same class are below it, so that two of them are not one twice
-    :param seed: where the stream begins; None begins anywhere
+    :param stream: the constant of the wrapper
+    :param layer: the number of inner wrappers of the same class, so that two of them draw different numbers
+    :param seed: the seed of the stream; None takes a random one
     """
 
     generator: np.random.Generator
@@ -37,12 +37,12 @@ class RandomStream:
         self.restart(seed)
 
     def restart(self, seed: int | None) -> None:
-        """Begin anew from `seed`."""
+        """Restarts the stream from `seed`."""
         self.generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=self._key))
 
 
 def count_layers(env: Any, kind: type) -> int:
-    """Count the wrappers of class `kind` in a chain, vector environments' or others', from `env` down."""
+    """Counts the wrappers of class `kind` in a chain of wrappers, from `env` inwards."""
     count = 0
     while isinstance(env, gym.Wrapper | gym.vector.VectorWrapper):
         count += isinstance(env, kind)
@@ -51,5 +51,5 @@ def count_layers(env: Any, kind: type) -> int:
 
 
 def offset_seed(seed: int | None, index: int) -> int | None:
-    """Return the seed of the environment at place `index` of several, by Gymnasium's rule: the first's plus `index`."""
+    """Returns the seed of environment `index` of several by Gymnasium's rule: the first environment's plus `index`."""
     return None if seed is None else seed + index

@@ -1,4 +1,4 @@
-"""Where episodes begin and end in a vector environment, in each of Gymnasium's three ways to reset."""
+"""Where episodes begin and end in a vector environment, in each of Gymnasium's three autoreset modes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ncp_envs.streams import offset_seed
 
 
 class VectorEpisodes:
-    """Follow the episodes of the environments of a vector environment.
+    """Follows the episodes of the environments of a vector environment.
 
-    :param env: the vector environment; one that does not say how it resets is taken to do so on the next step
+    :param env: the vector environment; one without an autoreset mode is assumed to reset on the next step
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
@@ -23,9 +23,9 @@ class VectorEpisodes:
         self._ended = np.zeros(env.num_envs, dtype=np.bool_)
 
     def reset(self, seed: Any, options: dict[str, Any] | None) -> list[tuple[int, int | None]]:
-        """Return which environments a reset with these arguments begins anew, and each one's seed.
+        """Returns the places of the environments that a reset with these arguments restarts, each with its seed.
 
-        Call it before the reset itself, which takes the mask out of the options.
+        Call this before the reset itself, which removes the mask from the options.
         """
         count = len(self._ended)
         is_one = seed is None or isinstance(seed, int | np.integer)
@@ -36,10 +36,10 @@ class VectorEpisodes:
         return [(int(index), seeds[index]) for index in np.flatnonzero(chosen)]
 
     def begin_on_this_step(self) -> NDArray[np.bool_]:
-        """Which environments the coming step resets instead, whatever their actions are."""
+        """Says which environments the coming step resets instead of executing their actions."""
         return self._ended.copy() if self._mode == AutoresetMode.NEXT_STEP else np.zeros_like(self._ended)
 
     def step(self, terminations: Any, truncations: Any) -> NDArray[np.bool_]:
-        """Take note of the ends, and return which environments ended and began anew within the step."""
+        """Notes which episodes ended in a step, and returns which environments began the next one in the same step."""
         self._ended = np.logical_or(terminations, truncations)
         return self._ended.copy() if self._mode == AutoresetMode.SAME_STEP else np.zeros_like(self._ended)

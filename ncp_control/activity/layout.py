@@ -1,7 +1,7 @@
-"""Where inputs and neurons stand in a picture of a circuit: in columns from the inputs to the motor neurons.
+"""Where inputs and neurons are in a picture of a circuit: in columns, from the inputs to the motor neurons.
 
-All lengths are inches, with y upwards, so that text of a known size in points can be kept clear of its neighbours. The
-same circuit stands the same way in every picture.
+All lengths are inches, and y points upwards, so that text of a known size in points does not touch its neighbours. The
+same circuit has the same layout in every picture.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.wiring import Wiring
-from ncp_control.wiring.graph import default_names
+from ncp_control.wiring.names import default_names
 
 Array = NDArray[np.float64]
-# At scale 1: distance between two nodes of a column, diameter of a node, and the text of labels and titles in points.
+# At scale 1: the distance between two nodes of a column, the diameter of a node, and the size of labels and titles in
+# points.
 PITCH, DIAMETER, FONT, TITLE_FONT = 0.30, 0.22, 7.0, 9.0
 GAP, INNER_GAP, PAD, TITLE_HEIGHT = 0.75, 0.14, 0.05, 0.34
 MOST_ROWS, MOST_SCALE, LEAST_FONT = 28, 1.6, 4.5
@@ -29,7 +30,7 @@ LONGEST_LABEL = 30
 
 @dataclass(frozen=True)
 class Label:
-    """A node's name: inside the node if `align` is "center", else beginning ("left") or ending ("right") at x."""
+    """A node's name: centred in the node if `align` is "center"; otherwise its left or its right end is at x."""
 
     text: str
     x: float
@@ -42,13 +43,13 @@ class Layout:
     """Positions of I inputs and N neurons in a box.
 
     :param inputs: (I, 2), x and y of each input's middle
-    :param neurons: (N, 2)
-    :param radius: of a node
-    :param scale: of all text
-    :param width: of the box
-    :param height: of the box
+    :param neurons: (N, 2), x and y of each neuron's middle
+    :param radius: a node's radius
+    :param scale: a factor for the size of all text
+    :param width: the box's width
+    :param height: the box's height
     :param titles: (name, x, y) of each column
-    :param labels: of the inputs and then the neurons; none where they would be too small to read
+    :param labels: names of the inputs and then of the neurons; empty if they would be too small to read
     """
 
     inputs: Array
@@ -63,11 +64,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Block:
-    """The nodes of a layer, or the inputs, with their labels: in as many columns as it takes."""
+    """The inputs or the neurons of one layer, with their labels, in one or more columns."""
 
     title: str
     labels: tuple[str, ...]
-    side: str  # of the labels: "left", "right" or "center"
+    side: str  # where the labels are: "left", "right" or "center"
     label_width: float
     title_width: float
 
@@ -84,26 +85,26 @@ class _Block:
 
 @functools.cache
 def text_width(text: str, points: float) -> float:
-    """How wide a text is, in inches."""
+    """Returns the width of a text in inches."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
     if not text.strip():
         return 0.0
     path: Any = TextPath((0, 0), text, size=points, prop=FontProperties())
-    # Of the curves' control points, hardly more than of the curves and much faster.
+    # The control points of the outline extend hardly further than the outline and are found much faster.
     return float(path.vertices[:, 0].max()) / 72
 
 
 def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
-    """The name, cut where it is too long for a picture."""
+    """Returns the name, cut if it is too long for a picture."""
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def input_labels(activity: Activity) -> tuple[str, ...]:
-    """A name for each input: its own if it has one, else the observation's that it follows, if it follows one.
+    """Returns a name for each input: its own name, or the name of the observation that it follows.
 
-    An agent often reads the observation itself, scaled, and then the observation's name says more than "input3".
+    Inputs are often scaled observations, and then the name of the observation says more than "input3".
     """
     wiring, names = activity.wiring, observation_labels(activity)
     if activity.observations.shape[1:] != (wiring.inputs,):
@@ -116,14 +117,14 @@ def input_labels(activity: Activity) -> tuple[str, ...]:
 
 
 def observation_labels(activity: Activity) -> tuple[str, ...]:
-    """A name for each observation."""
+    """Returns a name for each observation."""
     size = int(np.prod(activity.observations.shape[1:]))
     names = activity.about.get("observation_names") or ()
     return tuple(map(str, names)) if len(names) == size else tuple(f"observation {k}" for k in range(size))
 
 
 def neuron_labels(wiring: Wiring) -> tuple[str, ...]:
-    """A short name for each neuron: its number in the layer, where it has no name of its own."""
+    """Returns a short name for each neuron: its own name, or its number in the layer if it has none."""
     labels: list[str] = []
     for layer, where in wiring.layers.items():
         names = wiring.neuron_names[where]
@@ -133,12 +134,17 @@ def neuron_labels(wiring: Wiring) -> tuple[str, ...]:
 
 
 def correlations(one: Array, other: Array) -> Array:
-    """(A, B): Pearson's correlation of each column of (T, A) with each of (T, B), NaN where one is constant."""
+    """Returns Pearson's correlation of each column of `one` with each column of `other`; NaN if a column is constant.
+
+    :param one: (T, A)
+    :param other: (T, B)
+    :return: (A, B)
+    """
 
     def standard(values: Array) -> Array:
         values = np.asarray(values, np.float64)
         spread = values.std(0)
-        # Rounding gives a constant column a spread that is not quite zero.
+        # Because of rounding, the standard deviation of a constant column is not exactly zero.
         spread[~(spread > 1e-7 * np.maximum(np.abs(values).max(0, initial=0.0), 1e-30))] = np.nan
         return np.asarray((values - values.mean(0)) / spread)
 
@@ -146,7 +152,7 @@ def correlations(one: Array, other: Array) -> Array:
 
 
 def natural_size(wiring: Wiring, inputs: Sequence[str] | None = None) -> tuple[float, float]:
-    """Width and height, in inches, at which a picture of the circuit reads well."""
+    """Returns the width and the height, in inches, at which a picture of the circuit is easy to read."""
     blocks = _blocks(wiring, inputs)
     most = max(len(block.labels) for block in blocks)
     rows = min(most, MOST_ROWS)
@@ -155,16 +161,17 @@ def natural_size(wiring: Wiring, inputs: Sequence[str] | None = None) -> tuple[f
 
 
 def place(wiring: Wiring, width: float, height: float, inputs: Sequence[str] | None = None) -> Layout:
-    """Fits the circuit into a box, as large as it can be there.
+    """Fits the circuit into a box, as large as possible.
 
-    :param width: of the box, inches
-    :param height: of the box, inches
-    :param inputs: labels of the inputs, the wiring's names by default
+    :param wiring: the circuit's
+    :param width: the box's width in inches
+    :param height: the box's height in inches
+    :param inputs: labels of the inputs; the wiring's names by default
     """
     blocks = _blocks(wiring, inputs)
     rows, scale = _fit(blocks, width, height)
     if scale * FONT < LEAST_FONT:
-        # Names that nobody could read would only take room from the nodes.
+        # Names that are too small to read would only take room from the nodes.
         blocks = [replace(block, labels=("",) * len(block.labels), side="center", label_width=0.0) for block in blocks]
         rows, scale = _fit(blocks, width, height)
     spare = width / scale - _width(blocks, rows)
@@ -188,20 +195,23 @@ def place(wiring: Wiring, width: float, height: float, inputs: Sequence[str] | N
 
 
 def curves(start: Array, end: Array, radius: float, points: int = 20) -> Array:
-    """Lines of synapses.
+    """Returns a line for each synapse.
+
+    A line to the right has the shape of an S. A line within a column or to the left is an arc. A line from a neuron to
+    itself is a loop.
 
     :param start: (E, 2), each source's middle
     :param end: (E, 2), each target's middle
-    :param radius: of a node
+    :param radius: a node's radius
     :param points: P, how many points a line has
-    :return: (E, P, 2): to the right in an S, within a column or back in an arc, to the neuron itself in a loop
+    :return: (E, P, 2)
     """
     across, up = (end - start).T
     length = np.hypot(across, up)
     bulge = np.minimum(0.10 + 0.28 * np.abs(up), 0.55)
     forward, itself = across > 3 * radius, length < 1e-9
     column = np.abs(across) <= 3 * radius
-    # Back through the circuit: off the straight line, so that both directions between two neurons can be seen.
+    # A line to the left bends away from the straight line, so that both directions between two neurons are visible.
     aside = np.minimum(0.18, 0.4 / np.maximum(length, 1e-9))[:, None] * np.stack([-up, across], 1)
     one = np.where(forward[:, None], start + np.stack([across / 2, 0 * across], 1), start + aside)
     two = np.where(forward[:, None], end - np.stack([across / 2, 0 * across], 1), end + aside)
@@ -220,7 +230,7 @@ def curves(start: Array, end: Array, radius: float, points: int = 20) -> Array:
 
 
 def _blocks(wiring: Wiring, inputs: Sequence[str] | None) -> list[_Block]:
-    """The inputs and the layers, left to right."""
+    """Returns the inputs and the layers from left to right."""
     names = wiring.input_names if inputs is None else tuple(inputs)
     blocks = [_block("inputs", names, "left")]
     labels = neuron_labels(wiring)
@@ -238,24 +248,24 @@ def _block(title: str, labels: Sequence[str], side: str) -> _Block:
 
 
 def _fit(blocks: list[_Block], width: float, height: float) -> tuple[int, float]:
-    """How many rows, at most, a column has in a box, and the scale at which all fits."""
+    """Returns the greatest number of rows in a column, and the scale at which everything fits into a box."""
     most = max(len(block.labels) for block in blocks)
 
     def scale_of(rows: int) -> float:
         return min(width / _width(blocks, rows), height / (rows * PITCH + TITLE_HEIGHT), MOST_SCALE)
 
-    # Of those that read well the one with most rows: a layer in one column is easiest to follow.
+    # Among the numbers of rows that can be read well it is the greatest: a layer in one column is easiest to follow.
     rows = max(range(1, most + 1), key=lambda rows: (min(round(scale_of(rows), 6), 1.0), rows))
     return rows, scale_of(rows)
 
 
 def _width(blocks: list[_Block], rows: int) -> float:
-    """The least width of the whole."""
+    """Returns the least width of all blocks with the gaps between them."""
     return sum(block.width(rows) for block in blocks) + (len(blocks) - 1) * GAP
 
 
 def _place_block(block: _Block, rows: int, left: float, room: float) -> tuple[Array, list[Label]]:
-    """The nodes of one block, (n, 2), and their labels, in a height of `room` with the first node at the top."""
+    """Returns the nodes of one block, (n, 2), and their labels, in a height of `room`; the first node is at the top."""
     count, columns = len(block.labels), block.columns(rows)
     here = math.ceil(count / columns)
     pitch = min(room / here, 3 * PITCH)

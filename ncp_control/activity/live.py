@@ -1,4 +1,4 @@
-"""Watching a circuit learn: one page, refreshed while the training goes on."""
+"""Watching a circuit learn: one page that grows during training."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from ncp_control.activity.page.write import write_page
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.activity.recording.record import record
+from ncp_control.activity.recording.agents import record
 
 
 class LivePage(BaseCallback):
-    """Records an episode every so many steps of training, and writes all of them into one page with a slider for the
-    moment of training; reload it to see the newest.
+    """Records an episode every so many steps of training and writes all recordings into one page.
+
+    A slider on the page chooses the moment of training. Reload the page to see the newest recording.
 
     Example::
 
         make = lambda: gym.make("ncp_envs:ncp/PendulumNoVel-v0")
         model.learn(100_000, callback=LivePage(make, "watch", every=10_000))
 
-    Training goes on as if nobody had looked: the environment is one of its own, and random states are given back.
+    Recording does not change the training: it has an environment of its own, and the states of the random number
+    generators are restored.
 
-    :param make_env: makes an environment, as the agent is trained in but without its normalisation
-    :param folder: for `step-NUMBER.npz` and `page.html`
+    :param make_env: makes an environment like the one that the agent is trained in, without `VecNormalize`
+    :param folder: the folder of `step-NUMBER.npz` and `page.html`
     :param every: steps of training between two recordings
-    :param steps: of a recording
-    :param seed: of its episode, the same every time
+    :param steps: length of a recording in steps
+    :param seed: seed of the recorded episode, the same every time
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class LivePage(BaseCallback):
         self.folder.mkdir(parents=True, exist_ok=True)
         done = self.model.num_timesteps
         for path in self.folder.glob("step-*.npz"):
-            if int(path.stem.split("-")[1]) > done:  # of a run that went further and was resumed from before
+            # A file of a later step is from a run that went further and was then resumed from an earlier step.
+            if int(path.stem.split("-")[1]) > done:
                 path.unlink()
         self._due = -(-done // self.every) * self.every
 
@@ -56,15 +59,15 @@ class LivePage(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         if self.num_timesteps >= self._due:
-            self._look()
+            self._record_and_write()
 
     def _on_training_end(self) -> None:
-        self._look()
+        self._record_and_write()
 
-    def _look(self) -> None:
-        """Records and writes the page."""
+    def _record_and_write(self) -> None:
+        """Records an episode and writes the page with all recordings."""
         self._due = (self.num_timesteps // self.every + 1) * self.every
-        kept = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
+        python, numpy, pytorch = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
         training = self.model.policy.training
         env = self.make_env()
         try:
@@ -81,8 +84,8 @@ class LivePage(BaseCallback):
         finally:
             env.close()
             self.model.policy.set_training_mode(training)
-            random.setstate(kept[0])
-            np.random.set_state(kept[1])
-            torch.random.set_rng_state(kept[2])
+            random.setstate(python)
+            np.random.set_state(numpy)
+            torch.random.set_rng_state(pytorch)
         found = [Activity.load(path) for path in sorted(self.folder.glob("step-*.npz"))]
         write_page(found, self.folder / "page.html")

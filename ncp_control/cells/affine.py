@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import ProgramForm, first_of_target, index_buffers
+from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.edges import edge_matrix
 from ncp_control.cells.initial import fan_in
 from ncp_control.cells.ode import ODECell
-from ncp_control.ops.program import Program
+from ncp_control.cells.program_form import ProgramForm, first_of_target, index_buffers
+from ncp_control.ops.program import AffineSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
 INDEXES = ("start", "source", "sensory_start", "sensory_source")
@@ -37,11 +38,24 @@ ACTIVATIONS = {
 }
 
 
-class AffineODECell(ODECell):
-    """The shared part of `NeuralLTC`, `CTRNN` and `NeuralODE`: gamma, gamma_r, mu and the activation.
+class AffineConstants(NamedTuple):
+    """What `constants` returns.
 
-    Weights start from N(0, weight_variance / k), k the number of synapses into the neuron, and biases from
-    N(0, bias_variance).
+    :param gamma: input weights, (I, N)
+    :param gamma_r: recurrent weights, (N, N)
+    :param leak: `1 / tau`, (N,) or (1,)
+    """
+
+    gamma: Tensor
+    gamma_r: Tensor
+    leak: Tensor
+
+
+class AffineODECell(ODECell):
+    """What `NeuralLTC`, `CTRNN` and `NeuralODE` have in common: gamma, gamma_r, mu and the activation.
+
+    Weights start from N(0, weight_variance / k) and biases from N(0, bias_variance), where k is the number of
+    synapses into the neuron.
     """
 
     source: Tensor
@@ -50,7 +64,7 @@ class AffineODECell(ODECell):
     sensory_target: Tensor
     start: Tensor
     sensory_start: Tensor
-    liquid = False  # whether f speeds the neuron up, too
+    liquid = False  # whether f also raises the rate, which makes the neuron faster
 
     def __init__(
         self,
@@ -80,7 +94,8 @@ class AffineODECell(ODECell):
             sensory_start=first_of_target(wiring.sensory.target, self.units),
         )
         self.sizes = (len(wiring.synapses), len(wiring.sensory))
-        self.register_parameter("tau_raw", None)  # for the cells that have them
+        # The kernels read both; subclasses that have them put a parameter in their place.
+        self.register_parameter("tau_raw", None)
         self.register_parameter("A", None)
         scale = (weight_variance / fan_in(wiring)).sqrt()
         self.gamma = nn.Parameter(torch.randn(len(wiring.sensory)) * scale[self.sensory_target])
@@ -88,32 +103,43 @@ class AffineODECell(ODECell):
         self.mu = nn.Parameter(torch.randn(self.units) * bias_variance**0.5)
 
     def program(self) -> Program | None:
-        """Compiled for the solvers of fixed step; RK4 on CPUs only."""
+        """Returns a program for the solvers of fixed step (RK4 runs on CPUs only), and None for other solvers."""
         form = PROGRAMS.get(self.solver)
         if form is None or not type(self).__module__.startswith("ncp_control."):
             return None
         activation = tuple(ACTIVATIONS).index(self.activation)
-        settings = (*self.sizes, self.unfolds, int(self.solver == "euler"), int(self.liquid), activation)
+        settings = AffineSettings(
+            *self.sizes, self.unfolds, euler=int(self.solver == "euler"), liquid=int(self.liquid), activation=activation
+        )
         return form.read(self, settings)
 
     def matrices(self) -> tuple[Tensor, Tensor]:
-        """Input weights (I, N) and recurrent weights (N, N), zero where there is no synapse."""
+        """Returns the input weights (I, N) and the recurrent weights (N, N), zero where there is no synapse."""
         return (
             edge_matrix(self.gamma, self.sensory_source, self.sensory_target, self.inputs, self.units),
             edge_matrix(self.gamma_r, self.source, self.target, self.units, self.units),
         )
 
-    def sense(self, constants: Any, inputs: Tensor) -> Tensor:
-        """`gamma I + mu`, (..., N)."""
-        gamma: Tensor = constants.gamma
-        return inputs @ gamma + self.mu
+    def sense(self, constants: AffineConstants, inputs: Tensor) -> Tensor:
+        """Returns `gamma I + mu`, (..., N)."""
+        return inputs @ constants.gamma + self.mu
 
-    def f(self, constants: Any, sensed: Tensor, state: Tensor) -> Tensor:
-        """`act(gamma_r x + gamma I + mu)`, (B, N)."""
+    def f(self, constants: AffineConstants, sensed: Tensor, state: Tensor) -> Tensor:
+        """Returns `act(gamma_r x + gamma I + mu)`, (B, N)."""
         return ACTIVATIONS[self.activation].function(state @ constants.gamma_r + sensed)
 
+    def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents:
+        """Returns `gamma I` and `gamma_r x` of every synapse: its share of the argument of f as the step begins."""
+        sensory, recurrent = inputs[:, self.sensory_source] * self.gamma, before[:, self.source] * self.gamma_r
+        return without_gaps(self.wiring, sensory, recurrent)
+
+    def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
+        """Sets the weights of these synapses to zero."""
+        self.gamma_r[synapses] = 0.0
+        self.gamma[sensory] = 0.0
+
     def config(self) -> dict[str, Any]:
-        """Settings as JSON values."""
+        """Returns the settings as JSON values."""
         return {
             **super().config(),
             "activation": self.activation,

@@ -1,21 +1,26 @@
-"""What every cell is: parameters of one kind of neuron, one step of time, and what is known of its bounds."""
+"""The base class of all cells: one kind of neuron, its parameters, its step, and what is known about it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple, cast
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ncp_control.cells.currents import Currents
 from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import FullyConnected, Plan, Wiring
 
 
 class Guarantee(NamedTuple):
-    """Whether a cell's states and time constants provably stay inside their bounds, and why."""
+    """Whether a cell's states and time constants provably stay inside their bounds, and why.
+
+    :param holds: whether the bounds hold for every input and every elapsed time
+    :param reason: why they do or do not, in one sentence
+    """
 
     holds: bool
     reason: str
@@ -24,11 +29,14 @@ class Guarantee(NamedTuple):
 class Cell(nn.Module, ABC):
     """A recurrent cell over a wiring.
 
-    A step is cut in three, so that a scan can do each part once:
+    A step has three parts, so that a scan can do each of them as rarely as possible:
 
-    - `constants()`: what depends on parameters alone (once a scan),
-    - `sense(constants, inputs)`: what depends on inputs alone (once for the whole sequence),
-    - `advance(constants, sensed, state, elapsed)`: the rest, step by step.
+    - `constants()` prepares what depends on the parameters alone, once for a scan;
+    - `sense(constants, inputs)` computes what depends on the inputs alone, once for the whole sequence;
+    - `advance(constants, sensed, state, elapsed)` does the rest, at every step.
+
+    A cell that does not know something says so: `currents` returns None, a time constant is NaN, and a bound is
+    infinite (0 for the lower bound of a time constant).
 
     :param inputs: number of input features I
     :param plan: a plan (`AutoNCP(40, 16)`), a built `Wiring`, or a number of fully connected neurons
@@ -47,12 +55,12 @@ class Cell(nn.Module, ABC):
 
     @property
     def state_size(self) -> int:
-        """Numbers of state a row: N, one a neuron unless the cell keeps more."""
+        """How many numbers the state of one sequence has: N, one for each neuron, unless the cell keeps more."""
         return self.units
 
     @property
     def dtype(self) -> torch.dtype:
-        """The float type of the parameters, and so of the state."""
+        """The floating-point type of the parameters, which is also the state's."""
         for parameter in self._parameters.values():
             if parameter is not None:
                 return parameter.dtype
@@ -61,12 +69,12 @@ class Cell(nn.Module, ABC):
     def initial_state(
         self, batch: int, *, dtype: torch.dtype | None = None, device: torch.device | None = None
     ) -> Tensor:
-        """The state before the first step and after a reset: zeros, (batch, N)."""
+        """Returns the state before the first step and after a reset: zeros, (batch, N)."""
         device = next(self.parameters()).device if device is None else device
         return torch.zeros(batch, self.state_size, dtype=dtype or self.dtype, device=device)
 
     def step(self, inputs: Tensor, state: Tensor, elapsed: Span = 1.0) -> Tensor:
-        """The state (B, N) one step later.
+        """Returns the state (B, N) one step later.
 
         :param inputs: (B, I)
         :param state: (B, N)
@@ -76,40 +84,96 @@ class Cell(nn.Module, ABC):
         return self.advance(constants, self.sense(constants, inputs), state, as_column(elapsed))
 
     def motor(self, states: Tensor) -> Tensor:
-        """The outputs (..., O) of states (..., N): the motor neurons."""
+        """Returns the outputs (..., O), which are the motor neurons of states (..., N)."""
         return states.narrow(-1, self.motor_start, self.outputs)
 
     def neurons(self, states: Tensor) -> Tensor:
-        """One number a neuron, (..., units), of states (..., N): h of an LSTM, the sum of a CT-GRU's memories."""
+        """Returns one number for each neuron, (..., units): h of an LSTM, the sum of the memories of a CT-GRU."""
         return states[..., : self.units]
 
     def program(self) -> Program | None:
-        """The cell in the form that compiled backends read; None for a cell that only the reference can run."""
+        """Returns the cell in the form that compiled backends read, or None if only the reference scan can run it."""
         return None
 
     @abstractmethod
     def constants(self) -> Any:
-        """Effective parameters, in the form the step uses."""
+        """Returns the effective parameters, in the form that the step uses."""
 
     @abstractmethod
     def sense(self, constants: Any, inputs: Tensor) -> Tensor:
-        """What inputs (..., I) contribute, whatever the state: (..., S)."""
+        """Returns what inputs (..., I) contribute to the step whatever the state is, (..., S)."""
 
     @abstractmethod
     def advance(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
-        """The next state (B, N) from sensed (B, S) and state (B, N); elapsed is a number, a scalar or (B, 1)."""
+        """Returns the next state (B, N).
+
+        :param constants: what `constants` returned
+        :param sensed: what `sense` returned for the step's inputs, (B, S)
+        :param state: (B, N)
+        :param elapsed: time since the previous step, a number, a scalar tensor or (B, 1)
+        """
+
+    def at_once(self, constants: Any, sensed: Tensor, state: Tensor) -> Tensor | None:
+        """Returns the states after every step (B, T, N) of a sequence without resets, or None.
+
+        A cell returns them if it can compute all steps together, faster than one after another.
+
+        :param sensed: what `sense` returned for the whole sequence, (B, T, S)
+        :param state: the state before the first step, (B, N)
+        """
+        return None
+
+    def advance_held(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Span, held: Tensor) -> Tensor:
+        """Returns the next state (B, N) while some neurons keep the values they have in `state`.
+
+        This method puts the held neurons back at the end of the step. Cells whose neurons influence each other within
+        a step override it, so that no neuron sees a held one move.
+
+        :param held: (N,) bool, true for the neurons that are held; the other arguments are those of `advance`
+        """
+        return torch.where(held, state, self.advance(constants, sensed, state, elapsed))
+
+    def check_holdable(self) -> None:
+        """Raises a ValueError if the neurons of this cell cannot be held."""
+        if self.state_size != self.units:
+            raise ValueError(
+                f"{type(self).__name__} keeps more state than one number a neuron, so its neurons cannot be held"
+            )
+
+    def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
+        """Changes the parameters so that some synapses carry nothing (see `without_synapses`, which makes a copy).
+
+        A cell whose parameters do not belong to single synapses raises a ValueError, as this class does.
+        """
+        raise ValueError(f"the synapses of {type(self).__name__} cannot be cut one by one")
+
+    def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
+        """Returns what flows through every synapse in each of T steps, or None if the cell does not know.
+
+        :param inputs: (T, I)
+        :param before: the states before the steps, (T, N)
+        :param after: the states after the steps, (T, N)
+        """
+        return None
 
     @abstractmethod
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """The momentary time constant of every neuron at inputs (B, I) and state (B, N): (B, units)."""
+        """Returns the momentary time constant of every neuron, (B, units), NaN where it is not known.
+
+        :param inputs: (B, I)
+        :param state: (B, N)
+        """
 
     @abstractmethod
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
-        """Lower and upper bound of every neuron's time constant, each (units,)."""
+        """Returns the lower and the upper bound of every neuron's time constant, each (units,)."""
 
     @abstractmethod
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """Lower and upper bound of every state that starts inside them, each (N,); the initial state is inside."""
+        """Returns the lower and the upper bound, each (N,), of every state that starts inside them.
+
+        The initial state is inside.
+        """
 
     @property
     @abstractmethod
@@ -118,16 +182,16 @@ class Cell(nn.Module, ABC):
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """The constructor's arguments other than inputs and wiring, as JSON values."""
+        """Returns the constructor's arguments, except for the inputs and the wiring, as JSON values."""
 
     def extra_repr(self) -> str:
-        """Shown by `print(cell)`."""
+        """Returns what `print(cell)` shows."""
         settings = ", ".join(f"{key}={value!r}" for key, value in self.config().items())
         return f"{self.inputs}, {self.wiring!r}, {settings}"
 
 
 def as_wiring(inputs: int, plan: Plan | Wiring | int) -> Wiring:
-    """Builds a plan, passes a wiring with that many inputs, and makes an int fully connected."""
+    """Returns the wiring that a plan, a built wiring or a number of fully connected neurons stands for."""
     if isinstance(plan, Wiring):
         if plan.inputs != inputs:
             raise ValueError(f"the wiring has {plan.inputs} inputs, but the cell was asked for {inputs}")
@@ -140,7 +204,7 @@ def as_wiring(inputs: int, plan: Plan | Wiring | int) -> Wiring:
 
 
 def as_column(elapsed: Span) -> Span:
-    """Turns per-row times (B,) into (B, 1); numbers and scalars pass."""
+    """Returns a time for each row, (B,), as (B, 1); a number or a scalar tensor stays as it is."""
     if isinstance(elapsed, Tensor) and elapsed.dim() == 1:
         return elapsed[:, None]
     return elapsed
@@ -152,34 +216,3 @@ def dense_only(cell: Cell) -> None:
     if len(cell.wiring.sensory) + len(cell.wiring.synapses) != possible:
         name = type(cell).__name__
         raise ValueError(f"{name} has no sparse form: give it a number of neurons or FullyConnected(units, outputs)")
-
-
-class ProgramForm:
-    """Reads a cell's program from its buffers and parameters, by their names in the kernel's order.
-
-    A parameter that the cell does without is registered as None. One of a submodule is named as in the state dict,
-    such as "detect.weight".
-    """
-
-    def __init__(self, kind: str, indexes: tuple[str, ...], parameters: tuple[str, ...]) -> None:
-        self.kind = kind
-        self.indexes = indexes
-        self.parameters = [name.rpartition(".")[::2] for name in parameters]
-
-    def read(self, cell: Cell, settings: tuple[int, ...]) -> Program:
-        """The program of `cell` as its buffers and parameters are now."""
-        buffers, own, modules = cast("dict[str, Tensor]", cell._buffers), cell._parameters, cell._modules
-        indexes = tuple([buffers[name] for name in self.indexes])
-        parameters = [getattr(modules[module], name) if module else own[name] for module, name in self.parameters]
-        return Program(self.kind, settings, indexes, tuple(parameters))
-
-
-def first_of_target(target: Any, units: int) -> np.ndarray:
-    """For synapses sorted by target, where each neuron's begin: synapses into j are start[j] .. start[j + 1]."""
-    return np.searchsorted(np.asarray(target), np.arange(units + 1))
-
-
-def index_buffers(module: nn.Module, **arrays: Any) -> None:
-    """Registers index arrays as buffers that follow the device but stay out of the state dict."""
-    for name, array in arrays.items():
-        module.register_buffer(name, torch.tensor(array, dtype=torch.long), persistent=False)

@@ -10,15 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only, first_of_target, index_buffers
+from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.edges import edge_matrix, split_last
-from ncp_control.ops.program import Program
+from ncp_control.cells.program_form import ProgramForm, first_of_target, index_buffers
+from ncp_control.ops.program import CfCSettings, Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
-# Linear maps of x = [inputs, state] that each mode needs.
+# How many linear maps of x = [inputs, state] each mode needs.
 MODES = {"default": 4, "no_gate": 4, "pure": 1}
-
 
 PROGRAM = ProgramForm(
     "cfc",
@@ -28,7 +29,11 @@ PROGRAM = ProgramForm(
 
 
 class CfCConstants(NamedTuple):
-    """Weights of all maps side by side: inputs (I, H, N) and neurons (N, H, N); None behind a backbone."""
+    """The weights of all H maps; None behind a backbone.
+
+    :param sensory: from the inputs, (I, H, N)
+    :param recurrent: from the neurons, (N, H, N)
+    """
 
     sensory: Tensor | None
     recurrent: Tensor | None
@@ -42,15 +47,15 @@ class CfC(Cell):
         pure:     h' = A - A exp(-t (|w_tau| + |f1|)) f1
 
     Every map has weights for existing synapses only, and one for each neuron's own state (its membrane). Layers
-    update in the wiring's order: a synapse from an earlier layer carries this step's value, one from the
-    same or a later layer the previous step's. So a signal passes from sensory to motor in one step, and command
-    recurrence is honoured. Polarities play no part.
+    update in the wiring's order: a synapse from an earlier layer carries the value of this step, and one from the
+    same or a later layer carries the value of the previous step. So a signal passes from sensory to motor in one step,
+    and command recurrence is respected. Polarities play no part.
 
     :param inputs: number of input features I
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param mode: "default", "no_gate" or "pure"
-    :param backbone: widths of dense layers between x and the maps, each `1.7159 tanh(0.666 x)`; only for
-        fully connected neurons, and () for none (the default: a backbone hides the circuit)
+    :param backbone: widths of dense layers between x and the maps, with the activation `1.7159 tanh(0.666 x)`, for
+        fully connected neurons only. The default, (), is no backbone, because a backbone hides the circuit
     """
 
     source: Tensor
@@ -77,7 +82,7 @@ class CfC(Cell):
         self.register_parameter("w_tau", None)
         self.register_parameter("A", None)
         if mode == "pure":
-            # not from 0, where |w_tau| has no gradient and would stay
+            # |w_tau| has no gradient at 0, so w_tau would stay there for ever.
             self.w_tau = nn.Parameter(torch.empty(self.units).uniform_(0.1, 1.0))
             self.A = nn.Parameter(torch.ones(self.units))
 
@@ -113,7 +118,7 @@ class CfC(Cell):
         sensory_leaving = torch.bincount(self.sensory_source, minlength=self.inputs)
 
         def draw(fan_in: Tensor, fan_out: Tensor) -> nn.Parameter:
-            """Xavier's uniform range, by each synapse's own fan-in and fan-out."""
+            """Draws from Xavier's uniform range, with the fan-in and the fan-out of each synapse's own neurons."""
             limit = (6 / (fan_in + fan_out)).sqrt()
             return nn.Parameter((2 * torch.rand(self.maps, len(limit)) - 1) * limit)
 
@@ -121,19 +126,19 @@ class CfC(Cell):
         self.sensory_weight = draw(arriving[self.sensory_target], sensory_leaving[self.sensory_source])
 
     def _program_source(self, source: int, target: int) -> int:
-        """The source as kernels number it: the old states, then the new ones that earlier layers already have."""
+        """Returns the place of a source in [old states, new states]: new if its layer comes before the target's."""
         layer_start = next(part.start for part in self.parts if part.start <= target < part.stop)
         return source + self.units if source < layer_start else source
 
     def program(self) -> Program | None:
-        """Compiled without a backbone."""
+        """Returns the program of a CfC; None with a backbone and for a subclass of one's own."""
         if type(self) is not CfC or self.backbone_widths:
             return None
         sizes = (self.weight.shape[1], self.sensory_weight.shape[1])
-        return PROGRAM.read(self, (*sizes, tuple(MODES).index(self.mode)))
+        return PROGRAM.read(self, CfCSettings(*sizes, mode=tuple(MODES).index(self.mode)))
 
     def constants(self) -> CfCConstants:
-        """The weights of existing synapses as matrices."""
+        """Returns the weights of existing synapses as matrices."""
         if self.backbone_widths:
             return CfCConstants(None, None)
         sensory = edge_matrix(self.sensory_weight, self.sensory_source, self.sensory_target, self.inputs, self.units)
@@ -141,26 +146,59 @@ class CfC(Cell):
         return CfCConstants(sensory.transpose(0, 1), recurrent.transpose(0, 1))
 
     def sense(self, constants: CfCConstants, inputs: Tensor) -> Tensor:
-        """The inputs' share of every map, (..., H N); with a backbone the inputs themselves."""
+        """Returns the inputs' share of every map, (..., H N), and with a backbone the inputs themselves."""
         if constants.sensory is None:
             return inputs
         return inputs @ constants.sensory.flatten(1) + self.bias.flatten()
 
     def advance(self, constants: CfCConstants, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
-        """The next state, layer by layer."""
+        """Updates the state layer by layer, and behind a backbone all at once."""
         if constants.recurrent is None:
             return self._combine(self._backbone_maps(sensed, state), elapsed, slice(None))
         for part in self.parts:
-            state = self.advance_layer(constants.recurrent, sensed, state, elapsed, part)
+            state = self._advance_layer(constants.recurrent, sensed, state, elapsed, part)
         return state
 
-    def advance_layer(self, recurrent: Tensor, sensed: Tensor, state: Tensor, elapsed: Span, part: slice) -> Tensor:
-        """The state (B, N) with the neurons in `part` moved on."""
+    def advance_held(
+        self, constants: CfCConstants, sensed: Tensor, state: Tensor, elapsed: Span, held: Tensor
+    ) -> Tensor:
+        """Updates the state layer by layer and puts held neurons back after each, so that no layer sees them move.
+
+        A subclass that defines `advance` itself has its neurons held from step to step only.
+        """
+        if constants.recurrent is None or type(self).advance is not CfC.advance:
+            return super().advance_held(constants, sensed, state, elapsed, held)
+        for part in self.parts:
+            moved = self._advance_layer(constants.recurrent, sensed, state, elapsed, part)
+            state = torch.where(held, state, moved)
+        return state
+
+    def check_holdable(self) -> None:
+        """Raises a ValueError if the cell has a backbone."""
+        super().check_holdable()
+        if self.backbone_widths:
+            raise ValueError("behind a backbone, neurons have no synapses of their own, so they cannot be held")
+
+    def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
+        """Sets the weights of these synapses to zero in all maps; raises a ValueError if there is a backbone."""
+        if self.backbone_widths:
+            super().cut_synapses(synapses, sensory, gap_junctions)
+        places = self._places()
+        self.weight[:, [places[k] for k in synapses]] = 0.0
+        self.sensory_weight[:, sensory] = 0.0
+
+    def _places(self) -> list[int]:
+        """Returns the index of each of the wiring's synapses in `weight`, which has the membranes, too."""
+        place = {pair: k for k, pair in enumerate(zip(self.source.tolist(), self.target.tolist(), strict=True))}
+        return [place[source, target] for source, target, _ in self.wiring.synapses]
+
+    def _advance_layer(self, recurrent: Tensor, sensed: Tensor, state: Tensor, elapsed: Span, part: slice) -> Tensor:
+        """Returns the state (B, N) in which the neurons in `part` are one step on."""
         maps = self._layer_maps(recurrent, split_last(sensed, self.maps, self.units), state, part)
         return torch.cat([state[:, : part.start], self._combine(maps, elapsed, part), state[:, part.stop :]], dim=-1)
 
     def _layer_maps(self, recurrent: Tensor, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
-        """All maps (B, H, n) of the neurons in `part`."""
+        """Returns all maps (B, H, n) of the neurons in `part`."""
         weights = recurrent[:, :, part]
         return split_last(state @ weights.flatten(1), *weights.shape[1:]) + sensed[:, :, part]
 
@@ -171,7 +209,7 @@ class CfC(Cell):
         return split_last(linear(x, self.head, self.bias.flatten()), self.maps, self.units)
 
     def _combine(self, maps: Tensor, elapsed: Span, part: slice) -> Tensor:
-        """The closed form from maps (B, H, n) of the neurons in `part`."""
+        """Applies the closed form to maps (B, H, n) of the neurons in `part`."""
         if self.mode == "pure":
             f1 = maps[:, 0]
             A = self.A[part]
@@ -182,10 +220,26 @@ class CfC(Cell):
             return f1 + s * f2
         return f1 * (1 - s) + s * f2
 
-    def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """How fast the gate closes with time: `1 / |a|`, and `1 / (|w_tau| + |f1|)` in pure mode, (B, N).
+    def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
+        """Returns every synapse's share of f1 in pure mode, and its share of the mean of f1 and f2 in the other modes.
 
-        Taken at the states as they enter the step, for every layer.
+        A source in an earlier layer counts with its state after the step, as in the step itself. Behind a backbone
+        the currents are not known.
+        """
+        if self.backbone_widths:
+            return None
+        sources = torch.cat([before, after], dim=1)[:, torch.as_tensor(self.program_source)]
+        sensory, weight = self.sensory_weight[0], self.weight[0]
+        if self.mode != "pure":
+            sensory, weight = (sensory + self.sensory_weight[1]) / 2, (weight + self.weight[1]) / 2
+        return without_gaps(
+            self.wiring, inputs[:, self.sensory_source] * sensory, (sources * weight)[:, self._places()]
+        )
+
+    def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Returns how fast the gate closes with time: `1 / |a|`, and `1 / (|w_tau| + |f1|)` in pure mode, (B, N).
+
+        Every layer is taken at the state before the step.
         """
         constants = self.constants()
         sensed = self.sense(constants, inputs)
@@ -198,23 +252,23 @@ class CfC(Cell):
         return 1 / maps[:, 2].abs()
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
-        """Zero and infinity, or `1 / |w_tau|` above in pure mode: f1 and a are not bounded."""
+        """Returns zero and infinity, because a is not bounded; in pure mode zero and `1 / |w_tau|`."""
         zero = torch.zeros_like(self.bias[0])
         return zero, 1 / self.w_tau.abs() if self.mode == "pure" else zero + torch.inf
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """`[-1, 1]` in default mode, `[-2, 2]` in no_gate mode, none in pure mode (f1 is linear)."""
+        """Returns `[-1, 1]` in default mode, `[-2, 2]` in no_gate mode, and infinite bounds in pure mode."""
         limit = {"default": 1.0, "no_gate": 2.0, "pure": torch.inf}[self.mode]
         high = torch.full_like(self.bias[0], limit)
         return -high, high
 
     @property
     def guarantee(self) -> Guarantee:
-        """Held by the modes that end in tanh."""
+        """The bounds hold in the modes whose maps go through tanh."""
         if self.mode == "pure":
             return Guarantee(False, "in pure mode f1 is linear: nothing bounds the state as elapsed comes near 0")
         return Guarantee(True, f"{self.mode} mode mixes values of tanh")
 
     def config(self) -> dict[str, Any]:
-        """Settings as JSON values."""
+        """Returns the settings as JSON values."""
         return {"mode": self.mode, "backbone": list(self.backbone_widths)}

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ncp_control.cells.base import Cell, Guarantee, ProgramForm, dense_only
+from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.edges import split_last
-from ncp_control.ops.program import Program
+from ncp_control.cells.program_form import ProgramForm
+from ncp_control.ops.program import CTGRUSettings, Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
@@ -26,9 +28,11 @@ class CTGRU(Cell):
         s = softmax_k(-(S[x, h] - ln tau_k)^2)             which scales to write
         m_k' = ((1 - s_k) m_k + s_k q) exp(-elapsed / tau_k),    h' = sum_k m_k'
 
-    R and S have one row for each neuron and scale, as the 2021 paper's authors ran it and counted it. The state
-    is all memories m, (B, U M), neuron by neuron; the outputs are h of the motor neurons.
+    R and S have one row for each neuron and scale, as in the code and the parameter counts of the 2021 paper. The
+    state is all memories m, (B, U M), neuron by neuron; the outputs are h of the motor neurons.
 
+    :param inputs: number of input features I
+    :param plan: a number of neurons U, or a plan or a wiring that is fully connected
     :param scales: number of time scales M
     """
 
@@ -48,7 +52,7 @@ class CTGRU(Cell):
 
     @property
     def state_size(self) -> int:
-        """One memory for each neuron and scale."""
+        """The number of memories, U M: one for each neuron and scale."""
         return self.units * self.scales
 
     @property
@@ -57,17 +61,17 @@ class CTGRU(Cell):
         return 10 ** (torch.arange(self.scales, dtype=self.dtype, device=self.detect.weight.device) / 2)
 
     def program(self) -> Program | None:
-        """Compiled."""
+        """Returns the program of a CT-GRU, and None for a subclass of one's own."""
         if type(self) is not CTGRU:
             return None
-        return PROGRAM.read(self, (self.units**2, self.inputs * self.units, self.scales))
+        return PROGRAM.read(self, CTGRUSettings(self.units**2, self.inputs * self.units, self.scales))
 
     def constants(self) -> Tensor:
-        """The time scales."""
+        """Returns the time scales."""
         return self.tau
 
     def sense(self, constants: Tensor, inputs: Tensor) -> Tensor:
-        """The inputs' share of all three maps, (..., U (2 M + 1)), in the order R, Q, S."""
+        """Returns the inputs' share of all three maps, (..., U (2 M + 1)), in the order R, Q, S."""
         layers = (self.retrieve, self.detect, self.store)
         return torch.cat([linear(inputs, a.weight[:, : self.inputs], a.bias) for a in layers], dim=-1)
 
@@ -79,12 +83,12 @@ class CTGRU(Cell):
         return linear(h, layer.weight[:, self.inputs :])
 
     def _scale_weights(self, log_tau: Tensor, tau: Tensor) -> Tensor:
-        """How near `log_tau` (B, U M) is to each scale's: softmax over scales, (B, U, M)."""
+        """Returns how near `log_tau` (B, U M) is to the logarithm of each scale: softmax over scales, (B, U, M)."""
         distance = split_last(log_tau, self.units, self.scales) - torch.log(tau)
         return torch.softmax(-(distance**2), dim=-1)
 
     def advance(self, constants: Tensor, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
-        """One step of all memories."""
+        """Returns all memories one step later."""
         memory = split_last(state, self.units, self.scales)
         h = memory.sum(-1)
         sensed_r, sensed_q, sensed_s = self._split(sensed)
@@ -96,35 +100,48 @@ class CTGRU(Cell):
         return (written * torch.exp(-span / constants)).flatten(-2)
 
     def motor(self, states: Tensor) -> Tensor:
-        """h of the motor neurons, (..., O)."""
+        """Returns h of the motor neurons, (..., O)."""
         return super().motor(self.neurons(states))
 
     def neurons(self, states: Tensor) -> Tensor:
-        """h, (..., U)."""
+        """Returns h, the sum of each neuron's memories, (..., U)."""
         return split_last(states, self.units, self.scales).sum(-1)
 
+    def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents:
+        """Returns every synapse's share of the argument of the event's tanh, with h read before the step."""
+        h, weight = self.neurons(before), self.detect.weight
+        sensory, synapses = (
+            (torch.tensor(edges.source), torch.tensor(edges.target))
+            for edges in (self.wiring.sensory, self.wiring.synapses)
+        )
+        return without_gaps(
+            self.wiring,
+            inputs[:, sensory[0]] * weight[sensory[1], sensory[0]],
+            h[:, synapses[0]] * weight[synapses[1], self.inputs + synapses[0]],
+        )
+
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """The scales' tau averaged by the weights with which the neuron writes, (B, U)."""
+        """Returns the mean of the time scales, weighted as the neuron writes to them, (B, U)."""
         h = split_last(state, self.units, self.scales).sum(-1)
         tau = self.tau
         s = self._scale_weights(self._split(self.sense(tau, inputs))[2] + self._recurrent(self.store, h), tau)
         return (s * tau).sum(-1)
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
-        """The shortest and the longest scale."""
+        """Returns the shortest and the longest scale."""
         tau = self.tau
         return tau[0].expand(self.units), tau[-1].expand(self.units)
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """`[-1, 1]` for every memory."""
+        """Returns `[-1, 1]` for every memory."""
         one = self.detect.bias.new_ones(self.state_size)
         return -one, one
 
     @property
     def guarantee(self) -> Guarantee:
-        """Held: a decaying mean of the memory and a tanh."""
+        """The bounds hold, because a memory is a decaying mean of itself and a tanh."""
         return Guarantee(True, "every memory is a decaying weighted mean of itself and a tanh")
 
     def config(self) -> dict[str, Any]:
-        """Settings as JSON values."""
+        """Returns the settings as JSON values."""
         return {"scales": self.scales}

@@ -1,4 +1,4 @@
-"""What cells share of their initialisation: names, time constants, fan-in."""
+"""What cells have in common when they draw their first parameters."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ Range = tuple[float, float]
 
 
 def spread(limits: Range, units: int) -> Tensor:
-    """Time constants evenly spaced in the logarithm from the shortest to the longest, in random order, (units,)."""
+    """Returns time constants from the shortest to the longest, evenly spaced in the logarithm, in random order.
+
+    :param limits: the shortest and the longest
+    :param units: how many
+    :return: (units,)
+    """
     shortest, longest = limits
     steps = torch.linspace(0, 1, units) if units > 1 else torch.full((1,), 0.5)
     return (shortest * (longest / shortest) ** steps)[torch.randperm(units)]
 
 
 def check_time_constants(limits: Range | None) -> Range | None:
-    """Refuses a range of time constants that is not 0 < shortest <= longest."""
+    """Returns a range of time constants as floats and refuses one that is not 0 < shortest <= longest."""
     if limits is None:
         return None
     shortest, longest = limits
@@ -30,11 +35,11 @@ def check_time_constants(limits: Range | None) -> Range | None:
 
 
 def check_init(init: str, known: dict[str, Any]) -> None:
-    """Refuses an initialisation that has no such name."""
+    """Refuses the name of an initialisation that does not exist."""
     if init not in known:
         raise ValueError(f"unknown init {init!r}: choose one of {', '.join(known)}")
 
 
 def fan_in(wiring: Wiring) -> Tensor:
-    """Synapses into every neuron, sensory ones too, at least one, (N,)."""
+    """Returns the number of synapses into every neuron, sensory ones included, but at least one, (N,)."""
     return torch.tensor(wiring.fan_in, dtype=torch.get_default_dtype()).clamp(min=1)

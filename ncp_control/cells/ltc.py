@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Guarantee, ProgramForm, first_of_target, index_buffers
+from ncp_control.cells.base import Guarantee
+from ncp_control.cells.currents import Currents
 from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
+from ncp_control.cells.ltc_inits import INITS
 from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
-from ncp_control.ops.program import Program
+from ncp_control.cells.program_form import ProgramForm, first_of_target, index_buffers
+from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
-
-# Uniform ranges at the start, by name. Reversal potentials E start at the polarity, +1 or -1, times `E`.
-INITS: dict[str, dict[str, Range]] = {
-    # what the ncps package draws
-    "ncps": {
-        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
-        "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (0.3, 0.8),
-        "sensory_w": (0.001, 1.0), "sensory_sigma": (3.0, 8.0), "sensory_mu": (0.3, 0.8),
-    },
-    # the authors' first code: one leak and one capacitance for all
-    "original": {
-        "gleak": (1.0, 1.0), "vleak": (-0.2, 0.2), "cm": (0.5, 0.5), "gap": (0.01, 1.0), "E": (1.0, 1.0),
-        "w": (0.01, 1.0), "sigma": (3.0, 8.0), "mu": (0.3, 0.8),
-        "sensory_w": (0.01, 1.0), "sensory_sigma": (3.0, 8.0), "sensory_mu": (0.3, 0.8),
-    },
-    # the biophysical ranges of the parameter tables
-    "biophysical": {
-        "gleak": (0.1, 1.0), "vleak": (-1.0, 0.0), "cm": (0.1, 10.0), "gap": (0.0, 1.0), "E": (0.0, 1.0),
-        "w": (0.0, 2.0), "sigma": (0.5, 5.0), "mu": (-2.0, 2.0),
-        "sensory_w": (0.0, 2.0), "sensory_sigma": (0.5, 5.0), "sensory_mu": (-2.0, 2.0),
-    },
-    # for control: thresholds centred on where standardised inputs (about +-1) and neurons (about +-.5) live
-    "centred": {
-        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
-        "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (-0.5, 0.5),
-        "sensory_w": (0.001, 1.0), "sensory_sigma": (2.0, 4.0), "sensory_mu": (-1.0, 1.0),
-    },
-}  # fmt: skip
-
 
 PROGRAM = ProgramForm(
     "ltc",
@@ -54,14 +29,14 @@ PROGRAM = ProgramForm(
 
 
 class LTCConstants(NamedTuple):
-    """Effective parameters.
+    """The effective parameters.
 
-    :param slow: conductance that is always open, `gleak + sum gap`, (N,)
-    :param leak: leak current into v = 0, `gleak * vleak`, (N,)
-    :param cm: capacitance, (N,)
-    :param w: maximal conductances of the synapses, (E,)
-    :param sensory_w: of the sensory synapses, (S,)
-    :param gap: conductances of the gap junctions, (G,)
+    :param slow: the conductance that is always open, `gleak + sum gap`, (N,)
+    :param leak: the leak current into v = 0, `gleak * vleak`, (N,)
+    :param cm: the capacitances, (N,)
+    :param w: the maximal conductances of the synapses between neurons, (E,)
+    :param sensory_w: the maximal conductances of the sensory synapses, (S,)
+    :param gap: the conductances of the gap junctions, (G,)
     """
 
     slow: Tensor
@@ -81,19 +56,19 @@ class LTC(ODECell):
         cm_j dv_j/dt = gleak_j (vleak_j - v_j) + sum_i a_ij (E_ij - v_j) + sum_k gap_jk (v_k - v_j)
 
     so that `rate_j = (gleak_j + sum_i a_ij + sum_k gap_jk) / cm_j` is the inverse of the liquid time constant.
-    Sensory synapses are computed once for an input, the others at each of the `unfolds` solver steps.
-    Every parameter exists for existing synapses only. `w`, `gleak`, `cm` and `gap` are positive by construction
-    (`*_raw` through a softplus).
+    Sensory synapses are computed once for a step of the sequence, the others at each of the `unfolds` solver steps.
+    Parameters of synapses exist for existing synapses only. `w`, `gleak`, `cm` and `gap` are positive by construction:
+    each is a softplus of its `*_raw`.
 
     :param inputs: number of input features I
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param solver: "fused" (default), "euler", "rk4" or "dopri5"
     :param unfolds: solver steps for one step of the sequence
-    :param init: "ncps" (default), "original", "biophysical" or "centred", see `INITS`
-    :param time_constants: (shortest, longest) in units of `elapsed`; spreads the neurons' time constants
-        evenly in the logarithm over that range, by their capacitance, as they are with every synapse half open
+    :param init: "ncps" (default), "original", "biophysical" or "centred", see `ncp_control.cells.ltc_inits`
+    :param time_constants: (shortest, longest) in units of `elapsed`; sets the capacitances so that the neurons' time
+        constants, with every synapse half open, are spread evenly in the logarithm over that range
     :param input_map: "affine" (a scale and a shift for each input), "linear" (a scale) or "none"
-    :param output_map: the same for the motor neurons
+    :param output_map: the same for the outputs, which are the motor neurons
     """
 
     source: Tensor
@@ -196,25 +171,30 @@ class LTC(ODECell):
         return positive(self.gap_raw)
 
     def program(self) -> Program | None:
-        """Compiled for the fused and the explicit Euler solver."""
+        """Returns a program for the fused and the explicit Euler solver; None otherwise and for a subclass."""
         if type(self) is not LTC or self.solver not in ("fused", "euler"):
             return None
-        return PROGRAM.read(self, (*self.sizes, self.unfolds, int(self.solver == "euler")))
+        return PROGRAM.read(self, LTCSettings(*self.sizes, self.unfolds, euler=int(self.solver == "euler")))
 
     def constants(self) -> LTCConstants:
-        """The positive parameters and what follows from them alone."""
+        """Returns the positive parameters, and the sums and products that need nothing else."""
         gleak = self.gleak
         return LTCConstants(gleak + self._incoming_gap(), gleak * self.vleak, self.cm, self.w, self.sensory_w, self.gap)
 
     def sense(self, constants: LTCConstants, inputs: Tensor) -> Tensor:
-        """Summed sensory conductances and driven currents of every neuron: (..., 2N) from (..., I)."""
+        """Returns, for every neuron, the sum of its sensory conductances and of their currents into v = 0.
+
+        :param constants: what `constants` returned
+        :param inputs: (..., I)
+        :return: (..., 2N), first the conductances and then the currents
+        """
         inputs = apply_map(inputs, self.input_scale, self.input_shift)
         source = inputs.index_select(-1, self.sensory_source)
         a = constants.sensory_w * torch.sigmoid(self.sensory_sigma * (source - self.sensory_mu))
         return torch.cat([self._sum(a, self.sensory_target), self._sum(a * self.sensory_E, self.sensory_target)], -1)
 
     def rate_and_drive(self, constants: LTCConstants, sensed: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """All conductances over the capacitance, and all currents into v = 0 over it, each (B, N)."""
+        """Returns the sum of all conductances, and of all currents into v = 0, over the capacitance, each (B, N)."""
         sensory_conductance, sensory_current = sensed.chunk(2, dim=-1)
         a = constants.w * torch.sigmoid(self.sigma * (state.index_select(-1, self.source) - self.mu))
         conductance = constants.slow + sensory_conductance + self._sum(a, self.target)
@@ -225,8 +205,35 @@ class LTC(ODECell):
             current = current.index_add(-1, other, constants.gap * state.index_select(-1, one))
         return conductance / constants.cm, current / constants.cm
 
+    def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents:
+        """Returns the currents in the ODE as the step begins: `a_ij (E_ij - v_j)` and `gap_jk (v_k - v_j)`."""
+        inputs = apply_map(inputs, self.input_scale, self.input_shift)
+
+        def through(source: Tensor, w: Tensor, mu: Tensor, sigma: Tensor, E: Tensor, target: Tensor) -> Tensor:
+            return w * torch.sigmoid(sigma * (source - mu)) * (E - before[:, target])
+
+        one, other = self.gap_ends[:, 0], self.gap_ends[:, 1]
+        return Currents(
+            through(
+                inputs[:, self.sensory_source],
+                self.sensory_w,
+                self.sensory_mu,
+                self.sensory_sigma,
+                self.sensory_E,
+                self.sensory_target,
+            ),
+            through(before[:, self.source], self.w, self.mu, self.sigma, self.E, self.target),
+            self.gap * (before[:, other] - before[:, one]),
+        )
+
+    def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
+        """Sets the conductances of these synapses and gap junctions to 1e-8, the smallest there is."""
+        self.w_raw[synapses] = -torch.inf
+        self.sensory_w_raw[sensory] = -torch.inf
+        self.gap_raw[gap_junctions] = -torch.inf
+
     def _sum(self, values: Tensor, target: Tensor) -> Tensor:
-        """Sums values of synapses (..., E) into their target neurons, (..., N)."""
+        """Adds up the values of synapses (..., E) for each target neuron, (..., N)."""
         return values.new_zeros(*values.shape[:-1], self.units).index_add(-1, target, values)
 
     def _incoming_w(self) -> Tensor:
@@ -237,20 +244,20 @@ class LTC(ODECell):
         return self._sum(torch.cat([gap, gap]), torch.cat([self.gap_ends[:, 0], self.gap_ends[:, 1]]))
 
     def motor(self, states: Tensor) -> Tensor:
-        """The motor neurons, scaled and shifted by the output map."""
-        given = self._parameters  # faster than attributes, which counts in a controller's single step
-        return apply_map(super().motor(states), given["output_scale"], given["output_shift"])
+        """Returns the motor neurons, scaled and shifted by the output map."""
+        parameters = self._parameters  # faster than attributes, which counts in the single step of a controller
+        return apply_map(super().motor(states), parameters["output_scale"], parameters["output_shift"])
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
-        """`cm / (gleak + sum w + sum gap) <= tau <= cm / (gleak + sum gap)`, each (N,) (2018, Eq. 40)."""
+        """Returns the ends of `cm / (gleak + sum w + sum gap) <= tau <= cm / (gleak + sum gap)` (2018, Eq. 40)."""
         slow = self.gleak + self._incoming_gap()
         return self.cm / (slow + self._incoming_w()), self.cm / slow
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """`min(vleak, E) <= v <= max(vleak, E)` over what reaches a neuron, each (N,) (2018, Eq. 50).
+        """Returns the ends of `min(vleak, E) <= v <= max(vleak, E)` over the synapses into a neuron (2018, Eq. 50).
 
-        Zero, where every state starts, is counted in. Neurons joined by gap junctions share the widest bounds
-        among them.
+        The bounds also include zero, where every state starts. Neurons that gap junctions join, directly or through
+        others, share the widest bounds among them.
         """
         low, high = self.vleak.clamp(max=0.0), self.vleak.clamp(min=0.0)
         for target, reversal in ((self.target, self.E), (self.sensory_target, self.sensory_E)):
@@ -263,14 +270,14 @@ class LTC(ODECell):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Held by the sigmoid, in (0, 1), and the fused solver."""
+        """The bounds hold with the fused solver, because a sigmoid lies in (0, 1)."""
         caveat = solver_caveat(self.solver)
         if caveat:
             return Guarantee(False, caveat)
         return Guarantee(True, "every fused step is a weighted mean of the state, the leak and the reversal potentials")
 
     def config(self) -> dict[str, Any]:
-        """Settings as JSON values."""
+        """Returns the settings as JSON values."""
         return {
             **super().config(),
             "init": self.init,
@@ -281,7 +288,7 @@ class LTC(ODECell):
 
 
 def joined(units: int, pairs: np.ndarray) -> list[int]:
-    """For each neuron, the first neuron of the group that gap junctions join it to."""
+    """Returns, for each neuron, the first neuron of the group that gap junctions join it to."""
     group = list(range(units))
     for one, other in pairs.tolist():
         keep, drop = sorted((group[one], group[other]))

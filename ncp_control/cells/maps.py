@@ -1,4 +1,4 @@
-"""Per-feature scales and shifts of inputs and motor outputs."""
+"""Scales and shifts of single features, for inputs and motor outputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAPS = ("affine", "linear", "none")
 
 
 def register_map(cell: nn.Module, name: str, kind: str, size: int) -> None:
-    """Gives `cell` the parameters `{name}_scale` (ones) and `{name}_shift` (zeros), None where the kind has none."""
+    """Gives `cell` the parameters `{name}_scale`, ones, and `{name}_shift`, zeros, or None if `kind` has no such."""
     if kind not in MAPS:
         raise ValueError(f"unknown {name}_map {kind!r}: choose one of {', '.join(MAPS)}")
     cell.register_parameter(f"{name}_scale", nn.Parameter(torch.ones(size)) if kind != "none" else None)
@@ -17,7 +17,7 @@ def register_map(cell: nn.Module, name: str, kind: str, size: int) -> None:
 
 
 def apply_map(values: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
-    """`values * scale + shift`, each where there is one."""
+    """Returns `values * scale + shift`, without the parts that are None."""
     if scale is None:
         return values
     return values * scale if shift is None else torch.addcmul(shift, values, scale)

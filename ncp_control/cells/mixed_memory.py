@@ -1,4 +1,4 @@
-"""Mixed memory: an LSTM's long memory in front of another cell's dynamics."""
+"""Mixed memory: the long memory of an LSTM in front of another cell's dynamics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ncp_control.cells.base import Cell, Guarantee
+from ncp_control.cells.currents import Currents
 from ncp_control.solvers import Span
 
 
 class MixedMemoryConstants(NamedTuple):
-    """The inner cell's constants."""
+    """The inner cell's constants, as one member."""
 
     inner: Any
 
@@ -24,7 +25,7 @@ class MixedMemory(Cell):
         g, i, f, o = W x + b + R h
         c' = sigmoid(f + 1) c + sigmoid(i) tanh(g),    h <- sigmoid(o) tanh(c'),    h' = inner(x, h, elapsed)
 
-    The LSTM carries gradients over long times, the inner cell the dynamics; the LSTM is dense.
+    The LSTM carries gradients over long times, and the inner cell carries the dynamics. The LSTM is dense.
 
     :param cell: the inner cell, such as `CfC(8, AutoNCP(40, 16))`
     """
@@ -41,20 +42,20 @@ class MixedMemory(Cell):
 
     @property
     def state_size(self) -> int:
-        """The inner state and as much memory."""
+        """The size of the inner state, and as much again for the memory c."""
         return 2 * self.cell.state_size
 
     def constants(self) -> MixedMemoryConstants:
-        """The inner cell's."""
+        """Returns the inner cell's constants."""
         return MixedMemoryConstants(self.cell.constants())
 
     def sense(self, constants: MixedMemoryConstants, inputs: Tensor) -> Tensor:
-        """The inputs' share of the gates, then what the inner cell senses."""
+        """Returns the inputs' share of the LSTM's gates, followed by what the inner cell senses."""
         gates = linear(inputs, self.input_weight, self.input_bias)
         return torch.cat([gates, self.cell.sense(constants.inner, inputs)], dim=-1)
 
     def advance(self, constants: MixedMemoryConstants, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
-        """The LSTM's update, then the inner cell's."""
+        """Updates the state by the LSTM, then by the inner cell."""
         h, c = state.chunk(2, dim=-1)
         size = h.shape[-1]
         gates = sensed[:, : 4 * size] + linear(h, self.recurrent_weight)
@@ -64,32 +65,40 @@ class MixedMemory(Cell):
         return torch.cat([self.cell.advance(constants.inner, sensed[:, 4 * size :], h, elapsed), c], dim=-1)
 
     def motor(self, states: Tensor) -> Tensor:
-        """The inner cell's outputs."""
-        return self.cell.motor(states[..., : self.cell.state_size])
+        """Returns the inner cell's outputs."""
+        return self.cell.motor(self._inner(states))
 
     def neurons(self, states: Tensor) -> Tensor:
-        """The inner cell's."""
-        return self.cell.neurons(states[..., : self.cell.state_size])
+        """Returns the inner cell's neurons."""
+        return self.cell.neurons(self._inner(states))
+
+    def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
+        """Returns the inner cell's currents, at the inner state before the LSTM updates it."""
+        return self.cell.currents(inputs, self._inner(before), self._inner(after))
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """The inner cell's, at its state."""
-        return self.cell.time_constants(inputs, state[:, : self.cell.state_size])
+        """Returns the inner cell's time constants, at the inner state before the LSTM updates it."""
+        return self.cell.time_constants(inputs, self._inner(state))
+
+    def _inner(self, states: Tensor) -> Tensor:
+        """Returns the inner cell's part of states (..., 2 N)."""
+        return states[..., : self.cell.state_size]
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
-        """The inner cell's."""
+        """Returns the inner cell's bounds."""
         return self.cell.time_constant_bounds()
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """The inner cell's, widened to the LSTM's `[-1, 1]`; none for the memory."""
+        """Returns the inner cell's bounds, widened to the `[-1, 1]` of the LSTM; the memory c has no bounds."""
         low, high = self.cell.state_bounds()
         infinite = torch.full_like(high, torch.inf)
         return torch.cat([low.clamp(max=-1.0), -infinite]), torch.cat([high.clamp(min=1.0), infinite])
 
     @property
     def guarantee(self) -> Guarantee:
-        """Not held by the memory."""
+        """No guarantee: the memory c is not bounded."""
         return Guarantee(False, "the LSTM's memory can grow with every step; its output cannot")
 
     def config(self) -> dict[str, Any]:
-        """The inner cell's settings."""
+        """Returns the inner cell's settings."""
         return self.cell.config()

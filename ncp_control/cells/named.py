@@ -1,4 +1,4 @@
-"""Cells by name, for command lines, configuration files and checkpoints."""
+"""Cells by their names, for command lines, configuration files and checkpoints."""
 
 from __future__ import annotations
 
@@ -6,43 +6,51 @@ from collections.abc import Iterable
 from typing import Any
 
 from ncp_control.cells.base import Cell
-from ncp_control.cells.baselines import CTRNN, GRU, LSTM, NeuralODE
 from ncp_control.cells.cfc import CfC
 from ncp_control.cells.ct_gru import CTGRU
+from ncp_control.cells.ctrnn import CTRNN
+from ncp_control.cells.gru import GRU
 from ncp_control.cells.held import Held
+from ncp_control.cells.lagged import LaggedMLP
+from ncp_control.cells.lstm import LSTM
 from ncp_control.cells.ltc import LTC
 from ncp_control.cells.mixed_memory import MixedMemory
 from ncp_control.cells.neural_ltc import NeuralLTC
+from ncp_control.cells.neural_ode import NeuralODE
 from ncp_control.wiring import Plan, Wiring
 
-CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, CfC, CTRNN, NeuralODE, CTGRU, LSTM, GRU)
-IN_PYTHON = "; in Python, a class of your own is given itself, in place of a name"
-IN_FILES = "; a class of your own is named on loading: cells=[...]"
+CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, CfC, CTRNN, NeuralODE, CTGRU, LSTM, GRU, LaggedMLP)
+SHORT_NAMES: dict[str, type[Cell]] = {"mlp": LaggedMLP}
+IN_PYTHON = "; in Python, give a class of your own instead of a name"
+IN_FILES = "; when you load a file, give classes of your own as cells=[...]"
 MIXED = (
-    "MixedMemory goes around another cell: give a class of your own, class Mixed(nc.MixedMemory) whose "
+    "MixedMemory goes around another cell: write a class of your own, class Mixed(nc.MixedMemory), whose "
     "__init__(self, inputs, plan, **settings) calls super().__init__(nc.CfC(inputs, plan, **settings))"
 )
 
 
 def named_cell(cell: str | type[Cell], extra: Iterable[type[Cell]] = (), hint: str = IN_PYTHON) -> type[Cell]:
-    """A cell's class by its name, in any case, with or without "-" and "_" ("ltc", "NeuralLTC", "ct-rnn").
+    """Returns a cell's class by its name, in any case, with or without "-" and "_" ("ltc", "NeuralLTC", "ct-rnn").
 
-    :param cell: the name; a class is passed on
-    :param extra: further cell classes that may be named
-    :param hint: the end of the message of an unknown name: how to give a class of one's own
+    The name "mlp" is short for "LaggedMLP".
+
+    :param cell: the name; a class is returned as it is
+    :param extra: further classes of cells that can be named
+    :param hint: ends the error message for an unknown name and says how to give a class of one's own
     """
     if isinstance(cell, type) and issubclass(cell, Cell):
         if cell is MixedMemory:
             raise ValueError(MIXED)
         return cell
     if not isinstance(cell, str):
-        raise TypeError(f'a cell is a name such as "ltc", or a class of cells such as nc.LTC, and not {cell!r}')
-    known = {_plain(kind.__name__): kind for kind in (*CELLS, *extra)}
+        raise TypeError(f'a cell is a name such as "ltc" or a class such as nc.LTC, not {cell!r}')
+    kinds = (*CELLS, *extra)
+    known = SHORT_NAMES | {_plain(kind.__name__): kind for kind in kinds}
     plain = _plain(cell)
     if plain not in known:
         if plain == "mixedmemory":
             raise ValueError(MIXED)
-        names = ", ".join(kind.__name__ for kind in known.values())
+        names = ", ".join(kind.__name__ for kind in kinds)
         raise ValueError(f"unknown cell {cell!r}: choose one of {names}{hint}")
     return known[plain]
 
@@ -59,13 +67,20 @@ def make_cell(
     extra: Iterable[type[Cell]] = (),
     **settings: Any,
 ) -> Cell:
-    """A cell by its class's name, or of a class (see `named_cell`), with the constructor's keyword arguments."""
+    """Makes a cell, given its class or the name of it (see `named_cell`).
+
+    :param cell: the class, or its name
+    :param inputs: number of input features I
+    :param plan: a plan, a built wiring, or a number of fully connected neurons
+    :param extra: further classes of cells that can be named
+    :param settings: keyword arguments of the class's constructor
+    """
     return named_cell(cell, extra)(inputs, plan, **settings)
 
 
 def cell_config(cell: Cell) -> dict[str, Any]:
-    """The cell's class and settings as JSON values, from which `cell_from_config` makes it again."""
-    if type(cell) is MixedMemory:  # a class made from it is one's own, with its own way to be made
+    """Returns the cell's class and settings as JSON values, from which `cell_from_config` makes it again."""
+    if type(cell) is MixedMemory:  # a subclass has a constructor of its own, which takes the settings
         return {"cell": "MixedMemory", "inner": cell_config(cell.cell)}
     if isinstance(cell, Held):
         return {"cell": "Held", "inner": cell_config(cell.cell), "held": cell.config()["held"]}
@@ -73,7 +88,7 @@ def cell_config(cell: Cell) -> dict[str, Any]:
 
 
 def cell_from_config(config: dict[str, Any], wiring: Wiring, extra: Iterable[type[Cell]] = ()) -> Cell:
-    """The cell that `cell_config` describes, over `wiring`, freshly initialised."""
+    """Makes the cell that `cell_config` described, over `wiring`, with newly drawn parameters."""
     settings = dict(config)
     name = settings.pop("cell")
     if name == "MixedMemory":

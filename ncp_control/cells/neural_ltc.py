@@ -1,13 +1,13 @@
-"""The liquid time-constant cell of the 2021 paper, Eq. 1 and 3, with a neural f."""
+"""The liquid time-constant cell of the 2021 paper, its Eq. 1 and 3, in which f is a small neural network."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.affine import ACTIVATIONS, AffineODECell
+from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
 from ncp_control.cells.base import Guarantee
 from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
 from ncp_control.cells.ode import solver_caveat
@@ -21,16 +21,8 @@ INITS = {
 }
 
 
-class NeuralLTCConstants(NamedTuple):
-    """Input weights (I, N), recurrent weights (N, N), and the leak `1 / tau` (N,)."""
-
-    gamma: Tensor
-    gamma_r: Tensor
-    leak: Tensor
-
-
 class NeuralLTC(AffineODECell):
-    """Liquid time-constant cell with a neural nonlinearity::
+    """Liquid time-constant cell whose f is a neural nonlinearity::
 
         dx/dt = -(1 / tau + f) x + f A,    f = act(gamma_r x + gamma I + mu)
         tau_sys = tau / (1 + tau f)
@@ -38,10 +30,10 @@ class NeuralLTC(AffineODECell):
     and the fused step `x' = (x + h f A) / (1 + h (1 / tau + f))`, `h = elapsed / unfolds`. gamma and gamma_r
     exist for existing synapses only; tau is positive by construction.
 
-    Theorems 1 and 2 need `f >= 0`. The sigmoid keeps both; ReLU keeps Theorem 2 and the upper bound of
-    Theorem 1 (its f has no upper end, so the time constant's lower bound is 0); tanh and hard-tanh keep
-    neither, because a negative f can make the rate `1 / tau + f` negative: while tau < 1 it cannot, and
-    wider bounds hold, which `time_constant_bounds` and `state_bounds` then give.
+    Theorems 1 and 2 need `f >= 0`. With the sigmoid both hold. With ReLU Theorem 2 and the upper bound of Theorem 1
+    hold; f has no upper end, so the time constant's lower bound is 0. With tanh and hard-tanh neither holds, because
+    a negative f can make the rate `1 / tau + f` negative. Where tau < 1 it cannot, and wider bounds hold there, which
+    `time_constant_bounds` and `state_bounds` return.
 
     :param inputs: number of input features I
     :param plan: a plan, a built wiring, or a number of fully connected neurons
@@ -51,7 +43,7 @@ class NeuralLTC(AffineODECell):
     :param init: "paper" (default), "constant" or "zero", see `INITS`
     :param time_constants: (shortest, longest) in units of `elapsed`; spreads tau, the longest time constant
         a neuron can have, evenly in the logarithm over that range
-    :param weight_variance: sigma_w^2 of the weights' N(0, sigma_w^2 / k), k the neuron's fan-in
+    :param weight_variance: sigma_w^2 of the weights' N(0, sigma_w^2 / k), where k is the neuron's fan-in
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2)
     """
 
@@ -88,17 +80,17 @@ class NeuralLTC(AffineODECell):
         """The intrinsic time constant of every neuron, (N,), positive."""
         return positive(self.tau_raw)
 
-    def constants(self) -> NeuralLTCConstants:
-        """The weights as matrices, and `1 / tau`."""
-        return NeuralLTCConstants(*self.matrices(), 1 / self.tau)
+    def constants(self) -> AffineConstants:
+        """Returns the weights as matrices, and `1 / tau`."""
+        return AffineConstants(*self.matrices(), 1 / self.tau)
 
-    def rate_and_drive(self, constants: NeuralLTCConstants, sensed: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """`1 / tau + f` and `f A`."""
+    def rate_and_drive(self, constants: AffineConstants, sensed: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns `1 / tau + f` and `f A`."""
         f = self.f(constants, sensed, state)
         return constants.leak + f, f * self.A
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
-        """Theorem 1 with the activation's range [low, high]: `1 / (1/tau + high) <= tau_sys <= 1 / (1/tau + low)`.
+        """Returns the ends of `1 / (1/tau + high) <= tau_sys <= 1 / (1/tau + low)`: Theorem 1 for f in [low, high].
 
         The upper bound is infinite where `1 / tau + low` is not positive.
         """
@@ -109,9 +101,10 @@ class NeuralLTC(AffineODECell):
         return 1 / (leak + activation.high), upper
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """Theorem 2: `min(0, A) <= x <= max(0, A)` for `f >= 0`.
+        """Returns the ends of `min(0, A) <= x <= max(0, A)` for `f >= 0` (Theorem 2).
 
-        For f in [-1, 1], the equilibria `f A / (1 / tau + f)` at both ends where tau < 1, and infinite otherwise.
+        For f in [-1, 1] these are the equilibria `f A / (1 / tau + f)` at f = -1 and f = 1 where tau < 1, and infinite
+        bounds elsewhere.
         """
         activation = ACTIVATIONS[self.activation]
         zero = torch.zeros_like(self.A)
@@ -126,7 +119,7 @@ class NeuralLTC(AffineODECell):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Held by activations with `f >= 0` and the fused solver."""
+        """The bounds hold for activations with `f >= 0` and the fused solver."""
         if ACTIVATIONS[self.activation].low < 0:
             return Guarantee(False, f"{self.activation} can be negative, so the rate 1 / tau + f can be too")
         caveat = solver_caveat(self.solver)
@@ -137,5 +130,5 @@ class NeuralLTC(AffineODECell):
         return Guarantee(True, f"{self.activation} lies in (0, 1): Theorems 1 and 2 hold")
 
     def config(self) -> dict[str, Any]:
-        """Settings as JSON values."""
+        """Returns the settings as JSON values."""
         return {**super().config(), "init": self.init, "time_constants": self.time_constants_range}

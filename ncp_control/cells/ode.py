@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ncp_control.cells.base import Cell
@@ -13,8 +14,10 @@ from ncp_control.wiring import Plan, Wiring
 
 
 class ODECell(Cell):
-    """A cell that integrates its ODE over the elapsed time, the inputs held.
+    """A cell that integrates its ODE over the elapsed time, during which the inputs stay constant.
 
+    :param inputs: number of input features I
+    :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param solver: "fused", "euler", "rk4" or "dopri5"
     :param unfolds: solver steps L for one step of the sequence, each `elapsed / L` long
     """
@@ -27,25 +30,40 @@ class ODECell(Cell):
 
     @abstractmethod
     def rate_and_drive(self, constants: Any, sensed: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """`rate` and `drive` of the ODE at a state (B, N), each (B, N) or broadcast to it."""
+        """Returns `rate` and `drive` of the ODE at a state (B, N), each (B, N) or of a shape that broadcasts to it."""
 
     def advance(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """Integrates the ODE over `elapsed` from `state`."""
         return integrate(self.solver, lambda x: self.rate_and_drive(constants, sensed, x), state, elapsed, self.unfolds)
 
+    def advance_held(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Span, held: Tensor) -> Tensor:
+        """Integrates the ODE with the rate and the drive of held neurons at zero, so that no solver step moves them.
+
+        A subclass that defines `advance` itself has its neurons held from step to step only.
+        """
+        if type(self).advance is not ODECell.advance:
+            return super().advance_held(constants, sensed, state, elapsed, held)
+
+        def field(x: Tensor) -> tuple[Tensor, Tensor]:
+            rate, drive = self.rate_and_drive(constants, sensed, x)
+            still = torch.zeros((), dtype=x.dtype, device=x.device)
+            return torch.where(held, still, rate), torch.where(held, still, drive)
+
+        return integrate(self.solver, field, state, elapsed, self.unfolds)
+
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """`1 / rate`, the system's time constant, (B, N)."""
+        """Returns `1 / rate`, the time constant of the system, (B, N)."""
         constants = self.constants()
         rate, _ = self.rate_and_drive(constants, self.sense(constants, inputs), state)
         return (1 / rate).expand_as(state)
 
     def config(self) -> dict[str, Any]:
-        """Solver and unfolds; subclasses add their own."""
+        """Returns the solver and the unfolds; subclasses add their own settings."""
         return {"solver": self.solver, "unfolds": self.unfolds}
 
 
 def solver_caveat(solver: str) -> str | None:
-    """Why this solver can break bounds that the exact solution keeps; None when it cannot."""
+    """Returns why a solver can break bounds that the exact solution keeps, or None if it cannot."""
     if solver == "fused":
         return None
     if solver == "dopri5":

@@ -1,4 +1,4 @@
-"""Positive by construction: a free parameter through a softplus, and the way back."""
+"""Parameters that are positive by construction: a free number goes through a softplus."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SMALLEST = 1e-8
 
 
 def positive(raw: Tensor) -> Tensor:
-    """`log(1 + exp(raw)) + 1e-8`: above zero wherever training drives `raw`, where a softplus alone rounds to zero."""
+    """Returns `log(1 + exp(raw)) + 1e-8`, which is above zero even where a softplus alone would round to zero."""
     return softplus(raw) + SMALLEST
 
 
 def raw_of(value: Tensor) -> Tensor:
-    """The `raw` for which `positive(raw)` is `value`; values below 2e-8 are taken as that."""
+    """Returns the `raw` for which `positive(raw)` is `value`; values below 2e-8 count as 2e-8."""
     above = (value - SMALLEST).clamp(min=SMALLEST)
     return above + torch.log(-torch.expm1(-above))

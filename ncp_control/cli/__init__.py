@@ -1,7 +1,7 @@
 """The command `ncp-control`: one module a command, imported when that command runs and not before.
 
-A command's module has a dataclass `Arguments`, from which tyro makes its command line, and `run(arguments)`, which
-returns the exit code. This module imports no numerical library, so that `ncp-control --help` answers at once.
+A command's module has a dataclass `Arguments`, which tyro fills from the command line, and `run(arguments)`, which
+returns the exit code. Neither this module nor a help page imports torch, so that `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 
 from ncp_control._version import __version__
 
-# One line for each module of this folder that is a command.
+# The commands; each is a module of this folder.
 COMMANDS = {
     "collect": "rollouts of a controller, some actions random, as a Minari dataset",
     "describe": "what is in a wiring, a plan, a checkpoint, a policy or rollouts",
@@ -37,25 +37,26 @@ TRACEBACK_VARIABLE = "NCP_CONTROL_TRACEBACK"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code.
+    """Runs one command.
 
-    What a person can put right (a wrong value, a file that is not there, a package that is not installed) becomes one
-    line on stderr and exit code 2. `--traceback`, anywhere on the line, or NCP_CONTROL_TRACEBACK=1 shows where it came
-    from.
+    An error that the user can correct (a wrong value, a missing file, a package that is not installed) becomes one line
+    on stderr and exit code 2. With `--traceback` anywhere on the line, or NCP_CONTROL_TRACEBACK=1, Python shows where
+    the error arose.
 
-    :param argv: the words after `ncp-control`; those of this process by default
+    :param argv: the words after `ncp-control`; by default those that this process was started with
+    :return: the exit code
     """
     words = list(sys.argv[1:] if argv is None else argv)
     wants_traceback = "--traceback" in words or os.environ.get(TRACEBACK_VARIABLE, "0") not in ("", "0")
     try:
         code = dispatch([word for word in words if word != "--traceback"])
-        sys.stdout.flush()  # here, where a reader that has gone can be dealt with
+        sys.stdout.flush()  # here, so that a closed pipe is noticed inside of this block
         return code
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone, `| head` for one. Python would complain once more when it closes stdout.
+        # The reader of our output, such as `| head`, has closed the pipe. Python would complain once more at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, OSError, ModuleNotFoundError) as error:
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def dispatch(words: Sequence[str]) -> int:
-    """Do what the first word says."""
+    """Does what the first word says, and returns the exit code."""
     if not words or words[0] in ("-h", "--help"):
         print(overview())
     elif words[0] == "--version":
@@ -83,7 +84,7 @@ def dispatch(words: Sequence[str]) -> int:
 
 
 def run_command(name: str, words: Sequence[str]) -> int:
-    """Import a command's module, read its arguments from `words`, and run it."""
+    """Imports a command's module, reads its arguments from `words`, and runs it."""
     from ncp_control.cli.arguments import read
 
     module = import_module(f"ncp_control.cli.{name}")
@@ -92,7 +93,7 @@ def run_command(name: str, words: Sequence[str]) -> int:
 
 
 def overview() -> str:
-    """The text of `ncp-control --help`."""
+    """Writes the text of `ncp-control --help`."""
     width = max(map(len, COMMANDS))
     commands = "\n".join(f"  {name:<{width}}  {does}" for name, does in COMMANDS.items())
     return f"""usage: ncp-control COMMAND [ARGUMENTS]
@@ -108,14 +109,14 @@ commands:
 
 
 def unknown_command(word: str) -> str:
-    """Say that there is no such command, and which ones are near."""
+    """Says that there is no such command, and which commands have similar names."""
     near = get_close_matches(word, COMMANDS, cutoff=0.5) or [name for name in COMMANDS if name.startswith(word)]
     advice = f"did you mean {' or '.join(near)}?" if near else f"the commands are {', '.join(COMMANDS)}"
     return f"there is no command {word!r}; {advice}"
 
 
 def explain(error: ValueError | OSError | ModuleNotFoundError) -> str | None:
-    """An error as one line for the person at the keyboard; None for a missing module that no extra would bring."""
+    """Puts an error into one line for the user; returns None for a missing module that no extra installs."""
     if isinstance(error, ModuleNotFoundError):
         from ncp_control.cli.packages import package_of
 
@@ -127,5 +128,5 @@ def explain(error: ValueError | OSError | ModuleNotFoundError) -> str | None:
 
 
 def complain(message: str) -> None:
-    """Write one line to stderr."""
+    """Writes one line to stderr."""
     print(f"ncp-control: {message}", file=sys.stderr)

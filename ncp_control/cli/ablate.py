@@ -1,4 +1,4 @@
-"""`ncp-control ablate`: which neurons of an agent matter."""
+"""`ncp-control ablate`: which neurons of an agent matter to its return."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Let an agent act with one neuron silenced after the other, and say what is left of its return.
+    """Let an agent act while one neuron after the other is silenced, and print the return that is left.
 
     Example: ncp-control ablate checkpoints/halfcheetah.safetensors --episodes 2 --out ablation.csv
     """
 
     checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
-    """A policy's .safetensors file."""
+    """The .safetensors file of a policy."""
 
     neurons: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NEURON ...")] = ()
-    """Only these, such as inter3 command1; by default all."""
+    """The neurons to silence, such as inter3 command1. The default is all."""
 
     value: float = 0.0
-    """What a silenced neuron is held at; 0 is where every state starts."""
+    """The value at which a silenced neuron is held. Every state starts at 0."""
 
     episodes: int = 3
-    """For each neuron, with the same seeds."""
+    """How many episodes for each neuron. Every neuron has the same seeds."""
 
     seed: int = 0
-    """Of the episodes."""
+    """Seed of the first episode. Each further episode has the next number."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
-    """The environment; by default the one that the checkpoint was trained in."""
+    """The environment. The default is the one that the checkpoint was trained in."""
 
     out: Path | None = None
-    """A .csv file for the table, written anew after every neuron."""
+    """A .csv file for the table, which is rewritten after every neuron."""
 
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Ablate and print."""
+    """Silences the neurons and prints the table."""
     import numpy as np
     import torch
 
@@ -72,7 +72,7 @@ def run(arguments: Arguments) -> int:
         print(json.dumps({"whole": whole, "neurons": rows}))
         return 0
     width = max(len("whole circuit"), *(len(one.name) for one in found))
-    has_share = mean > 0  # of a negative return nothing is left or lost
+    has_share = mean > 0  # a share of a negative return would mean nothing
     print(f"{'silenced'.ljust(width)}  {'layer':<8}  {'return':>10}  {'change':>10}" + "    left" * has_share)
     print(f"{'whole circuit'.ljust(width)}  {'':<8}  {mean:>10,.1f}")
     for one in found:

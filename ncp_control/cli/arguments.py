@@ -1,4 +1,9 @@
-"""The arguments of a command: its dataclass as a help page that fits a screen, and words read into it by tyro."""
+"""The arguments of a command: a dataclass that tyro fills from the command line, its help page, and its errors.
+
+tyro's own help page shows every option with every default, 76 lines for `fit`, and cannot keep the options that are
+seldom needed for a second page. tyro's errors are boxes of ten lines; the hook that could replace them is private. So
+the help page and the sentences for wrong words are made here, from the same dataclass.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ HELP = ("-h", "--help")
 HELP_ALL = "--help-all"
 WIDEST = 110
 EXAMPLE = "Example: "
-# What stands for a value, where the argument does not say it itself.
+# Placeholders for values of arguments that name none themselves.
 PLACEHOLDERS = {int: "N", float: "X", str: "NAME", Path: "PATH"}
 TAKES = {int: "a whole number", float: "a number"}
 
@@ -26,12 +31,12 @@ TAKES = {int: "a whole number", float: "a number"}
 class Option(NamedTuple):
     """One argument of a command.
 
-    word: what is written for it: `--seed`, or for an argument that stands by itself what names it: `RECIPE`
-    value: what stands for its value, empty for a switch
+    word: the option, such as `--seed`, or the name of a positional argument, such as `RECIPE`
+    value: the placeholder of its value; empty for a switch
     text: what it does
-    kind: the type of its value, or of each of them
+    kind: the type of its value or values
     many: whether it takes any number of values
-    default: its value when it is left out, empty where the text tells
+    default: the value that the help page shows as its default; empty where the text says what happens
     needed: whether it must be given
     """
 
@@ -45,22 +50,22 @@ class Option(NamedTuple):
 
     @property
     def is_flag(self) -> bool:
-        """Whether it begins with dashes."""
+        """Whether the argument is an option, and not positional."""
         return self.word.startswith("--")
 
     @property
     def shown(self) -> str:
-        """The word, and its value."""
+        """The option and the placeholder of its value."""
         return f"{self.word} {self.value}".strip() if self.is_flag else self.word
 
 
 def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str] = ()) -> T:
-    """The arguments of a command; `--help` prints the page of it and leaves.
+    """Reads the arguments of a command; `--help` prints its page and ends the process.
 
-    :param kind: a dataclass
-    :param command: such as `ncp-control fit`
-    :param words: what was written after it
-    :param seldom: fields that only `--help-all` shows
+    :param kind: the dataclass of the arguments
+    :param command: the command, such as `ncp-control fit`
+    :param words: the words after the command
+    :param seldom: fields that only `--help-all` explains
     """
     import tyro
 
@@ -72,7 +77,7 @@ def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str
 
 
 def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None:
-    """Refuses words that fit no option with a sentence that says which, before tyro refuses them with a box."""
+    """Raises ValueError, with one sentence, for the first word that the command cannot take."""
     flags = {option.word: option for option in options if option.is_flag}
     places = [option for option in options if not option.is_flag]
     left, given = list(words), 0
@@ -104,12 +109,12 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
 
 
 def is_short(word: str) -> bool:
-    """Whether it looks like an option with one dash, of which there are none."""
+    """Whether a word looks like an option with a single dash; no command has one."""
     return word.startswith("-") and word[1:2].isalpha()
 
 
 def fits(value: str, kind: type) -> bool:
-    """Whether a word is a value of a type."""
+    """Whether a word can be read as a value of this type."""
     if kind not in (int, float):
         return True
     try:
@@ -120,16 +125,17 @@ def fits(value: str, kind: type) -> bool:
 
 
 def help_text(kind: type[Any], command: str, seldom: Sequence[str] = ()) -> str:
-    """The page of a command: what it does, an example, and a line or two for each argument.
+    """Writes the help page of a command: what it does, examples, and a line or two for each argument.
 
-    :param seldom: fields that are left out here, and counted
+    :param seldom: fields that the page names at its end without explaining them
     """
     width = min(shutil.get_terminal_size().columns, WIDEST)
     about, examples = split_examples(inspect.getdoc(kind) or "")
     options = options_of(kind)
     hidden = {f"--{name.replace('_', '-')}" for name in seldom}
     shown = [option for option in options if option.word not in hidden]
-    shown.append(Option("--help", text="This page; --help-all: with the rest." if hidden else "This page."))
+    more = "; --help-all explains every option" if hidden else ""
+    shown.append(Option("--help", text=f"Show this page{more}."))
     named = " ".join(option.word for option in options if not option.is_flag)
     column = min(24, max(len(option.shown) for option in shown) + 4)
     lines = [f"usage: {command} {named} [OPTIONS]".replace("  ", " "), ""]
@@ -148,24 +154,24 @@ def help_text(kind: type[Any], command: str, seldom: Sequence[str] = ()) -> str:
         lines += [" " * column + line for line in body[1:]]
     if hidden:
         names = ", ".join(option.word for option in options if option.word in hidden)
-        lines += ["", *wrapped(f"Seldom needed: {names} (--help-all tells what they do).", width)]
+        lines += ["", *wrapped(f"Seldom needed: {names}.", width)]
     return "\n".join(lines)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Lines of at most so many characters; words with hyphens stay whole."""
+    """Breaks a text into lines of at most `width` characters, but never at a hyphen."""
     return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 def split_examples(text: str) -> tuple[list[str], list[str]]:
-    """The paragraphs of a docstring, and the commands of its lines that begin with `Example:`."""
+    """Splits a docstring into its paragraphs and the commands on its lines that begin with `Example:`."""
     examples = [line.removeprefix(EXAMPLE) for line in text.splitlines() if line.startswith(EXAMPLE)]
     rest = "\n".join(line for line in text.splitlines() if not line.startswith(EXAMPLE))
     return [" ".join(part.split()) for part in rest.split("\n\n") if part.strip()], examples
 
 
 def options_of(kind: type[Any]) -> list[Option]:
-    """The fields of a dataclass as options; those of a dataclass within it as if they were its own."""
+    """Returns the fields of a dataclass as options, with the fields of the dataclasses in it."""
     hints, texts = get_type_hints(kind, include_extras=True), field_texts(kind)
     found = []
     for field in fields(kind):
@@ -188,23 +194,23 @@ def options_of(kind: type[Any]) -> list[Option]:
 
 
 def placeholder(plain: Any) -> str:
-    """What stands for a value of a type."""
+    """Returns the placeholder for a value of a type."""
     return PLACEHOLDERS[type_within(plain)] + (" ..." if get_origin(plain) is tuple else "")
 
 
 def type_within(plain: Any) -> Any:
-    """The type of a value, or of one of several, or of one that may be None."""
+    """Returns T for `T`, `T | None` and `tuple[T, ...]`."""
     parts = [part for part in get_args(plain) if part not in (type(None), Ellipsis)]
     return parts[0] if parts else plain
 
 
 def told(default: Any) -> str:
-    """A default as it would be written on the command line."""
+    """Writes a default as one would type it."""
     return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
 def field_texts(kind: type[Any]) -> dict[str, str]:
-    """The docstrings below the fields of a class."""
+    """Reads the docstring below each field of a class from its source."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
     found = {}

@@ -13,8 +13,9 @@ PEER = "torch.nn.LSTM"
 
 @dataclass
 class Arguments:
-    """Time a training pass (forward and backward over a batch of sequences) and one acting step of every cell, against
-    torch.nn.LSTM with as many units, in turn, one thread, medians.
+    """Time a training pass (forward and backward over a batch of sequences) and one acting step of every cell.
+
+    Each cell takes turns with a torch.nn.LSTM of as many units, on one thread; the table shows medians.
 
     Example: ncp-control bench --units 64 --batch 16 --time 32
     """
@@ -26,13 +27,13 @@ class Arguments:
     """Numbers in an observation."""
 
     batch: int = 64
-    """Sequences of a training pass."""
+    """Sequences in a training pass."""
 
     time: int = 128
-    """Steps of a sequence."""
+    """Steps in a sequence."""
 
     repeats: int = 7
-    """Timed runs of each."""
+    """Timed runs of every cell; the median counts."""
 
     device: str = "cpu"
     """cpu or cuda."""
@@ -42,7 +43,7 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Measure and print."""
+    """Measures and prints."""
     for name in ("units", "inputs", "batch", "time", "repeats"):
         if getattr(arguments, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
@@ -55,7 +56,7 @@ def run(arguments: Arguments) -> int:
 
 
 def measure(arguments: Arguments) -> dict[str, Any]:
-    """Milliseconds of everyone, and what their scan ran on."""
+    """Times every cell, and says which backend ran its scan."""
     import torch
 
     from ncp_control.cells import make_cell
@@ -99,7 +100,7 @@ def measure(arguments: Arguments) -> dict[str, Any]:
 
 
 def both(network: Any, inputs: Any) -> Callable[[], None]:
-    """A forward and a backward pass."""
+    """Returns a forward and a backward pass of `network` over `inputs`."""
 
     def work() -> None:
         network.zero_grad(set_to_none=True)
@@ -109,7 +110,7 @@ def both(network: Any, inputs: Any) -> Callable[[], None]:
 
 
 def forward(network: Any, inputs: Any) -> Callable[[], None]:
-    """One step that carries its state in."""
+    """Returns a forward pass of `network` over `inputs` that starts from a given state."""
     import torch
 
     with torch.no_grad():
@@ -123,7 +124,7 @@ def forward(network: Any, inputs: Any) -> Callable[[], None]:
 
 
 def show(arguments: Arguments, found: dict[str, Any]) -> None:
-    """The table."""
+    """Prints the table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -139,4 +140,4 @@ def show(arguments: Arguments, found: dict[str, Any]) -> None:
             f"{row['act_ratio']:.2f}",
         )  # fmt: skip
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
-    print(f"x LSTM's: the time over that of {PEER}; an acting step carries the state on.")
+    print(f"x LSTM's: the time divided by that of {PEER}; an acting step starts from the state of the step before.")

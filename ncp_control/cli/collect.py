@@ -1,4 +1,4 @@
-"""`ncp-control collect`: rollouts of a controller, written as a Minari dataset."""
+"""`ncp-control collect`: collects rollouts of a policy and writes them as a Minari dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Collect rollouts of a controller, some of its actions overwritten at random, as a Minari dataset.
+    """Collect rollouts of a policy as a Minari dataset. Some of its actions are overwritten at random.
 
     Example: ncp-control collect --policy checkpoints/halfcheetah-teacher.safetensors --rollouts 25 --out ./cheetah-v0
     """
@@ -24,39 +24,39 @@ class Arguments:
     """The environment's id, such as HalfCheetah-v5 or ncp_envs:ncp/HalfCheetahNoVel-v0."""
 
     policy: Annotated[str, tyro.conf.arg(metavar="random|FILE")] = "random"
-    """Who acts: random, or a policy's .safetensors file."""
+    """The policy: random, or a policy's .safetensors file."""
 
     rollouts: int = 25
-    """How many episodes."""
+    """The number of episodes."""
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.05
     """The probability that a step's action is overwritten by a random one."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """The seed of everything random."""
 
     workers: int = 1
-    """Processes; the result does not depend on them."""
+    """The number of processes. The result does not depend on it."""
 
     group: int = 16
-    """Episodes that one call of the policy acts for; a part of what makes the result."""
+    """The number of episodes that one call of the policy acts for. The result depends on it."""
 
     sample: bool = False
-    """Draw the policy's actions instead of taking their mode."""
+    """Sample the policy's actions instead of taking the deterministic ones."""
 
     out: Annotated[str | None, tyro.conf.arg(metavar="DATASET")] = None
-    """A Minari id, stored where Minari looks for it, or the path of a folder, such as ./cheetah-v0. By default
-    ncp/ENVIRONMENT/POLICY-rPERCENT-v0."""
+    """A Minari id, for a dataset where Minari looks for it, or the path of a folder, such as ./cheetah-v0. The default
+    is the id ncp/ENVIRONMENT/POLICY-rPERCENT-v0."""
 
     resume: bool = False
-    """Go on with a collection that was interrupted."""
+    """Continue a collection that was interrupted."""
 
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Collect and write."""
+    """Collects rollouts, writes the dataset, and prints a summary."""
     from ncp_control.data.collection import remove_finished
     from ncp_control.data.environments import spec_of
     from ncp_control.data.minari_files import place_of
@@ -78,7 +78,11 @@ def run(arguments: Arguments) -> int:
 
 
 def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: str, folder: Path, keep: Path) -> Any:
-    """The rollouts, which are in `folder` then; those that are finished before lie in `keep`."""
+    """Collects the rollouts and writes them to `folder`.
+
+    :param keep: the folder for finished rollouts; the collection continues from those that are there
+    :return: the rollouts
+    """
     from ncp_control.data.collect import collect
     from ncp_control.data.collection import count_finished
     from ncp_control.data.minari_files import write_minari
@@ -108,9 +112,9 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
         with Hold(keep):
             write_minari(rollouts, dataset_id, folder, spec, record, keep)
     except FileExistsError as error:
-        raise FileExistsError(f"{error} (--resume goes on with it)") from error
+        raise FileExistsError(f"{error} (--resume continues it)") from error
     except (KeyboardInterrupt, OSError) as error:
-        kept = f"{count_finished(keep)} of {arguments.rollouts} rollouts are kept in {keep}: go on with --resume"
+        kept = f"{count_finished(keep)} of {arguments.rollouts} rollouts are kept in {keep}: continue with --resume"
         if isinstance(error, OSError) and error.strerror:
             error.strerror += f" ({kept})"
         elif isinstance(error, KeyboardInterrupt):
@@ -120,7 +124,7 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
 
 
 def finished_before(folder: Path, made_by: str, policy: Any) -> Any | None:
-    """The rollouts of a dataset that this very command has made; None where another has."""
+    """Returns the rollouts of a dataset if the same command with the same policy has made it; None otherwise."""
     from ncp_control.data import Rollouts
 
     try:
@@ -133,13 +137,13 @@ def finished_before(folder: Path, made_by: str, policy: Any) -> Any | None:
 
 
 def read_policy(text: str) -> tuple[Any, str]:
-    """The policy that an argument names, and what to call it."""
+    """Returns the policy that an argument names, and a name for it."""
     if text == "random":
         return text, text
     path = Path(text)
     if path.suffix == ".zip":
         raise ValueError(
-            f"{path} is an archive that is unpickled, which runs code from it: in Python, "
+            f"{path} is an archive that must be unpickled, which runs code from it: in Python, "
             "ncp_control.rl.save_policy(PPO.load(...), 'policy.safetensors') makes a file that is safe to load"
         )
     from ncp_control.rl import load_policy
@@ -148,14 +152,14 @@ def read_policy(text: str) -> tuple[Any, str]:
 
 
 def default_id(env: str, name: str, random: float) -> str:
-    """The Minari id for an environment, a controller and a share of random actions."""
+    """Returns the Minari id for an environment, a policy's name and a share of random actions."""
     short = env.rsplit("/", 1)[-1].rsplit("-v", 1)[0].lower()
-    plain = re.sub(r"[^\w-]+", "-", name)  # of what Minari takes in an id
+    plain = re.sub(r"[^\w-]+", "-", name)  # the characters that a Minari id may have
     return f"ncp/{short}/{plain}-r{round(100 * random):02d}-v0"
 
 
 def command(arguments: Arguments, dataset_id: str) -> str:
-    """The command that makes the dataset again."""
+    """Returns the command that makes the dataset again."""
     words = []
     for key, value in vars(arguments).items():
         if not isinstance(value, bool) and key not in ("out", "workers"):
@@ -165,7 +169,7 @@ def command(arguments: Arguments, dataset_id: str) -> str:
 
 
 def summary(rollouts: Any, dataset_id: str, folder: Path) -> dict[str, Any]:
-    """What was collected."""
+    """Summarises what was collected, in JSON values."""
     import numpy as np
 
     returns = [rollout.total_reward for rollout in rollouts]
@@ -181,7 +185,7 @@ def summary(rollouts: Any, dataset_id: str, folder: Path) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any], as_json: bool) -> None:
-    """Print the summary."""
+    """Prints the summary."""
     if as_json:
         print(json.dumps(found))
         return

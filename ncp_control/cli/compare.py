@@ -1,4 +1,4 @@
-"""`ncp-control compare`: many models on the same rollouts."""
+"""`ncp-control compare`: fits many models to the same rollouts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Fit many models to the same rollouts from several seeds, and put them into one table: the LTC paper's Table 6,
-    the rows that it lacks, and ours.
+    """Fit many models to the same rollouts from several seeds and compare them in one table: the LTC paper's Table 6,
+    with rows that it lacks.
 
     Example: ncp-control compare ./cheetah-v0 --seeds 5 --epochs 200 --out runs/table6
     """
@@ -24,62 +24,62 @@ class Arguments:
     """A Minari id, a Minari folder, or a folder of .npy or .npz traces."""
 
     seeds: int = 5
-    """Fits of each row."""
+    """Number of fits of each row."""
 
     epochs: int = 200
-    """Of every fit."""
+    """Number of epochs of every fit."""
 
     actions: bool = False
-    """The models read the actions too."""
+    """Let the models read the actions as well as the observations."""
 
     loss: str = "raw"
-    """raw: errors in the units of the observations; normalised: over their variances."""
+    """raw: squared errors in the units of the observations; normalised: divided by the observations' variances."""
 
     rows: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
-    """Only these rows, such as LTC LSTM "CfC"; "list" shows all."""
+    """Compare only these rows, such as LTC "MLP, five lags"; "list" shows all."""
 
     workers: int | None = None
-    """Processes; by default one a core."""
+    """Number of processes; by default one for each core."""
 
     out: Path | None = None
-    """The folder of this comparison; by default runs/compare."""
+    """The folder for this comparison; by default runs/compare."""
 
     resume: bool = False
-    """Go on with the comparison in the folder, or begin it if there is none yet."""
+    """Continue the comparison in the folder, or start it if there is none yet."""
 
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Compare and print."""
+    """Compares models and prints the table."""
     from ncp_control.dynamics.comparison import Comparison, compare
-    from ncp_control.dynamics.rows import ROWS, choose
+    from ncp_control.dynamics.rows import ROWS, choose_rows
     from ncp_control.dynamics.table import table_text
 
     if arguments.rows == ("list",):
         print("\n".join(row.name for row in ROWS))
         return 0
-    rows = choose(arguments.rows)
+    rows = choose_rows(arguments.rows)
     out = arguments.out or Path("runs") / "compare"
     what = Comparison(arguments.data, arguments.seeds, arguments.epochs, arguments.actions, arguments.loss)
     command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     try:
-        lines = compare(what, out, rows, workers=arguments.workers, resume=arguments.resume, command=command)
+        results = compare(what, out, rows, workers=arguments.workers, resume=arguments.resume, command=command)
     except KeyboardInterrupt:
-        print(f"\ninterrupted: --resume goes on from what is in {out}", file=sys.stderr)
+        print(f"\ninterrupted: --resume continues from what is in {out}", file=sys.stderr)
         raise
     if arguments.json:
         found = [
-            {"model": line.name, "parameters": line.parameters, "errors": list(line.errors), "seconds": line.seconds}
-            for line in lines
+            {"model": row.name, "parameters": row.parameters, "errors": list(row.errors), "seconds": row.seconds}
+            for row in results
         ]
         print(json.dumps({"out": str(out), "rows": found}))
     else:
-        print(table_text(lines))
+        print(table_text(results))
         print(
-            "\nerror: mean squared, of the next observation on the test rollouts; spread: over seeds; "
-            "p: of the difference to LTC,\npaired by seed, Student's t\n"
+            "\nerror: mean squared error of the next observation on the test rollouts; spread: standard deviation over "
+            "the seeds;\np: how probable the difference to LTC is by chance (t-test, paired by seed)\n"
             f"written to {out}"
         )
     return 0

@@ -24,7 +24,7 @@ from ncp_control.cli.packages import PACKAGES, Package
 class Arguments:
     """Look at this machine and say what is installed, what can run, and how to fix what cannot.
 
-    Exits with 0 when the core works and with 1 when something that it needs is missing or broken.
+    The exit code is 0 when the core works, and 1 when something that it needs is missing or broken.
 
     Example: ncp-control doctor --json
     """
@@ -34,7 +34,7 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Print the report."""
+    """Prints the report."""
     report = examine()
     if arguments.json:
         print(json.dumps(report, indent=2))
@@ -44,7 +44,7 @@ def run(arguments: Arguments) -> int:
 
 
 def examine() -> dict[str, Any]:
-    """Everything the doctor knows, as JSON values; `ok` says whether the core works."""
+    """Returns the whole report as JSON values; `ok` says whether the core works."""
     packages = [examine_package(package) for package in PACKAGES]
     backends = examine_backends()
     works = all(not package["problem"] for package in packages if package["required"])
@@ -62,7 +62,7 @@ def examine() -> dict[str, Any]:
 
 
 def examine_package(package: Package) -> dict[str, Any]:
-    """Version and problem of one package. What the core needs is imported for real, the rest is only looked up."""
+    """Finds the version of a package and what is wrong with it; only the packages of the core are imported."""
     problem = ""
     if find_spec(package.module) is None:
         problem = "not installed"
@@ -82,7 +82,7 @@ def examine_package(package: Package) -> dict[str, Any]:
 
 
 def version_of(distribution: str) -> str | None:
-    """The installed version, or None when the package came without its metadata."""
+    """Returns the installed version, or None for a package that was installed without its metadata."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -90,22 +90,22 @@ def version_of(distribution: str) -> str | None:
 
 
 def examine_threads() -> dict[str, Any]:
-    """How many processors this process may use, and how many threads torch takes of them."""
+    """Counts the processors that this process may use, and the threads that torch uses."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     threads: dict[str, Any] = {"processors": len(affinity(0)) if affinity else os.cpu_count(), "torch": None}
     try:
         import torch
-    except Exception:  # said already, among the packages
+    except Exception:  # the table of packages says so already
         return threads
     threads["torch"] = torch.get_num_threads()
     return threads
 
 
 def examine_cuda() -> dict[str, Any]:
-    """Which GPUs torch can use, and if none, why."""
+    """Lists the GPUs that torch can use, or says why there are none."""
     try:
         import torch
-    except Exception:  # said already, among the packages
+    except Exception:  # the table of packages says so already
         return {"devices": [], "reason": "torch does not import"}
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -116,7 +116,7 @@ def examine_cuda() -> dict[str, Any]:
 
 
 def examine_rendering() -> dict[str, Any]:
-    """How MuJoCo will draw, and what to set where there is no screen."""
+    """Says how MuJoCo will draw, and what to set where there is no screen."""
     chosen = os.environ.get("MUJOCO_GL") or None
     advice = ""
     if chosen is None and sys.platform == "linux" and not os.environ.get("DISPLAY"):
@@ -127,18 +127,18 @@ def examine_rendering() -> dict[str, Any]:
 
 
 def examine_backends() -> dict[str, dict[str, Any]]:
-    """Which backends of the scan this machine has, each with its reason."""
+    """Says which backends of the scan run on this machine, and why or why not."""
     try:
         from ncp_control.ops import available_backends
 
         backends = available_backends()
-    except Exception as error:  # torch is missing or broken; the packages say which
+    except Exception as error:  # torch is missing or broken, as the table of packages says
         return {"reference": {"ok": False, "reason": f"does not import: {error}"}}
     return {name: {"ok": ok, "reason": reason} for name, (ok, reason) in backends.items()}
 
 
 def show(report: dict[str, Any]) -> None:
-    """The report as tables."""
+    """Prints the report as tables."""
     console = Console(highlight=False)
     console.print(f"ncp-control {report['ncp_control']}, Python {report['python']}, {report['platform']}", markup=False)
 
@@ -167,4 +167,4 @@ def show(report: dict[str, Any]) -> None:
     machine.add_row("MUJOCO_GL", escape("; ".join(drawing)))
     console.print(machine)
     if not report["ok"]:
-        console.print("[red]The core does not work until what is red above is put right.[/red]")
+        console.print("[red]The core does not work: install or repair what is red above.[/red]")

@@ -1,4 +1,4 @@
-"""`ncp-control evaluate`: the return of a policy over whole episodes, or the errors of a model of the dynamics."""
+"""`ncp-control evaluate`: measures the return of a policy, or the errors of a model of the dynamics."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Run a policy for whole episodes and say what return it reaches; or hold a model of the dynamics to rollouts, one
-    step ahead and many.
+    """Run a policy for whole episodes and print its return; or compare the predictions of a model of the dynamics with
+    rollouts, one step ahead and many steps ahead.
 
     Example: ncp-control evaluate checkpoints/halfcheetah-teacher.safetensors --episodes 20
     Example: ncp-control evaluate runs/fit-ltc-s0/best.safetensors --data ./cheetah-v0 --figures pictures
     """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
-    """A policy's or a model's .safetensors file."""
+    """The .safetensors file of a policy or of a model."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment; by default the one that the checkpoint was trained in."""
 
     episodes: int = 20
-    """How many episodes."""
+    """Number of episodes."""
 
     seed: int = 0
     """Everything random follows from it."""
@@ -35,27 +35,26 @@ class Arguments:
     """Add Gaussian noise to every observation."""
 
     dropout: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """Lose whole observations at random: all entries read 0."""
+    """Replace whole observations by zeros at random, each with this probability."""
 
     sample: bool = False
-    """Draw the policy's actions instead of taking their mode."""
+    """Sample the policy's actions instead of taking the deterministic ones."""
 
     data: str | None = None
-    """Of a model: the rollouts, whose test part it is held to."""
+    """For a model: the rollouts, whose test part is used."""
 
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Of a model: a folder for pictures."""
+    """For a model: a folder for pictures."""
 
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Evaluate and print."""
-    from ncp_control.storage.safe_tensors import read_kind
+    """Evaluates a policy or a model and prints the result."""
+    from ncp_control.storage.kinds import Kind, kind_of
 
-    kind = read_kind(arguments.policy) if arguments.policy.is_file() else None
-    if kind == "ncp_control.dynamics":
+    if kind_of(arguments.policy) is Kind.DYNAMICS:
         return run_model(arguments)
     if arguments.data is not None or arguments.figures is not None:
         raise ValueError(f"--data and --figures are for models of the dynamics, and {arguments.policy} holds none")
@@ -63,13 +62,13 @@ def run(arguments: Arguments) -> int:
 
 
 def run_model(arguments: Arguments) -> int:
-    """Of a model of the dynamics."""
+    """Evaluates a model of the dynamics."""
     import torch
 
     from ncp_control.cli import evaluate_model
 
     if arguments.data is None:
-        raise ValueError(f"{arguments.policy} holds a model of the dynamics: add --data, the rollouts to hold it to")
+        raise ValueError(f"{arguments.policy} holds a model of the dynamics: add --data, the rollouts for it")
     torch.set_num_threads(1)
     found = evaluate_model.evaluate(arguments.policy, arguments.data, arguments.figures)
     if arguments.json:
@@ -80,7 +79,7 @@ def run_model(arguments: Arguments) -> int:
 
 
 def run_policy(arguments: Arguments) -> int:
-    """Of a policy."""
+    """Evaluates a policy."""
     import numpy as np
     import torch
 

@@ -1,4 +1,4 @@
-"""What `ncp-control evaluate` says of a model of the dynamics."""
+"""`ncp-control evaluate` for a model of the dynamics."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ MEASURES = ("energy", "frequency", "peak")
 
 
 def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
-    """One-step errors, errors against the horizon, and what a run of the model's own is like, as JSON values.
+    """Returns one-step errors, open-loop errors and the statistics of long runs, as JSON values.
 
-    :param data: rollouts; their test part is looked at
+    :param path: the model's file
+    :param data: the rollouts, whose test part is used
     :param figures: a folder for pictures, or None
     """
     import numpy as np
@@ -65,11 +66,12 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
 
 
 def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
-    """All pictures that this model and these rollouts allow."""
+    """Draws all pictures that this model and these rollouts allow."""
+    import numpy as np
+
     from ncp_control.dynamics import figures as pictures
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.open_loop import free_runs, time_constants
-    from ncp_control.rnn import RNN
     from ncp_control.support.pictures import save_figure
 
     figures.mkdir(parents=True, exist_ok=True)
@@ -84,14 +86,16 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
     }
     if model.features == 17:
         drawn["cheetahs"] = pictures.draw_cheetahs(run)
-    if isinstance(model, DynamicsModel) and isinstance(model.rnn, RNN):
-        drawn["time-constants"] = pictures.draw_time_constants(time_constants(model, test))
+    if isinstance(model, DynamicsModel):
+        found = time_constants(model, test)
+        if not np.isnan(found["median"]).all():  # a cell may not know them
+            drawn["time-constants"] = pictures.draw_time_constants(found)
     for name, figure in drawn.items():
         save_figure(figure, figures / f"{name}.png", dpi=130)
 
 
 def show(found: dict[str, Any]) -> None:
-    """In words."""
+    """Prints what `evaluate` found."""
     one = found["one_step"]
     print(
         f"{Path(found['checkpoint']).name} on {found['rollouts']} test rollouts of {found['data']}\n"
@@ -101,14 +105,14 @@ def show(found: dict[str, Any]) -> None:
     print(f"{'observation'.ljust(width)}  {'error':>10}  {'over variance':>13}")
     for row in found["observations"]:
         print(f"{row['name'].ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
-    print(f"\nsteps without looking  {'error over variance':>20}  {'8 of 10 starts':>18}  {'nothing changes':>15}")
+    print(f"\nsteps ahead, open loop  {'error over variance':>20}  {'8 of 10 starts':>18}  {'no change':>15}")
     for row in found["open_loop"]:
         band = f"{row['low']:.3g} to {row['high']:.3g}"
-        print(f"{row['horizon']:>21}  {row['mean']:>20.3g}  {band:>18}  {row['persistence']:>15.3g}")
-    print(f"always saying the mean: {found['level']:.3g}\n")
+        print(f"{row['horizon']:>22}  {row['mean']:>20.3g}  {band:>18}  {row['persistence']:>15.3g}")
+    print(f"predicting the mean of the training rollouts: {found['level']:.3g}\n")
     real, free = found["long_run"]["real"], found["long_run"]["free"]
     print(
-        "left to itself: "
+        "long open-loop runs: "
         f"energy {free['energy']:.2f} (real {real['energy']:.2f}), gait {free['frequency']:.3f} cycles a step "
         f"(real {real['frequency']:.3f}), {free['peak']:.0%} of its spectrum there (real {real['peak']:.0%})"
     )

@@ -1,4 +1,4 @@
-"""`ncp-control fit`: a model of the dynamics, from rollouts."""
+"""`ncp-control fit`: fits a model of the dynamics to rollouts."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ class Arguments:
     """A Minari id, a Minari folder, or a folder of .npy or .npz traces."""
 
     cell: str = "ltc"
-    """ltc, neuralltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on five lags."""
+    """ltc, neuralltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on the last five inputs."""
 
     units: int = 32
-    """Neurons, fully connected."""
+    """Number of neurons, fully connected."""
 
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
     """A plan such as "AutoNCP(32, 8)" instead of fully connected neurons."""
 
     actions: bool = False
-    """Read the actions too, not the observations alone."""
+    """Read the actions as well as the observations."""
 
     residual: bool = False
-    """Predict the change of the observations."""
+    """Predict the change of the observation instead of the observation."""
 
     members: int = 1
-    """Fit an ensemble of that many."""
+    """Fit an ensemble with this many members."""
 
     seed: int = 0
     """Everything random follows from it."""
 
     out: Path | None = None
-    """The folder of this fit; by default runs/fit-CELL-sSEED."""
+    """The folder for this fit; by default runs/fit-CELL-sSEED."""
 
     resume: bool = False
-    """Go on with the fit in the folder, or begin it if there is none yet."""
+    """Continue the fit in the folder, or start it if there is none yet."""
 
     device: str = "auto"
-    """cpu, cuda, or auto: a GPU where there is one."""
+    """cpu, cuda, or auto, which chooses a GPU if there is one."""
 
     threads: int = 1
-    """Threads of torch; small networks gain little from more."""
+    """Number of threads for torch; small networks gain little from more than one."""
 
     json: bool = False
     """Print one JSON object last."""
@@ -69,11 +69,12 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Fit and print."""
+    """Fits a model and prints the result."""
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
-    from ncp_control.dynamics.fitting import BEST
-    from ncp_control.dynamics.many import fit_ensemble, make_seeded
+    from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
+    from ncp_control.dynamics.fit_loop import BEST
+    from ncp_control.dynamics.model import READS
     from ncp_control.support.devices import pick_device, use_threads
     from ncp_control.wiring.plan_text import parse_plan
 
@@ -88,8 +89,8 @@ def run(arguments: Arguments) -> int:
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
 
     def make() -> DynamicsModel:
-        inputs = "observations+actions" if arguments.actions else "observations"
-        return DynamicsModel.of(parts.train, arguments.cell, wiring, inputs=inputs, residual=arguments.residual)
+        reads = READS[arguments.actions]
+        return DynamicsModel.of(parts.train, arguments.cell, wiring, reads=reads, residual=arguments.residual)
 
     words = ["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]
     common: dict[str, Any] = {
@@ -122,6 +123,6 @@ def run(arguments: Arguments) -> int:
             f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
             f"(normalised {found['test_normalised_mse']:.4g})\n"
             f"written to {out}\n"
-            f"see how it does:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
+            f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
         )
     return 0

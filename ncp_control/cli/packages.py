@@ -1,4 +1,4 @@
-"""Which package does what for this one, and how to get it when it is missing."""
+"""The packages that this one builds on: what each is for, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 
 class Package(NamedTuple):
-    """A package that this one builds on.
+    """A package that ncp-control builds on.
 
     distribution: its name for pip
     module: its name for `import`
-    extra: the extra of ncp-control that brings it; None for what every part needs
-    use: what it is for
+    extra: the extra of ncp-control that installs it; None for a package that every part needs
+    use: what ncp-control uses it for
     """
 
     distribution: str
@@ -25,7 +25,7 @@ class Package(NamedTuple):
         return "pip install ncp-control" if self.extra is None else f'pip install "ncp-control[{self.extra}]"'
 
 
-# The same as in pyproject.toml, but for mujoco and h5py, which come as extras of gymnasium and minari.
+# The dependencies in pyproject.toml, and mujoco and h5py, which the extras of gymnasium and minari install.
 PACKAGES = (
     Package("numpy", "numpy", None, "arrays"),
     Package("torch", "torch", None, "tensors and gradients"),
@@ -41,13 +41,13 @@ PACKAGES = (
     Package("pyyaml", "yaml", "rl", "recipes"),
     Package("minari", "minari", "data", "stored rollouts"),
     Package("h5py", "h5py", "data", "the files of stored rollouts"),
+    Package("scipy", "scipy", "data", "statistics, and the studies of the paper"),
     Package("matplotlib", "matplotlib", "plot", "figures"),
     Package("imageio-ffmpeg", "imageio_ffmpeg", "plot", "video"),
-    Package("scipy", "scipy", "theory", "adaptive solvers of the papers' experiments"),
 )
 
 
 def package_of(module: str) -> Package | None:
-    """The package that holds `module`, or None if it is none of ours."""
+    """Returns the package that a module belongs to, or None for a module of any other package."""
     root = module.partition(".")[0]
     return next((package for package in PACKAGES if package.module == root), None)

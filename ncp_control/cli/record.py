@@ -1,4 +1,4 @@
-"""`ncp-control record`: what a circuit does while its agent acts, or a model predicts."""
+"""`ncp-control record`: what a circuit does while its agent acts or its model predicts."""
 
 from __future__ import annotations
 
@@ -13,66 +13,67 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Record an agent's rollout, or a model's run over one: every neuron, synapse and time constant, step by step.
+    """Record a rollout of an agent, or a model's predictions over a rollout: every neuron, synapse and time constant.
 
     Example: ncp-control record checkpoints/halfcheetah.safetensors --steps 1000 --out episode.npz
     """
 
     checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
-    """A policy's or a model's .safetensors file."""
+    """The .safetensors file of a policy or a dynamics model."""
 
     out: Path = Path("episode.npz")
-    """The recording; replaced if it exists."""
+    """The file for the recording. It is replaced if it exists."""
 
     steps: int | None = None
-    """How many steps; by default 1000, or a model's whole rollout."""
+    """How many steps to record. The default is 1000, or a model's whole rollout."""
 
     episodes: int | None = None
-    """Or how many whole episodes."""
+    """How many whole episodes to record, instead of --steps."""
 
     seed: int = 0
-    """Of the first episode; the next ones follow."""
+    """Seed of the first episode. Each further episode has the next number."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
-    """The environment; by default the one that the checkpoint was trained in."""
+    """The environment. The default is the one that the checkpoint was trained in."""
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """The probability that a step's action is overwritten by a random one."""
+    """The probability that a random action replaces the agent's action in a step."""
 
     sample: bool = False
-    """Draw the policy's actions instead of taking their mode."""
+    """Sample the policy's actions instead of taking the deterministic action."""
 
     silence: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NEURON ...")] = ()
     """Hold these neurons at 0."""
 
     clamp: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NEURON=VALUE ...")] = ()
-    """Hold these neurons at other values, such as command1=0.5."""
+    """Hold these neurons at the given values, such as command1=0.5."""
 
     cut: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SYNAPSE ...")] = ()
     """Cut these synapses, such as "inter3->command0"."""
 
     data: str | None = None
-    """Of a model: the rollouts, of which it reads one."""
+    """For a dynamics model: the rollouts, one of which the model reads."""
 
     rollout: int = 0
-    """Of a model: which of them."""
+    """For a dynamics model: the number of the rollout that it reads, from 0."""
 
     look: int | None = None
-    """Of a model: steps for which it looks before it feeds itself; by default all."""
+    """For a dynamics model: in how many steps it reads the rollout's observations; afterwards it reads its own
+    predictions. The default is all steps."""
 
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Record and say where it is."""
+    """Records, and prints what was recorded and where it is."""
     import torch
 
-    from ncp_control.storage.safe_tensors import read_kind
+    from ncp_control.storage.kinds import Kind, kind_of
 
     torch.set_num_threads(1)
-    kind = read_kind(arguments.checkpoint) if arguments.checkpoint.is_file() else None
-    found = record_model(arguments) if kind == "ncp_control.dynamics" else record_policy(arguments)
+    is_model = kind_of(arguments.checkpoint) is Kind.DYNAMICS
+    found = record_model(arguments) if is_model else record_policy(arguments)
     rewards = found.get("rewards")
     episodes = int(found.episode_starts.sum())
     gained = "" if rewards is None else f", reward {float(rewards.sum()):,.1f}"
@@ -95,13 +96,13 @@ def run(arguments: Arguments) -> int:
 
 
 def record_policy(arguments: Arguments) -> Any:
-    """Of an agent."""
+    """Records an agent."""
     from ncp_control.activity import record
     from ncp_control.cli import trained_in
     from ncp_control.rl import load_policy
 
     if arguments.data is not None or arguments.look is not None:
-        raise ValueError(f"--data and --look are for models of the dynamics, and {arguments.checkpoint} is none")
+        raise ValueError(f"--data and --look are for dynamics models, but {arguments.checkpoint} holds a policy")
     policy = load_policy(arguments.checkpoint)
     note = policy.note
     name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
@@ -126,7 +127,7 @@ def record_policy(arguments: Arguments) -> Any:
 
 
 def held(arguments: Arguments) -> dict[str, float]:
-    """Neurons and the values at which they are held."""
+    """Returns the neurons that are held, and the values at which they are held."""
     values = dict.fromkeys(arguments.silence, 0.0)
     for text in arguments.clamp:
         name, equals, value = text.partition("=")
@@ -140,15 +141,15 @@ def held(arguments: Arguments) -> dict[str, float]:
 
 
 def record_model(arguments: Arguments) -> Any:
-    """Of a model of the dynamics."""
+    """Records a dynamics model."""
     from ncp_control.activity import record_model
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import load_model
 
     if arguments.data is None:
-        raise ValueError(f"{arguments.checkpoint} holds a model of the dynamics: add --data, rollouts for it to read")
+        raise ValueError(f"{arguments.checkpoint} holds a dynamics model: add --data, the rollouts that it should read")
     if arguments.silence or arguments.clamp or arguments.cut:
-        raise ValueError("neurons are silenced in agents; a model's circuit is recorded whole")
+        raise ValueError("--silence, --clamp and --cut are for agents: a dynamics model is recorded unchanged")
     rollouts = Rollouts.load(arguments.data)
     if not 0 <= arguments.rollout < len(rollouts):
         raise ValueError(f"{arguments.data} has {len(rollouts)} rollouts: --rollout is 0 to {len(rollouts) - 1}")

@@ -1,4 +1,4 @@
-"""`ncp-control train`: an agent from a recipe."""
+"""`ncp-control train`: trains an agent from a recipe."""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ class Arguments:
     """
 
     recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
-    """The name of a recipe, or a .yml file; "list" shows all, with what each is for."""
+    """The name of a recipe, or a .yml file; "list" shows all recipes, with what each is for."""
 
     seed: int = 0
     """Everything random follows from it."""
 
     steps: int | None = None
-    """Steps of training instead of the recipe's."""
+    """Steps of training, instead of the recipe's number."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
-    """Other values than the recipe's, such as policy_kwargs.cell=cfc learning_rate=lin_1e-3."""
+    """New values for keys of the recipe, such as policy_kwargs.cell=cfc learning_rate=lin_1e-3."""
 
     out: Path | None = None
-    """The folder of this run; by default runs/RECIPE-sSEED."""
+    """The run's folder; by default runs/RECIPE-sSEED."""
 
     resume: bool = False
-    """Go on with the run in the folder, or begin it if there is none yet."""
+    """Resume the run in the folder, or begin it if the folder holds none."""
 
     eval_every: int | None = None
     """Steps between evaluations; by default a twentieth of the training."""
 
     eval_episodes: int = 8
-    """Episodes of an evaluation."""
+    """Episodes in an evaluation."""
 
     checkpoint_every: int | None = None
-    """Steps between checkpoints; by default a tenth of the training, but no less than 10 000."""
+    """Steps between checkpoints; by default a tenth of the training, but at least 10 000."""
 
     watch: Annotated[int | None, tyro.conf.arg(metavar="STEPS")] = None
-    """Record an episode every so many steps, and keep one page of all of them in the run's folder: watch/page.html."""
+    """Record an episode every so many steps, and show all of them on one page in the run's folder, watch/page.html."""
 
     device: str = "cpu"
-    """Where the networks are: cpu or cuda."""
+    """The device for the networks: cpu, cuda or auto."""
 
     threads: int = 1
-    """Threads of torch; small networks gain little from more."""
+    """Threads of torch; small networks gain little from more than one."""
 
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Train."""
+    """Trains the agent, or lists the recipes."""
     from ncp_control.rl.recipes.recipe import about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
     from ncp_control.support.devices import use_threads

@@ -1,4 +1,4 @@
-"""The environment that a policy's file was trained in."""
+"""Makes the environment that a policy was trained in, from the note in the policy's file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any
 
 
 def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
-    """The id that was asked for, or the one in the policy's note; refused where there is neither, and where the note's
-    makes Gymnasium import a module: a file must not choose what is run.
+    """Returns the environment's id: the one that was asked for, or else the one in the policy's note.
+
+    An id in the note that makes Gymnasium import a module is refused, because a file must not choose which code runs.
+
+    :param checkpoint: the policy's file
+    :param note: the note in it
+    :param asked: the id from the command line; None without one
     """
     if asked:
         return asked
@@ -23,10 +28,15 @@ def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
 
 
 def make(name: str, note: dict[str, Any], below: Sequence[Any] = ()) -> Any:
-    """The environment with the wrappers of the training, and others nearer to it."""
+    """Makes the environment with the wrappers of the training.
+
+    :param name: the environment's id
+    :param note: the note in the policy's file, with the wrappers and the environment's arguments
+    :param below: further wrappers, between the environment and those of the training
+    """
     from ncp_control.rl.recipes.building import make_env
 
     wrappers, arguments = note.get("env_wrapper", []), note.get("env_kwargs") or {}
     if not isinstance(wrappers, list) or not isinstance(arguments, dict):
-        raise ValueError(f"the checkpoint's note on its environment is not to be read: {wrappers!r}, {arguments!r}")
+        raise ValueError(f"the checkpoint's note on its environment is not readable: {wrappers!r}, {arguments!r}")
     return make_env(name, [*below, *wrappers], arguments)

@@ -1,4 +1,4 @@
-"""`ncp-control view`: a recording as a page, a video, figures."""
+"""`ncp-control view`: a recording as a page, a video or figures."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Show a recording: as a page for a browser, a video, figures for a paper. Several recordings of one circuit make
-    one page with a slider for them.
+    """Show a recording as a page for a browser, as a video, or as figures for a paper. Several recordings of one
+    circuit make one page with a slider.
 
     Example: ncp-control view episode.npz --html episode.html --video episode.mp4 --figures pictures
     """
 
     episodes: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="EPISODE ...")]
-    """A recording, or several: what `ncp-control record` wrote."""
+    """One recording or several, written by `ncp-control record`."""
 
     html: Path | None = None
-    """The page, one file that needs nothing else; by default beside the recording, if nothing else is asked for."""
+    """The page, a single file. Without --html, --video and --figures it is written beside the recording."""
 
     video: Path | None = None
-    """A .mp4 or .gif file."""
+    """The video, a .mp4 or .gif file."""
 
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """A folder for figures."""
+    """The folder for the figures."""
 
     formats: tuple[str, ...] = ("png",)
-    """Of the figures: png, svg, pdf."""
+    """File formats of the figures: png, svg, pdf."""
 
     start: int = 0
-    """Of the video: its first step."""
+    """The first step of the video."""
 
     steps: int | None = None
-    """Of the video: how many steps; by default all."""
+    """How many steps the video shows. The default is all."""
 
     renderer: str = "auto"
-    """Of the video's body: mujoco, capsules, or auto: MuJoCo where it can draw here."""
+    """What draws the body in the video: mujoco, capsules, or auto, which is MuJoCo if it can draw here."""
 
     json: bool = False
-    """Print one JSON object last: the files that were written."""
+    """Print one JSON object last, with the files that were written."""
 
 
 def run(arguments: Arguments) -> int:
-    """Write what was asked for, and say where it is."""
+    """Writes the page, the figures and the video, and prints where they are."""
     from ncp_control.activity.recording.activity import Activity
 
     written: dict[str, Any] = {}
@@ -60,27 +60,27 @@ def run(arguments: Arguments) -> int:
     nothing = arguments.html is None and arguments.video is None and arguments.figures is None
     html = arguments.episodes[0].with_suffix(".html") if nothing else arguments.html
     if len(found) > 1 and (arguments.video or arguments.figures):
-        raise ValueError("a video and figures are of one recording: name one, or ask for --html alone")
+        raise ValueError("a video and figures show one recording: name one, or ask for --html alone")
     if html is not None:
-        from ncp_control.activity.page.write import write_page
+        from ncp_control.activity.page import write_page
 
         write_page(found if len(found) > 1 else found[0], html)
         written["page"] = str(html)
         say(f"page: {html} ({html.stat().st_size / 1e6:.2f} MB); open it in a browser")
     if arguments.figures is not None:
-        from ncp_control.activity.figures.draw import write_figures
+        from ncp_control.activity.figures import write_figures
 
         paths = write_figures(found[0], arguments.figures, arguments.formats)
         written["figures"] = [str(path) for path in paths]
         say("\n".join(f"figure: {path}" for path in paths))
     if arguments.video is not None:
-        from ncp_control.activity.video.write import write_video
+        from ncp_control.activity.video import write_video
 
-        said = write_video(
+        how = write_video(
             found[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer
         )
         written["video"] = str(arguments.video)
-        say(f"video: {arguments.video} ({arguments.video.stat().st_size / 1e6:.2f} MB); {said}")
+        say(f"video: {arguments.video} ({arguments.video.stat().st_size / 1e6:.2f} MB); {how}")
     if arguments.json:
         print(json.dumps(written))
     return 0

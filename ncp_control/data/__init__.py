@@ -1,7 +1,8 @@
-"""Rollouts: collecting, storing, loading, splitting, cutting into windows."""
+"""Rollouts: collected, stored, loaded, split, and cut into windows."""
 
 from ncp_control.data.collect import collect
-from ncp_control.data.rollouts import Rollout, Rollouts, Split
+from ncp_control.data.rollout import Rollout
+from ncp_control.data.rollouts import Rollouts, Split
 from ncp_control.data.scaler import Scaler
 from ncp_control.data.windows import Batch, WindowLoader, Windows
 

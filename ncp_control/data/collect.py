@@ -1,8 +1,9 @@
-"""Collecting rollouts: a controller in an environment, some of its actions overwritten at random.
+"""Collecting rollouts of a policy in an environment, with some of its actions overwritten at random.
 
-Rollouts are cut into groups of a fixed size; the controller acts on a whole group in one call. A group always holds the
-same rollouts, whoever runs it, and everything random follows from the rollouts' own seeds: so the result is the same,
-bit for bit, for any number of workers, and when it is resumed. Every finished rollout is on disk at once.
+Rollouts are divided into groups of a fixed size, and the policy acts on a whole group in one call. A group always holds
+the same rollouts, whichever process collects it, and everything random follows from the rollouts' own seeds. So the
+result is the same, bit for bit, for any number of workers and after an interruption. Every rollout is written to disk
+as soon as it is finished.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import gymnasium as gym
 import torch
 from gymnasium.envs.registration import EnvSpec
 
-from ncp_control.data.collection import Plan, path_of, prepare
-from ncp_control.data.controllers import Controller, as_controller
+from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
+from ncp_control.data.collection import CollectionPlan, path_of, prepare
 from ncp_control.data.environments import check_policy, check_spaces, make, names_of, range_of, spec_of
-from ncp_control.data.episodes import collect_groups
-from ncp_control.data.rollouts import Rollout, Rollouts
+from ncp_control.data.groups import collect_groups
+from ncp_control.data.rollout import Rollout
+from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.sources import read_trace
 from ncp_control.data.workers import in_processes
 from ncp_control.support.progress import tracked
@@ -48,20 +50,21 @@ def collect(
         rollouts = collect(PPO.load("model.zip"), "HalfCheetah-v5", rollouts=25)
         train, valid, test = rollouts.split()
 
-    :param policy: a model with Stable-Baselines3's `predict` (and the `VecNormalize` that it was trained under, if its
-        environment is one), a function from observations (B, ...) to actions, "random", or a `Controller`
-    :param env: an id, or `module:id`, such as "ncp_envs:ncp/HalfCheetahNoVel-v0", whose module registers it; a spec; or
-        an environment that can be made again from its spec
-    :param rollouts: how many episodes
+    :param policy: a model with Stable-Baselines3's `predict` (its observations are normalised as by the `VecNormalize`
+        that it was trained under), a function from observations (B, ...) to actions, "random", or an object with the
+        methods of `BatchPolicy`
+    :param env: an id; `module:id`, such as "ncp_envs:ncp/HalfCheetahNoVel-v0", where importing the module registers the
+        environment; a spec; or an environment that its spec can make again
+    :param rollouts: the number of episodes
     :param random_action_fraction: the probability that a step's action is overwritten by a random one
-    :param seed: everything random follows from it
-    :param workers: processes; the result does not depend on them
-    :param group: episodes that one call of the policy acts for; a part of what makes the result
-    :param name: the controller's name
-    :param deterministic: of a model with `predict`, its mode rather than a sample
-    :param keep: a folder for finished rollouts, so that an interrupted collection can be resumed; by default a
-        temporary one
-    :param resume: go on with the finished rollouts of `keep`
+    :param seed: the seed of everything random
+    :param workers: the number of processes; the result does not depend on it
+    :param group: the number of episodes that one call of the policy acts for; the result depends on it
+    :param name: a name for the policy
+    :param deterministic: let a model with `predict` take its deterministic action rather than a sample
+    :param keep: a folder for finished rollouts, which allows an interrupted collection to be resumed; by default a
+        temporary folder
+    :param resume: continue from the finished rollouts in `keep`
     :param progress: show a progress bar on stderr
     """
     if rollouts < 1 or workers < 1 or group < 1:
@@ -72,28 +75,28 @@ def collect(
     with make(spec) as example:
         check_spaces(example)
         check_policy(policy, example)
-        controller = as_controller(policy, example.action_space, name, deterministic)
+        chosen = as_batch_policy(policy, example.action_space, name, deterministic)
         names, action_range = names_of(example), range_of(example.action_space)
-    plan = Plan(
+    plan = CollectionPlan(
         spec.to_json(),
         rollouts,
         random_action_fraction,
         seed,
         group,
-        controller.name,
-        controller.sha256,
+        chosen.name,
+        chosen.sha256,
         deterministic,
     )
     if keep is not None:
-        found = _collect_into(Path(keep), plan, controller, workers, resume, progress)
+        found = _collect_into(Path(keep), plan, chosen, workers, resume, progress)
     else:
         with tempfile.TemporaryDirectory(prefix="ncp-control-") as folder:
-            found = _collect_into(Path(folder), plan, controller, workers, True, progress)
+            found = _collect_into(Path(folder), plan, chosen, workers, True, progress)
     return Rollouts(found, observation_names=names, about=plan.about(), action_range=action_range)
 
 
 def _collect_into(
-    folder: Path, plan: Plan, controller: Controller, workers: int, resume: bool, progress: bool
+    folder: Path, plan: CollectionPlan, policy: BatchPolicy, workers: int, resume: bool, progress: bool
 ) -> tuple[Rollout, ...]:
     with prepare(folder, plan, resume):
         missing = [group for group in plan.groups() if any(not path_of(folder, k).exists() for k in group)]
@@ -102,15 +105,15 @@ def _collect_into(
             report = tracker.advance
             if workers == 1 or len(missing) < 2:
                 with one_thread():
-                    collect_groups(missing, plan, controller, folder, report)
+                    collect_groups(missing, plan, policy, folder, report)
             else:
-                in_processes(missing, plan, controller, folder, report, min(workers, len(missing)))
+                in_processes(missing, plan, policy, folder, report, min(workers, len(missing)))
         return tuple(read_trace(path_of(folder, k)) for k in range(plan.rollouts))
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch with one thread, which is enough for a small policy, and its random state as before afterwards."""
+    """Makes torch use one thread, which is enough for a small policy, and restores its random state afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""What is to be collected, and the folder where finished rollouts wait for the others."""
+"""The plan of a collection of rollouts, and the folder where finished rollouts stay until all are finished."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ RECORD = "plan.json"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is collected; two equal plans give equal rollouts.
+class CollectionPlan:
+    """Everything that determines the rollouts: equal plans give equal rollouts. Its fields are those of `plan.json`.
 
     :param env: the environment's spec as JSON, without the wrapper that overwrites actions
-    :param rollouts: how many
+    :param rollouts: the number of rollouts
     :param random_action_fraction: the probability that a step's action is random
-    :param seed: all of them follow from it
-    :param group: rollouts that are collected together
-    :param controller: its name
-    :param sha256: of the controller, or None where that cannot be told
-    :param deterministic: of a controller that can do both, its mode rather than a sample
+    :param seed: the seed of everything random
+    :param group: the largest number of rollouts that are collected together
+    :param controller: the policy's name
+    :param sha256: a hash of the policy; None if there is no such hash
+    :param deterministic: whether a policy that can do both takes its deterministic action rather than a sample
     """
 
     env: str
@@ -42,17 +42,17 @@ class Plan:
     deterministic: bool
 
     def seed_of(self, rollout: int) -> int:
-        """What the environment of a rollout is reset with."""
+        """Returns the seed with which the environment of a rollout is reset."""
         return spawned_seed(self.seed, rollout)
 
     def groups(self) -> list[range]:
-        """The rollouts of each group, as even as can be."""
+        """Divides the rollouts into groups of as equal size as possible."""
         count = -(-self.rollouts // self.group)
         cuts = [self.rollouts * k // count for k in range(count + 1)]
         return [range(first, last) for first, last in pairwise(cuts)]
 
     def about(self) -> dict[str, Any]:
-        """How the rollouts were made, as JSON values."""
+        """Describes how the rollouts were made, in JSON values."""
         return {
             "controller": {"name": self.controller, "sha256": self.sha256, "deterministic": self.deterministic},
             "env": json.loads(self.env)["id"],
@@ -64,27 +64,28 @@ class Plan:
 
 
 def spawned_seed(seed: int, k: int) -> int:
-    """The seed of the k-th of the independent streams that a seed has."""
+    """Returns the k-th of the independent seeds that follow from one seed."""
     return int(np.random.SeedSequence(seed, spawn_key=(k,)).generate_state(1)[0])
 
 
 def path_of(folder: Path, rollout: int) -> Path:
-    """Where a finished rollout lies."""
+    """Returns the path of a finished rollout."""
     return folder / f"rollout_{rollout:05d}.npz"
 
 
 def finished(folder: Path) -> list[Path]:
-    """The finished rollouts of a folder."""
+    """Returns the paths of all finished rollouts in a folder."""
     return list(folder.glob("rollout_*.npz"))
 
 
 def count_finished(folder: Path) -> int:
-    """How many finished rollouts a folder holds."""
+    """Counts the finished rollouts in a folder."""
     return len(finished(folder))
 
 
-def prepare(folder: Path, plan: Plan, resume: bool) -> Hold:
-    """Makes the folder, or checks that it holds rollouts of the same plan; a plan without any is replaced.
+def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
+    """Creates the folder of a collection, or checks that the rollouts in it were made by the same plan. A plan without
+    any rollouts is replaced.
 
     :return: the hold on the folder, to be released when the work is done
     """
@@ -94,14 +95,15 @@ def prepare(folder: Path, plan: Plan, resume: bool) -> Hold:
         record = folder / RECORD
         if count_finished(folder):
             if not record.is_file():
-                raise ValueError(f"{folder} holds rollouts, but not the plan of them: remove the folder")
+                raise ValueError(f"{folder} holds rollouts, but no {RECORD} to continue them by: remove the folder")
             if not resume:
                 raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
             check_same(record, asdict(plan), f"{folder} was begun with")
             if plan.sha256 is None and plan.controller != "random":
                 raise ValueError(
-                    f"nobody can tell whether {plan.controller} is the policy that {folder} was begun with, for it is "
-                    "no plain function and has no weights: remove the folder, or give the policy a sha256 of its own"
+                    f"{folder} cannot be resumed, because {plan.controller} is not a plain function and has no "
+                    "weights, so it may be another policy than before: remove the folder, or give the policy an "
+                    "attribute sha256"
                 )
         else:
             write_atomically(record, json.dumps(asdict(plan), indent=2).encode())
@@ -112,7 +114,7 @@ def prepare(folder: Path, plan: Plan, resume: bool) -> Hold:
 
 
 def remove_finished(folder: Path) -> None:
-    """Removes the folder, once its rollouts are in a dataset."""
-    for path in finished(folder):  # before the plan, which says whose they are
+    """Removes the folder of a collection, once its rollouts are in a dataset."""
+    for path in finished(folder):  # first, so that an interruption leaves no rollouts without their plan
         path.unlink()
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The environments that rollouts are collected in: from an id or a spec, checked before any work is done."""
+"""Environments from an id or a spec, and checks of environments and policies before any work is done."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from ncp_control.data.finite import Finite
+from ncp_control.data.finite import CheckFinite
 
 
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
-    """The spec that makes the environment again.
+    """Returns the spec that can make an environment again.
 
-    :param env: an id, with the environments of `ncp_envs` known, or `module:id`, whose module registers it when it is
-        imported; a spec; or an environment
+    :param env: an id, also one of `ncp_envs`; `module:id`, where importing the module registers the environment; a
+        spec; or an environment
     """
     spec: EnvSpec | None
     if isinstance(env, str):
@@ -39,14 +39,14 @@ def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
     except (TypeError, ValueError) as error:
         what = "entry_point" if callable(spec.entry_point) else "arguments"
         raise ValueError(
-            f"{spec.id} cannot be made again, for its {what} cannot be written down: register it with a string, "
+            f"{spec.id} cannot be made again, because its {what} cannot be written as JSON: register it with a string, "
             'entry_point="module:Class", and with plain values for its arguments'
         ) from error
     return spec
 
 
 def _registered(env: str) -> EnvSpec:
-    """The spec of an id, or of `module:id`."""
+    """Returns the registered spec of an id or a `module:id`."""
     import ncp_envs  # noqa: F401 (registers its environments)
 
     module, colon, name = env.rpartition(":")
@@ -59,7 +59,7 @@ def _registered(env: str) -> EnvSpec:
 
 
 def import_for(module: str, env: str) -> None:
-    """Imports what registers an environment; a command installed elsewhere looks in the working folder last."""
+    """Imports the module that registers an environment. The working folder is searched too, after all other places."""
     here = str(Path.cwd())
     if not {"", here} & set(sys.path):
         sys.path.append(here)
@@ -67,53 +67,53 @@ def import_for(module: str, env: str) -> None:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise ValueError(f"{module}, which has the environment {env!r}, cannot be imported: {error}") from error
+            raise ValueError(f"{module}, which registers {env!r}, cannot be imported: {error}") from error
         raise ValueError(
-            f"there is no environment {env!r}, for there is no module {error.name!r}: run this where {error.name}.py "
-            "is, or set PYTHONPATH to the folder that it is in"
+            f"there is no environment {env!r}, because there is no module {error.name!r}: run this in the folder of "
+            f"{error.name}.py, or set PYTHONPATH to that folder"
         ) from error
 
 
 def check_env(env: Any) -> None:
-    """Refuses what is no single environment: an id, a function that makes one, a vector of them."""
+    """Refuses anything but one environment: an id, a function that makes an environment, or a vector environment."""
     if isinstance(env, gym.Env):
         return
     if isinstance(env, str):
         raise TypeError(f'give the environment itself, gymnasium.make("{env}"), not its id')
     if hasattr(env, "num_envs"):
         raise TypeError(
-            f"give one environment, as gymnasium.make makes it, not a {type(env).__name__} of {env.num_envs}: the "
-            "normalisation that a model was trained under is in the model"
+            f"give one environment, as gymnasium.make makes it, not a {type(env).__name__} of {env.num_envs}: a model "
+            "brings along the normalisation that it was trained under"
         )
     if callable(env):
-        raise TypeError("give the environment itself, not what makes it: call it first")
-    raise TypeError(f"an environment is one of Gymnasium's, as gymnasium.make makes it, not {env!r}")
+        raise TypeError("give the environment itself, not a function that makes it: call the function first")
+    raise TypeError(f"give an environment of Gymnasium, as gymnasium.make makes it, not {env!r}")
 
 
 def make(spec: EnvSpec) -> gym.Env[Any, Any]:
-    """An environment of the spec, refused at the first number that is none; without Gymnasium's checker and without
-    MuJoCo's word on the half-cheetah's file.
+    """Makes the environment of a spec, which raises an error as soon as it gives NaN or infinity. It is made without
+    Gymnasium's checker and without MuJoCo's warning about the half-cheetah's model file.
     """
     from ncp_envs import without_mass_warning
 
     try:
         with without_mass_warning():
-            return Finite(gym.make(spec, disable_env_checker=True))
+            return CheckFinite(gym.make(spec, disable_env_checker=True))
     except gym.error.DependencyNotInstalled as error:
         raise ValueError(f"{spec.id} cannot be made here: {error}") from error
 
 
 def check_spaces(env: gym.Env[Any, Any]) -> None:
-    """Refuses observations that are not vectors, and actions that are neither arrays of numbers nor choices."""
+    """Refuses observations that are not vectors, and actions that are not from a Box or a Discrete space."""
     space = env.observation_space
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-        raise ValueError(f"rollouts keep observations that are vectors, and these are {space}: flatten them first")
+        raise ValueError(f"rollouts need observations that are vectors, and these are {space}: flatten them first")
     if not isinstance(env.action_space, gym.spaces.Box | gym.spaces.Discrete):
-        raise ValueError(f"rollouts keep actions of a Box or a Discrete space, and these are {env.action_space}")
+        raise ValueError(f"rollouts need actions from a Box or a Discrete space, and these are {env.action_space}")
 
 
 def check_policy(policy: Any, env: gym.Env[Any, Any]) -> None:
-    """Refuses a policy that says it was made for other spaces than those of the environment."""
+    """Refuses a policy whose observation or action space does not fit the environment's."""
     for what in ("observation", "action"):
         its, own = getattr(policy, f"{what}_space", None), getattr(env, f"{what}_space")
         if not isinstance(its, gym.Space):
@@ -123,21 +123,21 @@ def check_policy(policy: Any, env: gym.Env[Any, Any]) -> None:
 
 
 def _same_form(one: gym.Space[Any], other: gym.Space[Any]) -> bool:
-    """Whether two spaces hold arrays of the same shapes, or the same choices; bounds may differ."""
+    """Whether two spaces hold arrays of the same shapes, or the same number of choices; their bounds may differ."""
     if isinstance(one, gym.spaces.Dict) and isinstance(other, gym.spaces.Dict):
         return one.spaces.keys() == other.spaces.keys() and all(_same_form(one[key], other[key]) for key in one.spaces)
     return type(one) is type(other) and one.shape == other.shape and getattr(one, "n", 0) == getattr(other, "n", 0)
 
 
 def range_of(space: gym.Space[Any]) -> NDArray[Any] | None:
-    """The least and the greatest actions of a bounded `Box` of vectors, (2, m); None of another space."""
+    """Returns the lower and upper bounds (2, m) of a bounded `Box` of vectors; None for any other space."""
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1 or not space.is_bounded():
         return None
     return np.stack([space.low, space.high]).astype(np.float64)
 
 
 def names_of(env: gym.Env[Any, Any]) -> tuple[str, ...]:
-    """The names of the observations' entries."""
+    """Returns the names of an observation's entries."""
     from ncp_envs import observation_names
 
     return tuple(observation_names(env))

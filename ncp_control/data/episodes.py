@@ -1,102 +1,72 @@
-"""Episodes, several side by side: one call of the controller a step, one environment after another."""
+"""Episodes side by side: one call of the policy for all of them, then one step in each environment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.envs.registration import EnvSpec
 
-from ncp_control.data.collection import Plan, path_of
-from ncp_control.data.controllers import Controller, check_actions
-from ncp_control.data.environments import make
-from ncp_control.data.rollouts import Rollout
-from ncp_control.data.sources import write_trace
-
-Report = Callable[[int, int], None]  # finished rollouts and steps since the last report
-EVERY = 50  # steps of a group between two reports
+from ncp_control.data.batch_policies import BatchPolicy
 
 
-def collect_groups(groups: list[range], plan: Plan, controller: Controller, folder: Path, report: Report) -> None:
-    """Collects groups, one after another, in this process."""
-    from ncp_envs import RandomActionOverwrite
+class Step(NamedTuple):
+    """One step in one of several environments.
 
-    spec = EnvSpec.from_json(plan.env)
-    most = max((len(group) for group in groups), default=0)
-    envs: list[Any] = []
-    try:
-        for _ in range(most):
-            envs.append(RandomActionOverwrite(make(spec), plan.random_action_fraction))
-        for group in groups:
-            seeds = [plan.seed_of(k) for k in group]
-            for place, rollout in run_group(envs[: len(group)], controller, seeds, report):
-                if not path_of(folder, group[place]).exists():
-                    write_trace(rollout, path_of(folder, group[place]))
-                    report(1, 0)
-    finally:
-        for env in envs:
-            env.close()
-
-
-def run_group(
-    envs: list[Any], controller: Controller, seeds: list[int], report: Report
-) -> Iterator[tuple[int, Rollout]]:
-    """One episode in every environment; gives each rollout, and its place, when it ends.
-
-    An episode that has ended stays in the batch with its last observation, so that the others' rows never move.
+    :param place: the place of the environment in their list
+    :param ended: whether the episode ended, by termination or truncation
     """
-    controller.begin(seeds)
-    space = envs[0].action_space
-    starts = [env.reset(seed=seed) for env, seed in zip(envs, seeds, strict=True)]
-    current = np.stack([observation for observation, _ in starts])
-    diaries = [Diary(observation, info) for observation, info in starts]
-    alive = list(range(len(envs)))
-    steps = rounds = 0
+
+    place: int
+    observation: Any
+    reward: Any
+    terminated: bool
+    ended: bool
+    info: dict[str, Any]
+
+
+def begin_episodes(envs: Sequence[Any], policy: BatchPolicy, seeds: Sequence[int]) -> list[tuple[Any, dict[str, Any]]]:
+    """Begins an episode in each environment, each with its seed.
+
+    :return: for each environment its first observation and info
+    """
+    policy.begin(seeds)
+    starts = []
+    for env, seed in zip(envs, seeds, strict=True):
+        observation, info = env.reset(seed=seed)
+        starts.append((copy_of(observation), info))
+    return starts
+
+
+def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequence[Any]) -> Iterator[Step]:
+    """Runs the episode of each environment to its end, and yields every step.
+
+    An episode that has ended stays in the policy's batch with its last observation, so that the rows of the others
+    never move.
+
+    :param observations: the first observation of each environment
+    """
+    shown, alive = list(observations), list(range(len(envs)))
     while alive:
-        actions = controller.act(current.copy())  # a policy may keep what it is given, or write into it
-        check_actions(actions, space, len(envs), rounds)
-        steps += len(alive)
+        actions = policy.act(stack(shown))
         for k in tuple(alive):
             observation, reward, terminated, truncated, info = envs[k].step(actions[k])
-            diaries[k].add(observation, reward, info)
-            current[k] = observation
-            if terminated or truncated:
+            shown[k] = copy_of(observation)
+            ended = bool(terminated or truncated)
+            if ended:
                 alive.remove(k)
-                yield k, diaries[k].close(terminated, seeds[k])
-        rounds += 1
-        if rounds % EVERY == 0 or not alive:
-            report(0, steps)
-            steps = 0
+            yield Step(k, shown[k], reward, bool(terminated), ended, info)
 
 
-class Diary:
-    """What happens in one episode."""
+def copy_of(observation: Any) -> Any:
+    """Copies an observation, since some environments write each observation into the same array."""
+    if isinstance(observation, dict):
+        return {key: np.array(value) for key, value in observation.items()}
+    return np.array(observation)
 
-    def __init__(self, observation: Any, info: dict[str, Any]) -> None:
-        self.observations, self.elapsed = [np.array(observation)], [info.get("elapsed", 1.0)]
-        self.actions: list[Any] = []
-        self.rewards: list[float] = []
-        self.is_random: list[bool] = []
 
-    def add(self, observation: Any, reward: Any, info: dict[str, Any]) -> None:
-        """One step."""
-        self.observations.append(np.array(observation))  # some environments go on writing into theirs
-        self.elapsed.append(info.get("elapsed", 1.0))
-        self.actions.append(info["executed_action"])
-        self.rewards.append(float(reward))
-        self.is_random.append(info["is_random"])
-
-    def close(self, terminated: bool, seed: int) -> Rollout:
-        """The whole episode."""
-        elapsed = np.array(self.elapsed)
-        return Rollout(
-            observations=np.stack(self.observations),
-            actions=np.stack(self.actions),
-            rewards=np.array(self.rewards),
-            is_random=np.array(self.is_random, dtype=bool),
-            elapsed=None if (elapsed == 1.0).all() else elapsed,
-            terminated=bool(terminated),
-            seed=seed,
-        )
+def stack(observations: Sequence[Any]) -> Any:
+    """Stacks observations to a new array (B, ...), or to a dictionary of arrays."""
+    if isinstance(observations[0], dict):
+        return {key: np.stack([one[key] for one in observations]) for key in observations[0]}
+    return np.stack(observations)

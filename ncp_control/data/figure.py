@@ -1,4 +1,4 @@
-"""A picture of rollouts: their returns, the ranges of their observations, and one of them from the inside."""
+"""A figure of rollouts: their returns, the ranges of their observations, and the first rollout step by step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.data.rollouts import Rollout, Rollouts
+from ncp_control.data.rollout import Rollout
+from ncp_control.data.rollouts import Rollouts
 from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -15,7 +16,7 @@ TRACES, STEPS = 4, 200
 
 
 def check_suffix(path: Path) -> None:
-    """Refuses a file name that says no kind of picture we draw, and a folder that does not exist."""
+    """Refuses a file whose suffix is not that of a supported format, or whose folder does not exist."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"a figure is a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file, not {str(path)!r}")
     if not path.parent.is_dir():
@@ -25,8 +26,8 @@ def check_suffix(path: Path) -> None:
 def draw(rollouts: Rollouts, path: Path) -> None:
     """Draws rollouts into a file.
 
-    :param rollouts: with or without actions and rewards
-    :param path: ending in .png, .svg or .pdf
+    :param rollouts: rollouts with or without actions and rewards
+    :param path: a file name that ends in .png, .svg or .pdf
     """
     check_suffix(path)
     height = max(6.0, 3.6 + 0.26 * rollouts.features)
@@ -43,7 +44,7 @@ def draw(rollouts: Rollouts, path: Path) -> None:
 
 
 def draw_returns(axes: Any, rollouts: Rollouts) -> None:
-    """The return of every rollout, and their mean."""
+    """Draws the return of every rollout, and the mean of all returns."""
     returns = [rollout.total_reward for rollout in rollouts]
     axes.plot(range(len(returns)), returns, "o", color=BLUE, markersize=5)
     mean = float(np.mean(returns))
@@ -55,7 +56,7 @@ def draw_returns(axes: Any, rollouts: Rollouts) -> None:
 
 
 def draw_ranges(axes: Any, rollouts: Rollouts) -> None:
-    """For each observation its range, a standard deviation around its mean, and its mean."""
+    """Draws each observation's range, its mean, and one standard deviation to both sides of the mean."""
     values = np.concatenate([rollout.observations for rollout in rollouts]).astype(np.float64)
     rows = np.arange(rollouts.features)
     mean, std = values.mean(0), values.std(0)
@@ -76,7 +77,7 @@ def draw_ranges(axes: Any, rollouts: Rollouts) -> None:
 
 
 def draw_rollout(figure: Any, rollout: Rollout, names: tuple[str, ...]) -> None:
-    """A few observations of one rollout, step by step, with its random actions marked."""
+    """Draws a few observations of one rollout, step by step, and marks its random actions."""
     shown = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
     rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     values = rollout.observations[: STEPS + 1]

@@ -1,4 +1,4 @@
-"""An environment whose numbers are numbers: NaN and infinity are refused before anybody learns from them."""
+"""A wrapper that refuses NaN and infinity from an environment before any model learns from them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 
 
-class Finite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
-    """The same environment, which ends with a sentence at the first observation or reward that is not finite.
+class CheckFinite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """The same environment, except that an observation or reward that is not finite raises an error.
 
     :param env: any environment
     """
@@ -21,19 +21,19 @@ class Finite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
         self._step = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """A new episode."""
+        """Begins an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._step = 0
         self._check(observation)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """One step."""
+        """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._step += 1
         self._check(observation)
         if not is_finite_number(reward):
-            raise ValueError(f"{self._name()} gave the reward {reward} at {self._when()}: mend it before it is used")
+            raise ValueError(f"{self._name()} gave the reward {reward} at {self._when()}: correct the environment")
         return observation, reward, terminated, truncated, info
 
     def _check(self, observation: Any) -> None:
@@ -43,8 +43,8 @@ class Finite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
                 first = np.argwhere(~np.isfinite(values))[0]
                 where = f"{key}{first.tolist() if len(first) else ''}"
                 raise ValueError(
-                    f"{self._name()} gave the observation {where} = {values[tuple(first)]} at {self._when()}: mend it "
-                    "before it is used"
+                    f"{self._name()} gave the observation {where} = {values[tuple(first)]} at {self._when()}: correct "
+                    "the environment"
                 )
 
     def _name(self) -> str:
@@ -56,11 +56,11 @@ class Finite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
 
 
 def is_all_finite(values: Any) -> bool:
-    """Whether an array has neither NaN nor infinity: the sum of squares has neither where none of them has, and takes
-    a fraction of the time; where it has, it may only be too large.
+    """Whether an array contains neither NaN nor infinity. If the sum of squares is finite, all numbers are, and the sum
+    takes a fraction of the time; otherwise the sum may just have overflowed, and every number is looked at.
     """
     flat = values.ravel()
-    is_plain = flat.itemsize in (4, 8)  # others overflow with a warning
+    is_plain = flat.itemsize in (4, 8)  # other types overflow with a warning
     return (is_plain and math.isfinite(flat.dot(flat))) or bool(np.isfinite(flat).all())
 
 

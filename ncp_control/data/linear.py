@@ -1,6 +1,7 @@
-"""What one can predict without a network: the rows that any model of the dynamics has to beat.
+"""Predictions of the next observation without a network: the errors that a model of the dynamics has to beat.
 
-Errors are mean squared errors of the next observation, over all features, as they are or each over its scale.
+Each error is the mean squared error of the next observation over all features. Each feature's error may be divided by
+the feature's scale first.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ Array = NDArray[np.float64]
 
 
 def persistence_error(test: Windows, scale: Array | None = None) -> float:
-    """Of saying that the next observation is this one.
+    """Returns the error of predicting that the next observation equals the present one.
 
-    :param scale: what errors are divided by, (n,); None leaves them as they are
+    :param scale: divides the error of each feature, (n,); None divides nothing
     """
     return _mean(test, lambda batch: batch.observations, scale)
 
 
 def mean_error(train: Windows, test: Windows, scale: Array | None = None) -> float:
-    """Of always saying the mean of the training windows' targets."""
+    """Returns the error of always predicting the mean of the training windows' targets."""
     totals = torch.stack([batch.targets.double().sum((0, 1)) for batch in train.loader(4096)])
     mean = totals.sum(0) / (len(train) * train.length)
     return _mean(test, lambda batch: mean, scale)
 
 
 def _mean(windows: Windows, predict: Callable[[Batch], Tensor], scale: Array | None) -> float:
-    """The mean squared error of a prediction over all windows."""
+    """Returns the mean squared error of a prediction over all windows."""
     by = 1.0 if scale is None else torch.as_tensor(scale)
     total = sum(
         ((batch.targets - predict(batch)).double() / by).square().mean(2).sum() for batch in windows.loader(4096)
@@ -45,10 +46,11 @@ def _mean(windows: Windows, predict: Callable[[Batch], Tensor], scale: Array | N
 def linear_error(
     train: Rollouts, test: Rollouts, lags: int = 1, actions: bool = False, scale: Array | None = None
 ) -> float:
-    """Of a linear model of the last `lags` observations, fitted by least squares to every step of the training part.
+    """Returns the error of a linear model, fitted by least squares to every step of the training rollouts.
 
-    :param actions: with the actions after each of these observations
-    :param scale: what errors are divided by, (n,); None leaves them as they are
+    :param lags: the number of observations that the model reads
+    :param actions: whether the model also reads the action after each of these observations
+    :param scale: divides the error of each feature, (n,); None divides nothing
     """
     weights = fit_linear(train, lags, actions)
     inputs, targets = lagged(test, lags, actions)
@@ -56,14 +58,17 @@ def linear_error(
 
 
 def fit_linear(train: Rollouts, lags: int, actions: bool = False) -> Array:
-    """Weights (lags (n + m) + 1, n), the last row the constant; m is 0 without the actions."""
+    """Fits the weights (lags (n + m) + 1, n), the last row of which is the constant. Without actions m is 0."""
     inputs, targets = lagged(train, lags, actions)
     return np.asarray(np.linalg.lstsq(inputs, targets, rcond=None)[0], np.float64)
 
 
 def lagged(rollouts: Rollouts, lags: int, actions: bool = False) -> tuple[Array, Array]:
-    """Inputs (S, lags (n + m) + 1), the oldest observation first and a one last, and targets (S, n): every step that
-    has `lags` observations before it."""
+    """Returns the inputs and the targets of a linear model, one row for each of the S observations with enough others
+    before it.
+
+    :return: inputs (S, lags (n + m) + 1), the oldest observation first and the number 1 last; and targets (S, n)
+    """
     if lags < 1:
         raise ValueError(f"a linear model needs at least one lag, got {lags}")
     inputs, targets = [], []

@@ -1,4 +1,4 @@
-"""What is looked at before Minari reads a dataset that anybody may have made."""
+"""Checks of a Minari dataset from an untrusted source, before Minari reads it."""
 
 from __future__ import annotations
 
@@ -9,47 +9,52 @@ from typing import Any
 
 from ncp_control.storage.safe_arrays import check_size
 
-# Where our own record lies in Minari's metadata.
+# The key of our own record in Minari's metadata.
 RECORD = "ncp_control"
 MAIN_FILE = "main_data.hdf5"
 
 
 def check_description(metadata: dict[str, Any], record: Any, main: Path) -> None:
-    """Refuses a description that makes Minari run code or fill the memory, and data that is not the data described."""
+    """Refuses metadata that would make Minari run code or fill the memory, and data that does not match the metadata.
+
+    :param metadata: the content of `metadata.json`
+    :param record: our own entry in it
+    :param main: the HDF5 file
+    """
     for key in ("observation_space", "action_space"):
         if not isinstance(metadata.get(key), str):
             raise ValueError(
-                f"it does not say its {key}; the environment that it names could tell, but making that would run "
-                "whatever it names"
+                f"it does not say its {key}; the environment that it names would have one, but making an environment "
+                "that a file names could run any code"
             )
     if metadata.get("data_format") != "hdf5":
         raise ValueError(f"it is stored as {metadata.get('data_format')}, and only hdf5 is read")
     episodes, size = metadata.get("total_episodes"), main.stat().st_size
     if isinstance(episodes, bool) or not isinstance(episodes, int) or not 0 < episodes <= size:
-        raise ValueError(f"it says that it has {episodes} episodes")
+        raise ValueError(f"its metadata claim {episodes} episodes")
     if not isinstance(record, dict) or not isinstance(record.get("observation_names", []), list):
-        raise ValueError(f"its entry {RECORD} is not a record of a collection")
+        raise ValueError(f"the entry {RECORD} of its metadata is not the record of a collection")
     if "sha256" in record and record["sha256"] != sha256_of(main):
-        raise ValueError(f"{MAIN_FILE} does not match the checksum in metadata.json: it was altered or damaged")
+        raise ValueError(f"{MAIN_FILE} does not match the checksum in metadata.json: the file was altered or damaged")
     check_hdf5(main)
 
 
 def check_hdf5(path: Path) -> None:
-    """Refuses a file that reaches for others, or declares far more than it holds."""
+    """Refuses an HDF5 file that refers to other files, or declares far more data than it holds."""
     import h5py
 
     seen: set[int] = set()
 
     def size_of(group: Any) -> int:
-        """The bytes of all arrays below."""
+        """Returns the bytes that all arrays below a group declare."""
         total = 0
         for name in group:
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise ValueError(f"{group.name}/{name} leads out of its place")
+                raise ValueError(f"{group.name}/{name} is a link to another place")
             item = group[name]
             place = h5py.h5o.get_info(item.id).addr
             if place in seen:
-                raise ValueError(f"{group.name}/{name} is there twice")
+                raise ValueError(f"{group.name}/{name} is in the file under two names")
             seen.add(place)
             if isinstance(item, h5py.Group):
                 total += size_of(item)
@@ -66,7 +71,7 @@ def check_hdf5(path: Path) -> None:
 
 
 def is_whole(array: Any) -> bool:
-    """Whether all values that an array of a file declares are in the file: HDF5 makes up those that are not."""
+    """Whether the file holds all values that an array declares; HDF5 would make up the missing ones."""
     if array.chunks is None:
         return bool(array.id.get_storage_size() >= prod(array.shape or ()) * array.dtype.itemsize)
     wanted = prod(-(-length // chunk) for length, chunk in zip(array.shape, array.chunks, strict=True))
@@ -74,7 +79,7 @@ def is_whole(array: Any) -> bool:
 
 
 def sha256_of(path: Path) -> str:
-    """The checksum of a file."""
+    """Returns the checksum of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(2**20):

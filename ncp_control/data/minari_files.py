@@ -1,4 +1,4 @@
-"""Minari datasets: writing rollouts so that Minari's own loader reads them, and reading them back."""
+"""Writing rollouts as a Minari dataset that Minari's own loader can read, and reading any Minari dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from ncp_control.data.environments import make, range_of
 from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
-from ncp_control.data.rollouts import Rollout, Rollouts
+from ncp_control.data.rollout import Rollout, StoredRollouts
 from ncp_control.storage.atomic_writes import check_room
 from ncp_control.storage.descriptions import UNREADABLE, read_object
 
@@ -25,22 +25,22 @@ ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
 
 
 def datasets_root() -> Path:
-    """Where Minari keeps its datasets: MINARI_DATASETS_PATH, or ~/.minari/datasets."""
+    """The folder where Minari keeps its datasets: MINARI_DATASETS_PATH, or ~/.minari/datasets."""
     chosen = os.environ.get("MINARI_DATASETS_PATH")
     return Path(chosen) if chosen else Path.home() / ".minari" / "datasets"
 
 
 def minari_folder(dataset_id: str) -> Path | None:
-    """The data folder of a dataset of this machine, or None."""
+    """Returns the data folder of a dataset on this machine, or None if there is no such dataset."""
     folder = datasets_root() / dataset_id / "data"
     return folder if (folder / "metadata.json").is_file() else None
 
 
 def place_of(out: str) -> tuple[str, Path]:
-    """The Minari id that `out` stands for, and the folder where that dataset goes.
+    """Returns the Minari id of a dataset that is to be written to `out`, and its folder.
 
-    `out` is an id, such as "ncp/halfcheetah/teacher-r05-v0", which goes where Minari looks for it; or the path of a
-    folder, starting with "." or "/" or of another form than an id, which becomes the dataset.
+    :param out: a Minari id, such as "ncp/halfcheetah/teacher-r05-v0", for a dataset where Minari looks for it; or the
+        path of the dataset's folder: anything that starts with "." or "/" or is not a valid id
     """
     if ID.match(out) and not Path(out).is_absolute():
         return out, datasets_root() / out
@@ -50,7 +50,7 @@ def place_of(out: str) -> tuple[str, Path]:
 
 
 def write_minari(
-    rollouts: Rollouts,
+    rollouts: Sequence[Rollout],
     dataset_id: str,
     folder: Path,
     env_spec: Any,
@@ -60,11 +60,12 @@ def write_minari(
     """Writes a dataset to a temporary folder, then renames it.
 
     :param rollouts: with actions and rewards
-    :param dataset_id: Minari's name for it
-    :param folder: where it goes; must not exist
-    :param env_spec: of the environment without random actions, so that stored actions replay in it
-    :param record: what else to keep: controller, seeds, versions, command
-    :param scratch: where the temporary folder is, on the same disk; beside `folder` by default
+    :param dataset_id: the name by which Minari finds the dataset
+    :param folder: the dataset's folder, which must not exist yet
+    :param env_spec: the spec of the environment without the wrapper for random actions, so that the stored actions
+        replay in it
+    :param record: further metadata to keep: policy, seeds, versions, command
+    :param scratch: the folder for the temporary folder, on the same disk; by default the parent of `folder`
     """
     from minari.data_collector import EpisodeBuffer
     from minari.utils import create_dataset_from_buffers
@@ -90,11 +91,11 @@ def write_minari(
     requirements = [f"{name}=={versions[name]}" for name in ("gymnasium", "mujoco") if name in versions]
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    place = (scratch or folder.parent).resolve()  # Minari joins what is relative to itself
+    place = (scratch or folder.parent).resolve()  # Minari would join a relative root twice
     with _errors_of_hdf5(folder), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=place) as temporary:
         check_room(place, sum(map(_most_bytes, rollouts)))
         with _minari_root(temporary), warnings.catch_warnings(), without_mass_warning(), make(env_spec) as env:
-            # what Minari wishes to know of its authors' public datasets
+            # Minari wants to know these about datasets that are published.
             warnings.filterwarnings("ignore", message="`(code_permalink|author|author_email|eval_env)` is set to None")
             dataset = create_dataset_from_buffers(
                 dataset_id,
@@ -112,19 +113,20 @@ def write_minari(
 
 
 def _most_bytes(rollout: Rollout) -> int:
-    """What an episode takes in HDF5, which crashes on a full disk; more than that is never needed."""
+    """Returns an upper bound of an episode's size in HDF5, whose library crashes when the disk is full."""
     assert rollout.actions is not None
     return int(1.1 * (rollout.observations.nbytes + rollout.actions.nbytes + 32 * rollout.steps)) + 2**16
 
 
 @contextmanager
 def _errors_of_hdf5(folder: Path) -> Iterator[None]:
-    """HDF5 hides the system's errors in long texts, some of them RuntimeErrors: they become what they are."""
-    before, sys.unraisablehook = sys.unraisablehook, lambda _: None  # what it cannot close either it would print
+    """Turns an error of HDF5 whose message contains a system error, such as a full disk, into that `OSError`."""
+    # Meanwhile, HDF5 must not print that it also failed to close its file.
+    before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         yield
     except (RuntimeError, OSError) as error:
-        traceback.clear_frames(error.__traceback__)  # closes what it can, now
+        traceback.clear_frames(error.__traceback__)  # closes the open files now rather than later
         number = re.search(r"errno = (\d+)", str(error))
         if number is None:
             raise
@@ -134,13 +136,14 @@ def _errors_of_hdf5(folder: Path) -> Iterator[None]:
 
 
 def _last_only(steps: int, value: bool) -> Any:
+    """Returns flags (T,) that are false, except that the last one is `value`."""
     flags = np.zeros(steps, dtype=bool)
     flags[-1:] = value
     return flags
 
 
 def _infos(rollout: Rollout) -> dict[str, Any]:
-    """Minari's infos begin with that of the reset."""
+    """Returns the infos (T + 1,) that Minari stores, the first of which belongs to the reset."""
     steps = rollout.steps
     random = np.zeros(steps, dtype=bool) if rollout.is_random is None else rollout.is_random
     elapsed = np.ones(steps + 1) if rollout.elapsed is None else rollout.elapsed
@@ -149,7 +152,7 @@ def _infos(rollout: Rollout) -> dict[str, Any]:
 
 @contextmanager
 def _minari_root(path: str) -> Iterator[None]:
-    """Minari writes below the folder that an environment variable names."""
+    """Makes Minari write below `path`, which only an environment variable can do."""
     before = os.environ.get("MINARI_DATASETS_PATH")
     os.environ["MINARI_DATASETS_PATH"] = path
     try:
@@ -161,8 +164,11 @@ def _minari_root(path: str) -> Iterator[None]:
             os.environ["MINARI_DATASETS_PATH"] = before
 
 
-def read_minari(folder: Path) -> Rollouts:
-    """Every episode of the dataset whose `metadata.json` lies in `folder`; of any controller, ours or not."""
+def read_minari(folder: Path) -> StoredRollouts:
+    """Reads every episode of a Minari dataset, whoever wrote it.
+
+    :param folder: the dataset's `data` folder, which contains `metadata.json`
+    """
     from minari import MinariDataset
 
     try:
@@ -178,11 +184,11 @@ def read_minari(folder: Path) -> Rollouts:
         words = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{folder} is not a readable Minari dataset, or was cut short ({words})") from error
     about = {"source": str(folder), "id": metadata.get("dataset_id"), **record}
-    return Rollouts(rollouts, observation_names=names, about=about, action_range=range_of(dataset.action_space))
+    return StoredRollouts(rollouts, names, about, action_range=range_of(dataset.action_space))
 
 
 def _rollout(episode: Any, seed: int | None) -> Rollout:
-    """An episode of Minari's as ours."""
+    """Converts an episode of Minari's to a rollout."""
     name = f"episode {episode.id}"
     if not isinstance(episode.observations, np.ndarray):
         raise ValueError(f"{name} has observations that are not one array: flatten them first")

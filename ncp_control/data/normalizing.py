@@ -1,4 +1,4 @@
-"""What Stable-Baselines3's `VecNormalize` does to the observations that a model was trained on."""
+"""The normalisation of observations by the `VecNormalize` of Stable-Baselines3 that a model was trained under."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 
 
 def normalizer_of(model: Any) -> Callable[[Any], Any]:
-    """From observations as the environment has them, one or a batch, to those that the model's `predict` reads.
+    """Returns the function that turns an environment's observations, one or a batch, into those that the model's
+    `predict` expects.
 
-    Only a model of Stable-Baselines3 leaves that to others; a loaded policy normalises by itself, and functions know
-    nothing of it.
+    Only a model of Stable-Baselines3 needs this: a policy of `load_policy` normalises by itself, and a function reads
+    the observations as they are.
     """
     wrapper = _wrapper_of(model)
     if wrapper is None:
@@ -23,7 +24,7 @@ def normalizer_of(model: Any) -> Callable[[Any], Any]:
 
 
 def normalization_of(model: Any) -> dict[str, Any] | None:
-    """What a model's `VecNormalize` does to observations: clip, epsilon, keys and tensors; None without one."""
+    """Returns the settings and statistics of a model's `VecNormalize`; None for a model without one."""
     wrapper = _wrapper_of(model)
     if wrapper is None:
         return None
@@ -37,11 +38,11 @@ def normalization_of(model: Any) -> dict[str, Any] | None:
 
 
 def _wrapper_of(model: Any) -> Any:
-    """The `VecNormalize` of a model, if it normalises observations; None otherwise."""
+    """Returns the `VecNormalize` of a model if it normalises observations; None otherwise."""
     wrapper = model.get_vec_normalize_env() if hasattr(model, "get_vec_normalize_env") else None
     return wrapper if wrapper is not None and wrapper.norm_obs else None
 
 
 def _same(observation: Any) -> Any:
-    """An observation as it is."""
+    """Returns an observation as it is."""
     return observation

@@ -1,4 +1,4 @@
-"""Rollouts: what one controller did in one environment, episode by episode."""
+"""Rollouts of one policy in one environment: read from a source, selected, and split for training and testing."""
 
 from __future__ import annotations
 
@@ -8,102 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """One episode of T steps, or a bare trace of observations.
-
-    :param observations: (T + 1, n), the first one from the reset; the last one follows the last action
-    :param actions: (T, m) or (T,) of a discrete space, as they were executed; None for a bare trace
-    :param rewards: (T,)
-    :param is_random: (T,) bool; true where a random action took the controller's place
-    :param elapsed: (T + 1,), the time since the previous observation; None where it is always the same
-    :param terminated: whether the environment ended it; false at a time limit
-    :param seed: what the environment was reset with
-    :param name: what to call it in a message
-    """
-
-    observations: Array
-    actions: Array | None = None
-    rewards: Array | None = None
-    is_random: Array | None = None
-    elapsed: Array | None = None
-    terminated: bool = False
-    seed: int | None = None
-    name: str = "rollout"
-
-    def __post_init__(self) -> None:
-        for key in ("observations", "actions", "rewards", "is_random", "elapsed"):
-            values = getattr(self, key)
-            if values is not None:
-                object.__setattr__(self, key, as_array(self.name, key, values))
-        if self.observations.ndim != 2:
-            raise ValueError(
-                f"{self.name}: observations must have shape (steps, features), got {self.observations.shape}"
-            )
-        steps = len(self.observations) - 1
-        if steps < 1:
-            raise ValueError(f"{self.name}: a rollout needs two observations or more, and this has {steps + 1}")
-        for key, length in (("actions", steps), ("rewards", steps), ("is_random", steps), ("elapsed", steps + 1)):
-            values = getattr(self, key)
-            if values is not None and (not values.ndim or len(values) != length):
-                raise ValueError(
-                    f"{self.name}: {steps + 1} observations go with {length} {key}, but there are "
-                    f"{len(values) if values.ndim else 'none'}"
-                )
-            if values is not None:
-                refuse_bad_numbers(self.name, key, values)
-        refuse_bad_numbers(self.name, "observations", self.observations)
-
-    def __repr__(self) -> str:
-        gained = "" if self.rewards is None else f", return {self.total_reward:.1f}"
-        return f"Rollout({self.name}: {self.steps} steps, {self.shapes}{gained})"
-
-    @property
-    def shapes(self) -> str:
-        """Of what belongs to a step, in words."""
-        acted = "no actions" if self.actions is None else f"actions {self.actions.shape[1:]}"
-        return f"observations {self.observations.shape[1:]}, {acted}"
-
-    @property
-    def steps(self) -> int:
-        """How many transitions it has."""
-        return len(self.observations) - 1
-
-    @property
-    def total_reward(self) -> float:
-        """The sum of its rewards; NaN for a bare trace."""
-        return float("nan") if self.rewards is None else float(np.sum(self.rewards))
-
-
-def as_array(name: str, key: str, values: Any) -> Array:
-    """What was given as an array: a list of rows or a tensor too."""
-    values = values.detach().cpu() if hasattr(values, "detach") else values
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name}: {key} must be one array of numbers, and its rows differ in length") from error
-
-
-def refuse_bad_numbers(name: str, key: str, values: Array) -> None:
-    """Refuses what is no number, and NaN and infinity, naming the first position."""
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: {key} must be numbers, got {values.dtype}")
-    if not np.issubdtype(values.dtype, np.floating):
-        return
-    bad = ~np.isfinite(values)
-    if bad.any():
-        first = np.argwhere(bad)[0].tolist()
-        more = f" ({int(bad.sum()) - 1} more like it)" if bad.sum() > 1 else ""
-        raise ValueError(f"{name}: {key}{first} is {values[tuple(first)]}{more}: clean the data before it is used")
+from ncp_control.data.rollout import PARTS, Array, Rollout
+from ncp_control.data.sources import read_source
 
 
 class Split(NamedTuple):
-    """Whole rollouts in three parts."""
+    """Three disjoint sets of whole rollouts."""
 
     train: Rollouts
     valid: Rollouts
@@ -112,18 +23,18 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Rollouts(Sequence[Rollout]):
-    """A list of rollouts with the same observations.
+    """A sequence of rollouts with the same observations and actions. A slice, such as `rollouts[:3]`, is one too.
 
     Example::
 
-        rollouts = Rollouts((Rollout(observations, actions), ...))  # (T + 1, n) and (T, m), arrays of yours
+        rollouts = Rollouts((Rollout(observations, actions), ...))  # your own arrays, (T + 1, n) and (T, m)
 
-    :param rollouts: at least one; a part of them, `rollouts[:3]`, is another `Rollouts`
-    :param observation_names: of the features, for tables and pictures
-    :param about: how they were made: controller, environment, seeds, versions
-    :param parts: for each rollout "train", "valid" or "test", where the source says so
-    :param action_range: (2, m), the least and the greatest of each action that the environment takes; None where the
-        source does not say
+    :param rollouts: at least one
+    :param observation_names: a name for each feature, for tables and figures
+    :param about: how the rollouts were made: policy, environment, seeds, versions
+    :param parts: "train", "valid" or "test" for each rollout, where the source names its part
+    :param action_range: (2, m), the least and the greatest value of each action that the environment accepts; None
+        where the source does not say
     """
 
     rollouts: tuple[Rollout, ...]
@@ -136,50 +47,41 @@ class Rollouts(Sequence[Rollout]):
         found = (self.rollouts,) if isinstance(self.rollouts, Rollout) else tuple(self.rollouts)
         object.__setattr__(self, "rollouts", found)
         if not found:
-            raise ValueError("there is no rollout")
+            raise ValueError("Rollouts needs at least one rollout, and was given none")
         for one in found:
             if not isinstance(one, Rollout):
                 raise TypeError(
                     f"Rollouts holds episodes, each a Rollout, and was given a {type(one).__name__}: wrap your arrays, "
                     "Rollouts((Rollout(observations, actions), ...)), (T + 1, n) and (T, m)"
                 )
-        first = self.rollouts[0]
-        for rollout in self.rollouts:
-            if rollout.observations.shape[1] != first.observations.shape[1]:
-                raise ValueError(
-                    f"{rollout.name} has {rollout.observations.shape[1]} observations a step, "
-                    f"{first.name} has {first.observations.shape[1]}: they do not belong together"
-                )
-            if (rollout.actions is None) != (first.actions is None):
-                raise ValueError(
-                    f"of {first.name} and {rollout.name} only one has actions: they do not belong together"
-                )
-            if rollout.actions is not None and first.actions is not None:
-                own, shape = rollout.actions.shape[1:], first.actions.shape[1:]
-                if own != shape:
-                    raise ValueError(
-                        f"{rollout.name} has actions of shape {own}, {first.name} of {shape}: "
-                        "they do not belong together"
-                    )
+        for rollout in found:
+            check_same_form(found[0], rollout)
         if not self.observation_names:
             names = tuple(f"observation {k}" for k in range(self.features))
             object.__setattr__(self, "observation_names", names)
 
     @classmethod
     def load(cls, source: str | Path) -> Rollouts:
-        """Reads rollouts from a Minari id, a Minari folder, or a folder of traces (see `read_rollouts`)."""
-        from ncp_control.data.sources import read_rollouts
+        """Reads rollouts.
 
-        return read_rollouts(source)
+        :param source: one of
+
+            - a Minari id, such as "ncp/halfcheetah/teacher-r05-v0", of a dataset on this machine;
+            - the folder of a Minari dataset (the one that contains `data/`, or `data` itself);
+            - a folder of `.npy` or `.npz` traces, which are read in the order of their names;
+            - a folder that contains `train/`, `valid/` and `test/`, each a folder of traces;
+            - one `.npy` or `.npz` file
+        """
+        return cls(*read_source(source))
 
     @property
     def features(self) -> int:
-        """Observations a step, n."""
+        """The number of observations at each step, n."""
         return int(self.rollouts[0].observations.shape[1])
 
     @property
     def steps(self) -> int:
-        """Transitions of all rollouts."""
+        """The number of transitions in all rollouts together."""
         return sum(rollout.steps for rollout in self.rollouts)
 
     def __len__(self) -> int:
@@ -203,21 +105,22 @@ class Rollouts(Sequence[Rollout]):
         return f"Rollouts({len(self)} rollouts, {self.steps} steps, {self[0].shapes})"
 
     def select(self, indexes: Sequence[int]) -> Rollouts:
-        """Some of them, in that order."""
+        """Returns the rollouts at these places, in this order."""
         parts = None if self.parts is None else tuple(self.parts[k] for k in indexes)
         some = tuple(self.rollouts[k] for k in indexes)
         return replace(self, rollouts=some, parts=parts)
 
     def split(self, seed: int | None = None) -> Split:
-        """Cuts them by whole rollouts into train, valid and test, 2 : 1 : 2.
+        """Splits whole rollouts into train, valid and test, 2 : 1 : 2.
 
-        Where the source names the parts, those. Otherwise the first fifth is for validation, the next two fifths for
-        testing and the rest for training, which for 25 traces is the split of the LTC paper's half-cheetah files.
+        Where the source names the parts, they are used as they are. Otherwise the first fifth is for validation, the
+        next two fifths are for testing, and the rest is for training. For 25 traces this is the LTC paper's split of
+        its half-cheetah files.
 
-        :param seed: shuffle the rollouts first
+        :param seed: shuffle the rollouts first, by this seed
         """
         if self.parts is not None:
-            found = {part: [k for k, own in enumerate(self.parts) if own == part] for part in Split._fields}
+            found = {part: [k for k, own in enumerate(self.parts) if own == part] for part in PARTS}
             missing = [part for part, indexes in found.items() if not indexes]
             if missing:
                 raise ValueError(f"the source names the parts of a split, but nothing is in {' and '.join(missing)}")
@@ -231,3 +134,20 @@ class Rollouts(Sequence[Rollout]):
         cut = order[:valid], order[valid : valid + test], order[valid + test :]
         valid_part, test_part, train_part = (self.select(indexes.tolist()) for indexes in cut)
         return Split(train=train_part, valid=valid_part, test=test_part)
+
+
+def check_same_form(one: Rollout, other: Rollout) -> None:
+    """Refuses two rollouts whose observations or actions differ in shape."""
+    if other.observations.shape[1] != one.observations.shape[1]:
+        raise ValueError(
+            f"{other.name} has {other.observations.shape[1]} observations a step, "
+            f"{one.name} has {one.observations.shape[1]}: they do not belong together"
+        )
+    if (other.actions is None) != (one.actions is None):
+        raise ValueError(f"of {one.name} and {other.name} only one has actions: they do not belong together")
+    if other.actions is not None and one.actions is not None:
+        own, shape = other.actions.shape[1:], one.actions.shape[1:]
+        if own != shape:
+            raise ValueError(
+                f"{other.name} has actions of shape {own}, {one.name} of {shape}: they do not belong together"
+            )

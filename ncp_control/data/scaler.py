@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scaler:
-    """`(x - mean) / std`, feature by feature; a feature that never changes keeps its scale.
+    """Scales each feature to `(x - mean) / std`. The std of a feature that never changes is 1.
 
     :param mean: (n,)
     :param std: (n,), positive
@@ -26,10 +26,10 @@ class Scaler:
 
     @classmethod
     def fit(cls, train: Rollouts, what: str = "observations") -> Scaler:
-        """Mean and standard deviation over all steps of the training rollouts.
+        """Computes the mean and the standard deviation over all steps of the training rollouts.
 
-        :param train: the training part only: what a model is tested on must not shape its inputs
-        :param what: "observations", "changes" from one observation to the next, or "actions"
+        :param train: the training part only, because test data must not influence a model's inputs
+        :param what: "observations", "changes" (from one observation to the next), or "actions"
         """
         if what not in ("observations", "changes", "actions"):
             raise ValueError(f"a scaler is fitted to observations, changes or actions, not to {what!r}")
@@ -45,14 +45,14 @@ class Scaler:
         return cls(rows.mean(axis=0), np.where(still, 1.0, std))
 
     def transform(self, values: Any) -> Any:
-        """Values (..., n) scaled; arrays or tensors."""
+        """Scales values (..., n), an array or a tensor."""
         return (values - self._like(self.mean, values)) / self._like(self.std, values)
 
     def inverse(self, values: Any) -> Any:
-        """Scaled values (..., n) as they were."""
+        """Returns scaled values (..., n) to their original scale."""
         return values * self._like(self.std, values) + self._like(self.mean, values)
 
     @staticmethod
     def _like(numbers: Array, values: Any) -> Any:
-        """`numbers` as an array or tensor of the kind of `values`."""
+        """Converts `numbers` to a tensor like `values`, unless `values` is an array."""
         return numbers if isinstance(values, np.ndarray) else values.new_tensor(numbers)

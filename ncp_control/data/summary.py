@@ -1,9 +1,8 @@
-"""Rollouts in numbers: returns, ranges, and how many of the actions were random."""
+"""A summary of rollouts: returns, ranges of observations, and the share of random actions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,9 @@ from numpy.typing import NDArray
 
 from ncp_control.data.rollouts import Rollouts
 
-NORMAL_95 = 1.959963984540054
-
 
 def summarize(rollouts: Rollouts) -> dict[str, Any]:
-    """What there is to say about rollouts, as JSON values; None for what they do not have."""
+    """Summarises rollouts in JSON values. An entry is None where the rollouts lack the data for it."""
     observations = np.concatenate([rollout.observations for rollout in rollouts]).astype(np.float64)
     first = rollouts[0]
     return {
@@ -37,13 +34,13 @@ def summarize(rollouts: Rollouts) -> dict[str, Any]:
 
 
 def spread(values: NDArray[np.float64]) -> dict[str, float]:
-    """Mean, standard deviation, least and most."""
+    """Returns the mean, the standard deviation, the least and the greatest value."""
     found = {"mean": values.mean(), "std": values.std(), "least": values.min(), "most": values.max()}
     return {key: float(value) for key, value in found.items()}
 
 
 def random_actions(rollouts: Rollouts) -> dict[str, Any] | None:
-    """How many actions were random, with an interval that holds the true share in 95 of 100 cases."""
+    """Returns the share of random actions, with a 95 % confidence interval of their probability."""
     flags = [rollout.is_random for rollout in rollouts if rollout.is_random is not None]
     if not flags:
         return None
@@ -54,16 +51,15 @@ def random_actions(rollouts: Rollouts) -> dict[str, Any] | None:
 
 
 def binomial_interval(count: int, of: int) -> tuple[float, float]:
-    """Wilson's 95 % interval for a share of which `count` in `of` was seen."""
-    share, z = count / of, NORMAL_95
-    middle = share + z * z / (2 * of)
-    reach = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    low, high = ((middle + side * reach) / (1 + z * z / of) for side in (-1, 1))
-    return (0.0 if count == 0 else low), (1.0 if count == of else high)
+    """Returns Wilson's 95 % confidence interval of a probability, after `count` successes in `of` trials."""
+    from scipy.stats import binomtest
+
+    low, high = binomtest(count, of).proportion_ci(method="wilson")
+    return float(low), float(high)
 
 
 def elapsed(rollouts: Rollouts) -> dict[str, float] | None:
-    """The times between observations, without those of the first ones; None where they are all the same."""
+    """Summarises the times between observations; None where they are always the same."""
     times = [
         np.ones(rollout.steps) if rollout.elapsed is None else np.asarray(rollout.elapsed[1:], np.float64)
         for rollout in rollouts

@@ -1,4 +1,4 @@
-"""Windows of rollouts for training: big batches cut from one copy of the data, without Python for each row."""
+"""Windows of rollouts for training: large batches, cut from one copy of the data without a Python loop over rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ncp_control.data.rollouts import Rollouts
 
 
 class Batch(NamedTuple):
-    """Windows of L steps, B of them.
+    """B windows of L steps each.
 
     :param observations: (B, L, n)
-    :param targets: (B, L, n), the observation after each
+    :param targets: (B, L, n), the observation that follows each observation
     :param actions: (B, L, m), the action that was executed between the two; None for bare traces
-    :param elapsed: (B, L), the time between the observation before and this one; None where it is always the same
-    :param ahead: (B, L), the time between this observation and its target; None likewise
+    :param elapsed: (B, L), the time since the previous observation; None where it is always the same
+    :param ahead: (B, L), the time until the target; None where it is always the same
     """
 
     observations: Tensor
@@ -31,17 +31,17 @@ class Batch(NamedTuple):
 
 
 class Windows(Dataset[Batch]):
-    """Every window of `length` steps that lies in one rollout, `stride` steps apart.
+    """All windows of `length` steps in a set of rollouts. Each window lies within one rollout.
 
-    `windows[indexes]`, for a list or tensor of window numbers, is a `Batch`; `loader` walks through all of them. A
-    `torch.utils.data.DataLoader` takes it with `batch_size=None` and a `BatchSampler` as its sampler.
+    `windows[indexes]`, for a list or tensor of window numbers, is a `Batch`; `loader` goes through all windows. For a
+    `torch.utils.data.DataLoader`, give `batch_size=None` and a `BatchSampler` as the sampler.
 
-    :param rollouts: where they are cut from
-    :param length: steps of a window, L
-    :param stride: from the start of one window to the start of the next in the same rollout
-    :param dtype: of the tensors
-    :param device: where the data lies, once
-    :ivar counts: how many windows each rollout has, in their order
+    :param rollouts: the rollouts that are cut into windows
+    :param length: the number of steps in a window, L
+    :param stride: the number of steps from the start of one window to the start of the next in the same rollout
+    :param dtype: the type of the tensors
+    :param device: the device on which the single copy of the data is kept
+    :ivar counts: the number of windows in each rollout
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Windows(Dataset[Batch]):
         return len(self.starts)
 
     def __getitem__(self, indexes: int | list[int] | Tensor) -> Batch:
-        """The windows of these numbers; of one number, a batch of one."""
+        """Returns the windows of these numbers as a batch; for one number, a batch of one window."""
         numbers = torch.as_tensor(indexes, dtype=torch.long, device=self.starts.device).reshape(-1)
         starts = self.starts[numbers]
         seen = self._cut(self.observations, starts, self.length + 1)
@@ -100,18 +100,24 @@ class Windows(Dataset[Batch]):
 
     @staticmethod
     def _cut(values: Tensor, starts: Tensor, length: int) -> Tensor:
-        """Rows start .. start + length of values, for each start: one gather of whole stretches of memory."""
+        """Returns `length` rows of `values` from each start, by one gather of contiguous memory."""
         size, step = values[0].numel(), values.stride(0)
         every = values.as_strided((len(values) - length + 1, length * size), (step, 1))
         return every.index_select(0, starts).view(len(starts), length, *values.shape[1:])
 
     def loader(self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False) -> WindowLoader:
-        """Walks through all windows in batches; each walk with `shuffle` has another order, all of them from `seed`."""
+        """Returns a loader that goes through all windows in batches.
+
+        :param batch_size: the number of windows in a batch
+        :param shuffle: go through the windows in a new random order each time
+        :param seed: the seed of all these orders
+        :param drop_last: leave out a last batch that is smaller than the others
+        """
         return WindowLoader(self, batch_size, shuffle, seed, drop_last)
 
 
 class WindowLoader:
-    """Batches of all windows, once each time it is iterated."""
+    """Yields all windows in batches, once for each iteration over it."""
 
     def __init__(self, windows: Windows, batch_size: int, shuffle: bool, seed: int, drop_last: bool) -> None:
         if batch_size < 1:

@@ -1,4 +1,4 @@
-"""Groups of rollouts in several processes."""
+"""Collecting groups of rollouts in several processes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 
 import torch
 
-from ncp_control.data.collection import Plan
-from ncp_control.data.controllers import Controller
-from ncp_control.data.episodes import Report, collect_groups
+from ncp_control.data.batch_policies import BatchPolicy
+from ncp_control.data.collection import CollectionPlan
+from ncp_control.data.groups import Report, collect_groups
 from ncp_control.support.processes import end_with_parent
 
 
 def in_processes(
-    groups: list[range], plan: Plan, controller: Controller, folder: Path, report: Report, workers: int
+    groups: list[range], plan: CollectionPlan, policy: BatchPolicy, folder: Path, report: Report, workers: int
 ) -> None:
     """Collects groups in worker processes, each of which takes the next group when it is free."""
-    # CUDA does not survive a fork; elsewhere a fork spares the policy being pickled.
+    # A forked process cannot use CUDA. Without CUDA a fork is better, because the policy need not be pickled.
     forks = "fork" in multiprocessing.get_all_start_methods() and not torch.cuda.is_initialized()
     context: Any = multiprocessing.get_context("fork" if forks else "spawn")
     waiting, reports = context.Queue(), context.Queue()
     for group in [*groups, *[None] * workers]:
         waiting.put(group)
     started = [
-        context.Process(target=_work, args=(waiting, reports, plan, controller, folder), daemon=True)
+        context.Process(target=_work, args=(waiting, reports, plan, policy, folder), daemon=True)
         for _ in range(workers)
     ]
     try:
@@ -57,8 +57,8 @@ def in_processes(
                 process.join()
 
 
-def _work(waiting: Any, reports: Any, plan: Plan, controller: Controller, folder: Path) -> None:
-    """What a worker process does: groups until there are none; the parent deals with Ctrl-C."""
+def _work(waiting: Any, reports: Any, plan: CollectionPlan, policy: BatchPolicy, folder: Path) -> None:
+    """Collects groups in a worker process until none is left. The parent process handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     torch.set_num_threads(1)
@@ -68,14 +68,14 @@ def _work(waiting: Any, reports: Any, plan: Plan, controller: Controller, folder
 
     try:
         while (group := waiting.get()) is not None:
-            collect_groups([group], plan, controller, folder, report)
+            collect_groups([group], plan, policy, folder, report)
         reports.put(None)
     except Exception as error:
         reports.put(_portable(error))
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, or its words where it cannot be sent to another process."""
+    """Returns the error, or a RuntimeError with its text if it cannot be sent to another process."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

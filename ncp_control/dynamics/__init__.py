@@ -1,6 +1,6 @@
-"""Models of the dynamics: fitted to rollouts, compared, rolled out without looking, used as an environment.
+"""Models of the dynamics: fit them to rollouts, compare them, predict with them, use them as an environment.
 
-Names are imported when they are first used: the command line reads the settings of a fit without torch.
+Names are imported when they are first used, so that the command line can read the settings of a fit without torch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ncp_control.dynamics.ensemble import Ensemble
     from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv
     from ncp_control.dynamics.errors import one_step_error
-    from ncp_control.dynamics.fitting import Fitted, fit
+    from ncp_control.dynamics.fit_loop import Fitted
+    from ncp_control.dynamics.fitting import fit
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.model_file import load_model, save_model
     from ncp_control.dynamics.settings import FitSettings
@@ -23,7 +24,8 @@ _HOME = {
     "ncp_control.dynamics.ensemble": ("Ensemble",),
     "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv"),
     "ncp_control.dynamics.errors": ("one_step_error",),
-    "ncp_control.dynamics.fitting": ("Fitted", "fit"),
+    "ncp_control.dynamics.fit_loop": ("Fitted",),
+    "ncp_control.dynamics.fitting": ("fit",),
     "ncp_control.dynamics.model": ("DynamicsModel",),
     "ncp_control.dynamics.model_file": ("load_model", "save_model"),
     "ncp_control.dynamics.settings": ("FitSettings",),

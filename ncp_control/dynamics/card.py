@@ -1,4 +1,4 @@
-"""The card of a fitted model: what it is, how good, and the command that made it, as Markdown beside its file."""
+"""The facts, the example and the results on a fitted model's card."""
 
 from __future__ import annotations
 
@@ -7,25 +7,51 @@ from pathlib import Path
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import checksum_of, load_model
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.dynamics.simulator import Simulator
+from ncp_control.storage.cards import card_text, duration, origin_of, table
+
+MEANING = """\
+Squared errors on the test rollouts, divided by the variances of the observations. The column "next" has the error
+for the next observation. The other columns have the errors of predictions that look so many steps ahead without
+further observations, averaged over their starts."""
 
 
-def write_card(path: Path, description: str) -> None:
-    """Writes the card of a model's file beside it, from the note in it.
+def model_card(path: Path, description: str) -> str:
+    """Returns the card of a model, from the note in its file.
 
-    The note has `command`, `collected` (the command that made the rollouts), `seed`, `seconds`, `versions`, `steps` (of
-    training data), `one_step` and `rows` (name, one-step error, errors at a few horizons), `horizons`.
+    The note has `command`, `seed`, `seconds` and `versions` of the fit; `collected`, the command that made the
+    rollouts; `steps`, of training data; `horizons`; and `rows`, each with `name`, `one_step` and `errors`, one error or
+    None for every horizon.
 
-    :param path: of the `.safetensors` file
-    :param description: a sentence or two, what it is and what for
+    :param path: the `.safetensors` file
+    :param description: a sentence or two on what the model is and what it is for
     """
-    write_atomically(path.with_suffix(".md"), card(path, description).encode())
-
-
-def card(path: Path, description: str) -> str:
-    """The card's text."""
     model = load_model(path)
     note = model.note
+    actions = f" and {model.action_size} actions" if model.action_size else ""
+    facts = [
+        ("model", model_in_words(model)),
+        ("reads", f"{model.features} observations{actions}"),
+        ("rollouts", f"`{note['collected']}`"),
+        ("fitted by", f"`{note['command']}`"),
+        ("seed, steps of training data", f"{note['seed']}, {note['steps']:,}"),
+        ("fitting", duration(note["seconds"])),
+        *origin_of(path, checksum_of(path), note),
+    ]
+    example = f"""from ncp_control.dynamics import load_model
+
+model = load_model("checkpoints/{path.name}")
+future = model.predict(history, horizon, actions)  # (B, T, n), H and (B, T + H - 1, m) to (B, H, n)"""
+    head = ("", "next", *(f"{k} steps" if k > 1 else "1 step" for k in note["horizons"]))
+    rows = [
+        (row["name"], f"{row['one_step']:.4f}", *("" if error is None else f"{error:.3f}" for error in row["errors"]))
+        for row in note["rows"]
+    ]
+    return card_text(path, description, facts, example, f"{MEANING}\n\n{table(head, rows)}")
+
+
+def model_in_words(model: Simulator) -> str:
+    """Returns a model's cell, its numbers of neurons and parameters, and what it predicts."""
     first = model.models[0] if isinstance(model, Ensemble) else model
     assert isinstance(first, DynamicsModel)
     about = first.about()
@@ -33,43 +59,4 @@ def card(path: Path, description: str) -> str:
     members = f"{len(model.models)} times " if isinstance(model, Ensemble) else ""
     size = sum(parameter.numel() for parameter in model.parameters())
     predicts = "change of the observations" if first.residual else "next observation"
-    facts = [
-        ("model", f"{members}{about['cell']['cell']}, {units} neurons, {size:,} parameters; predicts the {predicts}"),
-        ("reads", f"{model.features} observations" + (f" and {model.actions} actions" if model.actions else "")),
-        ("rollouts", f"`{note['collected']}`"),
-        ("fitted by", f"`{note['command']}`"),
-        ("seed, steps of training data", f"{note['seed']}, {note['steps']:,}"),
-        ("fitting", f"{note['seconds'] / 60:.0f} minutes, one thread"),
-        ("versions", ", ".join(f"{name} {found}" for name, found in note["versions"].items())),
-        ("file", f"{path.stat().st_size / 1e6:.2f} MB, SHA-256 of its content {checksum_of(path)[:16]}..."),
-    ]
-    rows = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    horizons = note["horizons"]
-    head = " | ".join(f"{k} steps" if k > 1 else "1 step" for k in horizons)
-    cells = [
-        (row["name"], f"{row['one_step']:.4f}", *("" if error is None else f"{error:.3f}" for error in row["errors"]))
-        for row in note["rows"]
-    ]
-    errors = "\n".join(f"| {' | '.join(row)} |" for row in cells)
-    return f"""# {path.name.removesuffix(".safetensors")}
-
-{description}
-
-| | |
-|---|---|
-{rows}
-
-```python
-from ncp_control.dynamics import load_model
-
-model = load_model("checkpoints/{path.name}")
-future = model.predict(history, horizon, actions)  # (B, T, n), H and (B, T + H - 1, m) to (B, H, n)
-```
-
-Squared errors on the test rollouts, over the variances of the observations: of the next observation, and so many steps
-without looking, in the mean over starts:
-
-| | next | {head} |
-|---|---|{"---|" * len(horizons)}
-{errors}
-"""
+    return f"{members}{about['cell']['cell']}, {units} neurons, {size:,} parameters; predicts the {predicts}"

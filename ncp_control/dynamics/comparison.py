@@ -1,4 +1,4 @@
-"""Many fits of many models to the same rollouts: the LTC paper's Table 6, and the rows it lacks."""
+"""Fits many models to the same rollouts: the LTC paper's Table 6, and rows that it lacks."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ import torch
 
 from ncp_control.data import Rollouts, Scaler, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
+from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.errors import one_step_error
-from ncp_control.dynamics.fitting import PACKAGES, DivergedError, Fitted, fit
-from ncp_control.dynamics.many import make_seeded
-from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.dynamics.rows import ROWS, Row
-from ncp_control.dynamics.table import Line, write_tables
+from ncp_control.dynamics.fit_loop import DivergedError, Fitted
+from ncp_control.dynamics.fitting import PACKAGES, fit
+from ncp_control.dynamics.model import READS, DynamicsModel
+from ncp_control.dynamics.rows import ROWS, ComparisonRow
+from ncp_control.dynamics.table import RowResult, write_tables
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.run_folder import prepare_run, read_record, versions
 from ncp_control.support.processes import end_with_parent
 from ncp_control.support.progress import tracked
 
-# What a fit takes, roughly, compared with the others': the long ones go first, so that no core waits at the end.
+# How long a fit takes, roughly, in multiples of a short one: long fits start first, so that no core is idle at the end.
 WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is compared on what.
+    """Which rollouts the models are fitted to, and how.
 
-    :param source: as `Rollouts.load` reads it
-    :param seeds: how many fits of each row; their seeds are 0, 1, ...
+    :param source: the rollouts, as `Rollouts.load` reads them
+    :param seeds: number of fits of each row; their seeds are 0, 1, ...
     :param epochs: of every fit
-    :param actions: models read the actions too
-    :param loss: "raw" or "normalised", of the fits and of the table
+    :param actions: whether the models read the actions too
+    :param loss: "raw" or "normalised", for the fits and for the table
     """
 
     source: str
@@ -55,22 +56,25 @@ class Comparison:
 def compare(
     what: Comparison,
     out: str | Path,
-    rows: Sequence[Row] = ROWS,
+    rows: Sequence[ComparisonRow] = ROWS,
     *,
     workers: int | None = None,
     resume: bool = False,
     command: str = "",
     progress: bool = True,
-) -> list[Line]:
+) -> list[RowResult]:
     """Fits every row from every seed, each in a folder of its own under `out/fits`, in processes of one thread.
 
-    A comparison that was stopped at any moment and is resumed ends with the same table: finished fits are kept, the
-    others go on from where they were. Writes `table.txt`, `table.csv` and, where matplotlib is installed, `table.png`.
+    A comparison that was stopped at any moment and then resumed ends with the same table: finished fits are kept, and
+    the others continue. Writes `table.txt`, `table.csv` and, if matplotlib is installed, `table.png`.
 
+    :param what: the rollouts, and how the models are fitted
     :param out: a folder for this comparison alone
-    :param rows: what is fitted
-    :param workers: processes; one a core by default
+    :param rows: the models
+    :param workers: number of processes, by default one for each core
+    :param resume: continue the comparison in `out`, or start it if the folder holds none
     :param command: kept in the record
+    :param progress: show a progress bar on stderr
     """
     if what.seeds < 1:
         raise ValueError(f"a comparison needs at least one seed, got {what.seeds}")
@@ -81,31 +85,31 @@ def compare(
     if what.actions and rollouts[0].actions is None:
         raise ValueError(f"{what.source} has no actions: compare the models without them")
     for row in rows:
-        row.settings(what.epochs, what.loss)
+        row.settings(what.epochs, what.loss)  # settings that cannot work are refused here
     out = Path(out)
     about = {"compared": asdict(what), "rows": [described(row) for row in rows]}
-    lines = simple_lines(rollouts, what)
+    results = baseline_results(rollouts, what)
     with prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)):
         fits = out / "fits"
         fits.mkdir(exist_ok=True)
-        jobs = [(row, seed) for seed in range(what.seeds) for row in rows if not result_of(fits, row, seed).exists()]
+        jobs = [(row, seed) for seed in range(what.seeds) for row in rows if not result_path(fits, row, seed).exists()]
         jobs.sort(key=lambda job: -WEIGHTS.get(job[0].cell, 1.0))
         total = what.seeds * len(rows) * what.epochs
         with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
             if jobs:
-                in_processes(jobs, what, fits, workers, tracker)
-        lines += [line_of(row, what, fits) for row in rows]
-        write_tables(lines, out, what.loss)
-    return lines
+                fit_in_processes(jobs, what, fits, workers, tracker)
+        results += [result_of(row, what, fits) for row in rows]
+        write_tables(results, out, what.loss)
+    return results
 
 
-def described(row: Row) -> dict[str, Any]:
-    """A row as JSON values."""
+def described(row: ComparisonRow) -> dict[str, Any]:
+    """Returns a row as JSON values."""
     return {**asdict(row), "wiring": repr(row.wiring)}
 
 
-def simple_lines(rollouts: Rollouts, what: Comparison) -> list[Line]:
-    """What can be said without a network."""
+def baseline_results(rollouts: Rollouts, what: Comparison) -> list[RowResult]:
+    """Returns the results of predicting no change, the mean, and a linear function of the last observations."""
     train, _, test = rollouts.split()
     scale = Scaler.fit(train).std if what.loss == "normalised" else None
     windows = Windows(test, 32, 10, dtype=torch.float64)
@@ -117,40 +121,49 @@ def simple_lines(rollouts: Rollouts, what: Comparison) -> list[Line]:
         return (lags * (features + actions) + 1) * features
 
     return [
-        Line("persistence", [persistence_error(windows, scale)], 0),
-        Line("mean", [mean_error(Windows(train, 32, 10, dtype=torch.float64), windows, scale)], features),
-        Line("linear, one lag", [linear_error(train, test, 1, what.actions, scale)], size(1)),
-        Line("linear, five lags", [linear_error(train, test, 5, what.actions, scale)], size(5)),
+        RowResult("persistence", [persistence_error(windows, scale)], 0),
+        RowResult("mean", [mean_error(Windows(train, 32, 10, dtype=torch.float64), windows, scale)], features),
+        RowResult("linear, one lag", [linear_error(train, test, 1, what.actions, scale)], size(1)),
+        RowResult("linear, five lags", [linear_error(train, test, 5, what.actions, scale)], size(5)),
     ]
 
 
 def slug(name: str) -> str:
-    """A row's name as a folder's."""
+    """Returns a row's name in a form that can name a folder."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def result_of(fits: Path, row: Row, seed: int) -> Path:
-    """Where a finished fit's result lies."""
+def result_path(fits: Path, row: ComparisonRow, seed: int) -> Path:
+    """Returns the path of the file with the result of a finished fit."""
     return fits / f"{slug(row.name)}-s{seed}" / "result.json"
 
 
-def in_processes(jobs: Sequence[tuple[Row, int]], what: Comparison, fits: Path, workers: int, tracker: Any) -> None:
-    """Does all jobs; the first error or Ctrl-C ends the others, which keep what they have."""
+def fit_in_processes(
+    jobs: Sequence[tuple[ComparisonRow, int]], what: Comparison, fits: Path, workers: int, tracker: Any
+) -> None:
+    """Fits rows from seeds. The first error, or Ctrl-C, ends all processes, which have kept what they need to resume.
+
+    :param jobs: rows and seeds
+    :param fits: the folder for the fits
+    :param tracker: shows the progress
+    """
     context = multiprocessing.get_context("spawn")
     epochs = context.Queue()
     pool = ProcessPoolExecutor(min(workers, len(jobs)), context, prepare_worker, (epochs,))
     waiting: set[Future[str]] = set()
     try:
-        waiting = {pool.submit(do, row, seed, what, str(fits)) for row, seed in jobs}
+        waiting = {pool.submit(fit_row, row, seed, what, str(fits)) for row, seed in jobs}
         while waiting:
             finished, waiting = wait(waiting, SECONDS_BETWEEN_LOOKS, FIRST_EXCEPTION)
-            count = drain(epochs)
+            count = reported_epochs(epochs)
             note = ""
             for future in finished:
                 note = future.result()
             tracker.advance(done=count, work=count, note=note or None)
     except BrokenProcessPool as error:
-        raise ChildProcessError("a worker process was killed, for want of memory perhaps: resume with fewer") from error
+        raise ChildProcessError(
+            "a worker process was killed, perhaps because memory ran out: resume with fewer workers"
+        ) from error
     except BaseException:
         for future in waiting:
             future.cancel()
@@ -161,8 +174,8 @@ def in_processes(jobs: Sequence[tuple[Row, int]], what: Comparison, fits: Path, 
         pool.shutdown(cancel_futures=True)
 
 
-def drain(epochs: Any) -> int:
-    """How many epochs were reported since the last look."""
+def reported_epochs(epochs: Any) -> int:
+    """Returns how many epochs the workers have reported since the last call."""
     count = 0
     while True:
         try:
@@ -175,19 +188,21 @@ _reports: Any = None
 
 
 def prepare_worker(epochs: Any) -> None:
-    """One thread; where to report; no life after the one that waits for the fits."""
+    """Sets up a worker process: it has one thread, reports epochs to a queue, and ends when its parent ends."""
     global _reports
     end_with_parent()
     _reports = epochs
     torch.set_num_threads(1)
 
 
-def do(row: Row, seed: int, what: Comparison, fits: str) -> str:
-    """One fit, resumed if it was begun; what came of it in words."""
-    path = result_of(Path(fits), row, seed)
+def fit_row(row: ComparisonRow, seed: int, what: Comparison, fits: str) -> str:
+    """Fits a row from a seed, or resumes that fit, and writes its result.
+
+    :return: the result in words
+    """
+    path = result_path(Path(fits), row, seed)
     parts = Rollouts.load(what.source).split()
-    inputs = "observations+actions" if what.actions else "observations"
-    model = make_seeded(lambda: DynamicsModel.of(parts.train, row.cell, row.wiring, inputs=inputs), seed)
+    model = make_seeded(lambda: DynamicsModel.of(parts.train, row.cell, row.wiring, reads=READS[what.actions]), seed)
     settings = row.settings(what.epochs, what.loss)
     done = 0
 
@@ -219,7 +234,7 @@ def do(row: Row, seed: int, what: Comparison, fits: str) -> str:
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """What `do` left of a finished fit."""
+    """Reads the result that `fit_row` wrote."""
     found = read_record(path)
     numbers = [found.get(key) for key in ("error", "seconds", "parameters")]
     if any(isinstance(value, bool) or not isinstance(value, int | float | None) for value in numbers):
@@ -227,11 +242,11 @@ def read_result(path: Path) -> dict[str, Any]:
     return found
 
 
-def line_of(row: Row, what: Comparison, fits: Path) -> Line:
-    """The fits of a row."""
-    results = [read_result(result_of(fits, row, seed)) for seed in range(what.seeds)]
+def result_of(row: ComparisonRow, what: Comparison, fits: Path) -> RowResult:
+    """Reads the results of all fits of a row."""
+    results = [read_result(result_path(fits, row, seed)) for seed in range(what.seeds)]
     whole = [result for result in results if result["error"] is not None]
-    return Line(
+    return RowResult(
         row.name,
         [result["error"] for result in results],
         results[0]["parameters"],

@@ -1,4 +1,4 @@
-"""A fitted model as an environment: to plan in, or to train an agent without the simulator."""
+"""A fitted model as a Gymnasium environment, to plan in or to train an agent in without the original simulator."""
 
 from __future__ import annotations
 
@@ -16,60 +16,65 @@ from torch import Tensor
 from ncp_control.dynamics.simulator import Simulator
 
 Array = NDArray[Any]
-# From observations before, actions and observations after, each (B, ...), to rewards (B,).
+# Takes observations before, actions and observations after, each (B, ...), and returns rewards (B,).
 Reward = Callable[[Array, Array, Array], Array]
 
 FORWARD_VELOCITY, HALF_CHEETAH = 8, (17, 6)
 
 
 def half_cheetah_reward(before: Array, actions: Array, after: Array) -> Array:
-    """HalfCheetah's: the way made, over time, less a tenth of the squared actions.
+    """Returns HalfCheetah's reward: the forward velocity minus a tenth of the sum of the squared actions.
 
-    The way is not observed; the velocity is, at both ends of the step, and their mean stands for that in between.
+    The simulator takes the mean velocity over the step, which is not observed. The mean of the observed velocities
+    before and after the step replaces it.
     """
     speed = (before[:, FORWARD_VELOCITY] + after[:, FORWARD_VELOCITY]) / 2
     return np.asarray(speed - 0.1 * np.square(actions).sum(axis=1))
 
 
-class Worlds:
-    """A batch of episodes inside a model.
+class SimulatedEpisodes:
+    """A batch of episodes that a model simulates.
 
-    :param model: one that reads actions
-    :param reward: what a step is worth; HalfCheetah's for a model of HalfCheetah
-    :param actions: the action space, by default a `Box` of the range of actions of the model's rollouts
+    :param model: a model that reads actions
+    :param reward: the reward of a step; by default HalfCheetah's, for a model of HalfCheetah
+    :param action_space: by default a `Box` with the range of actions in the model's rollouts
+    :param ahead: the time that a step takes, for a timed model
+    :param batch: number of episodes, B
     """
 
     def __init__(
-        self, model: Simulator, reward: Reward | None, actions: gym.spaces.Box | None, ahead: float, batch: int
+        self, model: Simulator, reward: Reward | None, action_space: gym.spaces.Box | None, ahead: float, batch: int
     ) -> None:
-        if not model.actions:
-            raise ValueError("this model reads no actions, so nobody can act in it: fit one with observations+actions")
-        if reward is None and (model.features, model.actions) != HALF_CHEETAH:
-            raise ValueError("only HalfCheetah's reward is known: give reward, a function of before, actions and after")
-        if actions is not None and not isinstance(actions, gym.spaces.Box):
-            raise TypeError(
-                f"the model reads {model.actions} numbers, so its action space is a Box of shape ({model.actions},), "
-                f"not {actions}"
+        size = model.action_size
+        if not size:
+            raise ValueError(
+                'this model reads no actions, so nobody can act in it: fit one with reads="observations+actions"'
             )
-        if actions is not None and actions.shape != (model.actions,):
-            raise ValueError(f"the model reads {model.actions} actions, and the action space has shape {actions.shape}")
+        if reward is None and (model.features, size) != HALF_CHEETAH:
+            raise ValueError("only HalfCheetah's reward is known: give reward, a function of before, actions and after")
+        if action_space is not None and not isinstance(action_space, gym.spaces.Box):
+            raise TypeError(
+                f"the model reads {size} numbers, so its action space is a Box of shape ({size},), not {action_space}"
+            )
+        if action_space is not None and action_space.shape != (size,):
+            raise ValueError(f"the model reads {size} actions, and the action space has shape {action_space.shape}")
         self.model, self.reward, self.ahead = model, reward or half_cheetah_reward, ahead if model.timed else None
         low, high = model.action_range.astype(np.float32)
-        self.action_space = actions or gym.spaces.Box(low, high, dtype=np.float32)
+        self.action_space = action_space or gym.spaces.Box(low, high, dtype=np.float32)
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (model.features,), np.float64)
         self.seen = np.zeros((batch, model.features))
         self.state: Tensor | None = None
         self.starts = model.starts.double().cpu().numpy()
 
     def reset(self, which: Array, random: np.random.Generator) -> None:
-        """Begins some of the episodes (bool, (B,)) anew, at first observations of the rollouts."""
+        """Restarts the episodes for which `which` (B,) is true, at first observations of the rollouts."""
         self.seen[which] = self.starts[random.integers(len(self.starts), size=int(which.sum()))]
         if self.state is not None:
             self.state[torch.as_tensor(which)] = 0.0
 
     @torch.no_grad()
     def step(self, actions: Array) -> Array:
-        """Rewards (B,) of actions (B, m); `seen` is what follows."""
+        """Executes actions (B, m), puts the next observations into `seen`, and returns the rewards (B,)."""
         acted = np.clip(np.asarray(actions, np.float64), self.action_space.low, self.action_space.high)
         like = self.model.mean
         before = torch.as_tensor(self.seen, dtype=like.dtype, device=like.device)[:, None]
@@ -82,7 +87,7 @@ class Worlds:
 
 
 class DynamicsEnv(gym.Env[Array, Array]):
-    """One episode at a time inside a model.
+    """One episode at a time, simulated by a model.
 
     Example::
 
@@ -90,13 +95,13 @@ class DynamicsEnv(gym.Env[Array, Array]):
         observation, info = env.reset(seed=0)
         observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
 
-    :param model: one that reads actions
-    :param reward: a function of observations before (B, n), actions (B, m) and observations after (B, n), that gives
-        rewards (B,); HalfCheetah's for a model of HalfCheetah
-    :param action_space: a `Box`, by default of the range of actions in the rollouts that the model was fitted to
-        (-1 to 1 where its file does not say); other actions are clipped into it
-    :param max_episode_steps: after which an episode is truncated
-    :param ahead: the time that a step takes, for a model of irregular time
+    :param model: a model that reads actions
+    :param reward: a function of observations before (B, n), actions (B, m) and observations after (B, n) that returns
+        rewards (B,); by default HalfCheetah's, for a model of HalfCheetah
+    :param action_space: a `Box`, by default with the range of actions in the rollouts that the model was fitted to (-1
+        to 1 if its file does not tell); actions outside of it are clipped
+    :param max_episode_steps: after this many steps an episode is truncated
+    :param ahead: the time that a step takes, for a timed model
     """
 
     def __init__(
@@ -107,33 +112,34 @@ class DynamicsEnv(gym.Env[Array, Array]):
         max_episode_steps: int = 1000,
         ahead: float = 1.0,
     ) -> None:
-        self._worlds = Worlds(model, reward, action_space, ahead, 1)
-        self.action_space, self.observation_space = self._worlds.action_space, self._worlds.observation_space
+        self._episodes = SimulatedEpisodes(model, reward, action_space, ahead, 1)
+        self.action_space, self.observation_space = self._episodes.action_space, self._episodes.observation_space
         self.observation_names = model.observation_names
         self.max_episode_steps, self._steps = max_episode_steps, -1
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Begins at a first observation of the rollouts that the model was fitted to."""
+        """Starts an episode at a first observation of the rollouts that the model was fitted to."""
         super().reset(seed=seed)
-        self._worlds.reset(np.ones(1, dtype=bool), self.np_random)
+        self._episodes.reset(np.ones(1, dtype=bool), self.np_random)
         self._steps = 0
-        return self._worlds.seen[0].copy(), {}
+        return self._episodes.seen[0].copy(), {}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """What the model says happens."""
+        """Executes actions in the model."""
         if self._steps < 0:
             raise gym.error.ResetNeeded("reset the environment before the first step")
-        reward = float(self._worlds.step(np.asarray(action)[None])[0])
+        reward = float(self._episodes.step(np.asarray(action)[None])[0])
         self._steps += 1
-        return self._worlds.seen[0].copy(), reward, False, self._steps >= self.max_episode_steps, {}
+        return self._episodes.seen[0].copy(), reward, False, self._steps >= self.max_episode_steps, {}
 
 
 class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
-    """Many episodes at once inside a model, one call of the circuit a step; an episode that is over begins anew on the
-    next step, whose action and reward play no part (Gymnasium's `NEXT_STEP`).
+    """Many episodes at once, simulated by one call of a model for each step.
 
-    :param num_envs: how many
-    :param model: see `DynamicsEnv`, for this and the rest
+    An episode that has ended restarts on the next step, which ignores its action and has reward 0 (Gymnasium's
+    `NEXT_STEP`). The other parameters are those of `DynamicsEnv`.
+
+    :param num_envs: number of episodes
     """
 
     def __init__(
@@ -147,11 +153,11 @@ class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
-        self._worlds = Worlds(model, reward, action_space, ahead, num_envs)
+        self._episodes = SimulatedEpisodes(model, reward, action_space, ahead, num_envs)
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.num_envs = num_envs
-        self.single_action_space = self._worlds.action_space
-        self.single_observation_space = self._worlds.observation_space
+        self.single_action_space = self._episodes.action_space
+        self.single_observation_space = self._episodes.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.observation_names = model.observation_names
@@ -161,21 +167,21 @@ class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Begins all episodes; of several seeds the first counts."""
+        """Starts all episodes; if there are several seeds, the first one decides."""
         super().reset(seed=seed[0] if isinstance(seed, list) else seed)
-        self._worlds.reset(np.ones(self.num_envs, dtype=bool), self.np_random)
+        self._episodes.reset(np.ones(self.num_envs, dtype=bool), self.np_random)
         self._steps[:] = 0
-        return self._worlds.seen.copy(), {}
+        return self._episodes.seen.copy(), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """What the model says happens."""
+        """Executes actions in the model."""
         if (self._steps < 0).any():
             raise gym.error.ResetNeeded("reset the environment before the first step")
         over = self._steps >= self.max_episode_steps
-        rewards = self._worlds.step(actions)
+        rewards = self._episodes.step(actions)
         self._steps += 1
         if over.any():
-            self._worlds.reset(over, self.np_random)
+            self._episodes.reset(over, self.np_random)
             self._steps[over], rewards = 0, np.where(over, 0.0, rewards)
         truncated = self._steps >= self.max_episode_steps
-        return self._worlds.seen.copy(), rewards, np.zeros(self.num_envs, dtype=bool), truncated, {}
+        return self._episodes.seen.copy(), rewards, np.zeros(self.num_envs, dtype=bool), truncated, {}

@@ -1,4 +1,4 @@
-"""How far predictions are from what was observed, one step ahead."""
+"""Errors of predictions one step ahead."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from torch import Tensor
 from ncp_control.data import Batch, Rollouts, Windows
 from ncp_control.dynamics.simulator import Simulator
 
-ROWS = 1024
+BATCH = 1024  # windows in one call of the model
 
 
 def read_batch(model: Simulator, batch: Batch) -> dict[str, Tensor | None]:
-    """What the model reads of a batch, as its keyword arguments."""
+    """Returns the parts of a batch that the model reads, as its keyword arguments."""
     return {
         "observations": batch.observations,
-        "actions": batch.actions if model.actions else None,
+        "actions": batch.actions if model.action_size else None,
         "ahead": batch.ahead if model.timed else None,
     }
 
 
 @torch.no_grad()
 def squared_errors(model: Simulator, windows: Windows) -> Tensor:
-    """Of every window, step and feature, (W, L, n), in the units of the observations."""
+    """Returns the squared error of every window, step and feature, (W, L, n), in the units of the observations."""
     training = model.training
     model.eval()
     found = []
-    for batch in windows.loader(ROWS):
+    for batch in windows.loader(BATCH):
         predictions, _ = model(**read_batch(model, batch))
         found.append((predictions - batch.targets).square())
     model.train(training)
@@ -34,10 +34,13 @@ def squared_errors(model: Simulator, windows: Windows) -> Tensor:
 
 
 def robust_error(errors: Tensor, windows: Windows) -> float:
-    """The median over rollouts of their mean squared error.
+    """Returns the median over rollouts of each rollout's mean squared error.
 
-    A mean over all windows would be decided by the few in which something happens that the training part never
-    showed, and jump from epoch to epoch.
+    A few windows with events that the training part never shows would dominate a mean over all windows, which would
+    then jump from epoch to epoch.
+
+    :param errors: of all windows, as `squared_errors` returns them
+    :param windows: the windows
     """
     parts = errors.double().mean(dim=(1, 2)).split([count for count in windows.counts if count])
     return float(torch.stack([part.mean() for part in parts]).quantile(0.5))
@@ -46,11 +49,13 @@ def robust_error(errors: Tensor, windows: Windows) -> float:
 def one_step_error(
     model: Simulator, rollouts: Rollouts, length: int = 32, stride: int = 10, scale: Tensor | None = None
 ) -> float:
-    """The mean squared error of the next observation, teacher-forced over windows that each begin without a memory.
+    """Returns the mean squared error of the next observation, teacher-forced over windows.
 
-    :param length: steps of a window; what the paper's figures were taken with is the default
-    :param stride: between windows
-    :param scale: divide errors by this, (n,), first; None leaves them in the units of the observations
+    Each window starts from the initial state.
+
+    :param length: steps of a window; the default is the paper's
+    :param stride: steps from one window to the next
+    :param scale: errors are divided by this, (n,); None leaves them in the units of the observations
     """
     device = next(model.parameters()).device
     windows = Windows(rollouts, length, stride, device=device)

@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: what it predicts, how far that holds, and the body that it moves."""
+"""Pictures of a fitted model: its predictions, their errors, its time constants, and the half-cheetah it predicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.dynamics.open_loop import OpenLoop, Run
+from ncp_control.dynamics.open_loop import FreeRun, OpenLoop
 from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain
 
 Array = NDArray[np.float64]
@@ -16,10 +16,11 @@ TRACES = 6
 STEPS_DRAWN = (0, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
 
-def draw_traces(run: Run, warm_up: Array, names: Sequence[str]) -> Any:
-    """Observations of a run and the model's own, for as many of them as can be read.
+def draw_traces(run: FreeRun, warm_up: Array, names: Sequence[str]) -> Any:
+    """Draws observed and predicted values over time, for at most six features.
 
-    :param warm_up: (W, n), what the model had read before
+    :param warm_up: the observations that the model read first, (W, n)
+    :param names: the names of the features
     """
     shown = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
     figure = new_figure(9, 1.25 * len(shown) + 0.9)
@@ -29,28 +30,28 @@ def draw_traces(run: Run, warm_up: Array, names: Sequence[str]) -> Any:
         axes.plot(
             np.r_[before, after], np.r_[warm_up[:, k], run.real[:, k]], color=GREY, linewidth=2.2, label="observed"
         )
-        axes.plot(after, run.free[:, k], color=ORANGE, linewidth=1.2, label="predicted, without looking")
+        axes.plot(after, run.free[:, k], color=ORANGE, linewidth=1.2, label="predicted, open loop")
         axes.axvline(0, color="black", linewidth=0.6)
         axes.set_ylabel(names[k], rotation=0, ha="right", va="center", fontsize=8)
         plain(axes)
         axes.margins(x=0.01)
     rows[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
-    rows[-1].set_xlabel("step; the model looks until 0")
+    rows[-1].set_xlabel("step; the model reads observations until 0")
     figure.align_ylabels(rows)
     return figure
 
 
 def draw_horizon(found: OpenLoop, title: str = "") -> Any:
-    """Error against the horizon, with the band in which eight of ten starts lie."""
+    """Draws the error against the horizon, with a band that holds eight of ten starts."""
     figure = new_figure(7, 4.2)
     axes = figure.subplots()
     steps = np.arange(1, found.errors.shape[1] + 1)
     low, high = found.band
     axes.fill_between(steps, low, high, color=BLUE, alpha=0.2, linewidth=0, label="8 of 10 starts")
     axes.plot(steps, found.mean, color=BLUE, label="mean")
-    axes.plot(steps, found.persistence, color=GREY, linewidth=1, label="nothing changes")
-    axes.axhline(found.level, color="black", linestyle="--", linewidth=1, label="always the mean")
-    axes.set(xlabel="steps without looking", ylabel="squared error over variance", yscale="log", title=title)
+    axes.plot(steps, found.persistence, color=GREY, linewidth=1, label="predict no change")
+    axes.axhline(found.level, color="black", linestyle="--", linewidth=1, label="predict the mean")
+    axes.set(xlabel="steps ahead, open loop", ylabel="squared error over variance", yscale="log", title=title)
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     plain(axes)
@@ -58,9 +59,10 @@ def draw_horizon(found: OpenLoop, title: str = "") -> Any:
 
 
 def draw_errors(errors: Array, names: Sequence[str], title: str = "") -> Any:
-    """One-step errors of every observation, over their variances.
+    """Draws the one-step error of every feature, divided by its variance.
 
     :param errors: (n,)
+    :param names: the names of the features
     """
     figure = new_figure(7, 0.28 * len(names) + 1.2)
     axes = figure.subplots()
@@ -73,7 +75,7 @@ def draw_errors(errors: Array, names: Sequence[str], title: str = "") -> Any:
 
 
 def draw_time_constants(found: dict[str, Array]) -> Any:
-    """Every neuron's time constant: its bounds, the range in which it was, its median; sorted."""
+    """Draws every neuron's time constant, sorted: its bounds, its range over a rollout, and its median."""
     figure = new_figure(7, 4)
     axes = figure.subplots()
     order = np.argsort(found["median"])
@@ -81,7 +83,7 @@ def draw_time_constants(found: dict[str, Array]) -> Any:
     low, high = found["low"][order], found["high"][order]
     if np.isfinite(high).all() and (low > 0).all():
         axes.fill_between(neurons, low, high, step="mid", color=GREY, alpha=0.2, linewidth=0, label="bounds")
-    axes.vlines(neurons, found["least"][order], found["most"][order], color=BLUE, label="least to most")
+    axes.vlines(neurons, found["least"][order], found["most"][order], color=BLUE, label="range")
     axes.plot(neurons, found["median"][order], "o", color=ORANGE, markersize=4, label="median")
     axes.set(xlabel="neurons, fastest first", ylabel="time constant, in steps", yscale="log")
     axes.legend(frameon=False)
@@ -89,8 +91,8 @@ def draw_time_constants(found: dict[str, Array]) -> Any:
     return figure
 
 
-def draw_cheetahs(run: Run) -> Any:
-    """The half-cheetah as it was and as the model has it, side by side over time."""
+def draw_cheetahs(run: FreeRun) -> Any:
+    """Draws the half-cheetah as it moved and as the model predicted it, at a few steps."""
     from ncp_envs.body import half_cheetah_capsules
 
     steps = [k for k in STEPS_DRAWN if k < len(run.real)]
@@ -106,12 +108,16 @@ def draw_cheetahs(run: Run) -> Any:
             draw_body(axes, body.ends[0], body.radii, color)
         axes.axhline(0, color="black", linewidth=0.6)
         axes.set(xlim=(-1.2, 1.2), ylim=(-0.15, 1.35), aspect="equal", title=f"step {step + 1}")
-    figure.suptitle("as it was (grey), and as the model has it without looking (orange)", fontsize=11)
+    figure.suptitle("observed (grey) and predicted, open loop (orange)", fontsize=11)
     return figure
 
 
 def draw_body(axes: Any, ends: Array, radii: Array, color: str) -> None:
-    """Capsules (G, 2, 2) with their radii (G,) as thick lines with round ends, in metres."""
+    """Draws capsules as thick lines with round ends, in metres.
+
+    :param ends: the two ends of each capsule, (G, 2, 2)
+    :param radii: (G,)
+    """
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Circle, Polygon
 

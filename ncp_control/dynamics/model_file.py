@@ -1,4 +1,4 @@
-"""A fitted model of the dynamics, or an ensemble of them, in one safetensors file: loading runs no code."""
+"""One safetensors file for a fitted model of the dynamics or an ensemble of them; loading it runs no code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import torch
 from ncp_control.cells import Cell, named_cell
 from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
+from ncp_control.dynamics.earlier_files import todays_names, todays_words
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
@@ -27,10 +28,10 @@ SCALES = ("mean", "std", "change", "action_mean", "action_std", "starts")
 
 
 def save_model(model: Simulator, path: str | Path, note: dict[str, Any] | None = None) -> None:
-    """Writes a model, or an ensemble.
+    """Writes a model or an ensemble.
 
-    :param path: the file, such as "cheetah.safetensors"; replaced whole if it exists
-    :param note: anything worth keeping with it (data, seed, error), as JSON values
+    :param path: the file, such as "cheetah.safetensors"; an existing file is replaced
+    :param note: anything worth keeping with the model (data, seed, error), as JSON values
     """
     if not isinstance(model, DynamicsModel | Ensemble):
         raise TypeError(f"save_model writes a DynamicsModel or an Ensemble, got {type(model).__name__}")
@@ -47,9 +48,9 @@ def save_model(model: Simulator, path: str | Path, note: dict[str, Any] | None =
 def load_model(
     path: str | Path, device: str | torch.device = "cpu", backend: str = "auto", cells: Iterable[type[Cell]] = ()
 ) -> Simulator:
-    """Reads what `save_model` wrote: a `DynamicsModel`, or an `Ensemble`; its note is in `.note`.
+    """Reads a `DynamicsModel` or an `Ensemble` that `save_model` wrote; the note is in its attribute `note`.
 
-    :param device: where it goes
+    :param device: the device that the model is moved to
     :param backend: as in `RNN`
     :param cells: classes of your own that the file may name
     """
@@ -63,7 +64,7 @@ def load_model(
 
 
 def checksum_of(path: str | Path) -> str:
-    """The SHA-256 of all that a file of `save_model` says and holds."""
+    """Returns the SHA-256 of the description and the tensors in a file of `save_model`."""
     return read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")[0]["sha256"]
 
 
@@ -74,34 +75,39 @@ def build(
     backend: str,
     cells: Iterable[type[Cell]] = (),
 ) -> DynamicsModel:
-    """A member, with its weights."""
-    own = {name.split(".", 1)[1]: value for name, value in tensors.items() if name.startswith(f"{number}.")}
-    settings = dict(described["cell"])
+    """Makes one model with its weights.
+
+    :param described: its part of the description
+    :param number: its number in the ensemble, with which the names of its tensors begin
+    :param tensors: all tensors of the file
+    """
+    beginning = f"{number}."
+    own = todays_names({name.removeprefix(beginning): value for name, value in tensors.items()
+                        if name.startswith(beginning)})  # fmt: skip
+    described = todays_words(described, own)
+    settings, wiring = dict(described["cell"]), described["wiring"]
     cell = settings.pop("cell")
-    wiring = described["wiring"]
-    if isinstance(wiring, int) and cell != "mlp":
-        raise ValueError(f"only an mlp has a number for its wiring, not {cell}")
     scales = {name: own[name].double().numpy() for name in SCALES}
     one, other = scales["mean"].shape, scales["action_mean"].shape
     shapes = {"mean": one, "std": one, "change": one, "action_mean": other, "action_std": other}
     starts = scales["starts"].shape
     if any(scales[name].shape != shape for name, shape in shapes.items()) or starts[1:] != one or len(starts) != 2:
         raise ValueError(
-            f"its scales do not go together: {', '.join(f'{name} {scales[name].shape}' for name in SCALES)}"
+            f"the shapes of its scales do not fit: {', '.join(f'{name} {scales[name].shape}' for name in SCALES)}"
         )
     model = DynamicsModel(
-        cell if cell == "mlp" else named_cell(cell, cells, IN_FILES),
+        named_cell(cell, cells, IN_FILES),
         wiring if isinstance(wiring, int) else Wiring.from_json(json.dumps(wiring)),
         scaler=Scaler(scales["mean"], scales["std"]),
         change_scaler=Scaler(np.zeros_like(scales["change"]), scales["change"]),
         action_scaler=Scaler(scales["action_mean"], scales["action_std"]) if scales["action_mean"].size else None,
-        inputs=described["inputs"],
+        reads=described["inputs"],
         residual=described["residual"],
         timed=described["timed"],
         clip=described["clip"],
         settings=settings,
         observation_names=tuple(described["observation_names"]),
-        action_range=described.get("action_range"),  # files of before have none
+        action_range=described.get("action_range"),  # which the first files did not have
         starts=scales["starts"],
         backend=backend,
     )

@@ -1,4 +1,4 @@
-"""How long a model can go without looking: errors against the horizon, and what a run of its own is like."""
+"""Open-loop predictions: a model reads some observations, then its own predictions. Their errors and statistics."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BAND = (0.1, 0.9)
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Errors of predictions 1 .. H steps ahead, over the variances of the observations, feature by feature, averaged.
+    """Squared errors 1 .. H steps ahead, each feature's divided by its variance, averaged over the features.
 
-    :param errors: (S, H), from every start
-    :param persistence: (H,), of saying that nothing changes
-    :param level: of saying the mean of the training rollouts, which no horizon makes worse
+    :param errors: the errors from each of S starts, (S, H)
+    :param persistence: the mean errors of predicting that nothing changes, (H,)
+    :param level: the error of always predicting the mean of the training rollouts, the same for every horizon
     """
 
     errors: Array
@@ -31,23 +31,23 @@ class OpenLoop:
 
     @property
     def mean(self) -> Array:
-        """(H,)"""
+        """The mean over the starts, (H,)."""
         return np.asarray(self.errors.mean(0), np.float64)
 
     @property
     def band(self) -> tuple[Array, Array]:
-        """What one start in ten is below, and one in ten above, (H,) each."""
+        """The 10th and the 90th percentile over the starts, (H,) each."""
         low, high = np.quantile(self.errors, BAND, axis=0)
         return low, high
 
 
 @dataclass(frozen=True)
-class Run:
-    """A stretch of a rollout, and what a model made of its beginning.
+class FreeRun:
+    """A stretch of a rollout, and what a model predicted for it without seeing it.
 
-    :param last: (n,), the last observation before it
-    :param real: (H, n)
-    :param free: (H, n), predicted without looking
+    :param last: the last observation before the stretch, (n,)
+    :param real: the observations, (H, n)
+    :param free: the predictions, (H, n)
     """
 
     last: Array
@@ -56,14 +56,17 @@ class Run:
 
 
 def stretch(model: Simulator, rollout: Rollout, start: int, stop: int) -> dict[str, Tensor | None]:
-    """Observations, actions and times of steps start .. stop, (1, ...), as the model reads them."""
+    """Returns observations, actions and times of steps start .. stop of a rollout, (1, ...), as the model reads them.
+
+    :return: "seen", the observations; "actions" and "ahead", each None if the model does not read them
+    """
     like = next(model.parameters())
 
     def as_tensor(values: NDArray[np.floating]) -> Tensor:
         return torch.as_tensor(values, dtype=like.dtype, device=like.device)[None]
 
     actions = None
-    if model.actions:
+    if model.action_size:
         if rollout.actions is None:
             raise ValueError(f"{rollout.name} has no actions, and the model reads them")
         actions = as_tensor(rollout.actions[start : stop - 1].reshape(stop - 1 - start, -1))
@@ -74,12 +77,12 @@ def stretch(model: Simulator, rollout: Rollout, start: int, stop: int) -> dict[s
     return {"seen": as_tensor(rollout.observations[start:stop]), "actions": actions, "ahead": times}
 
 
-def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int = 32, every: int = 50) -> list[Run]:
-    """Runs from many starts, each after a warm-up on what was observed; the actions are those of the rollout.
+def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int = 32, every: int = 50) -> list[FreeRun]:
+    """Returns open-loop predictions from many starts, each after a warm-up, with the actions of the rollout.
 
-    :param horizon: steps without looking, H
-    :param warm_up: observations that the model reads first
-    :param every: steps from one start to the next of the same rollout
+    :param horizon: number of steps to predict, H
+    :param warm_up: number of observations that the model reads first
+    :param every: steps from one start to the next in the same rollout
     """
     found = [
         stretch(model, rollout, start, start + warm_up + horizon)
@@ -101,11 +104,11 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
     assert seen is not None
     free = model.predict(seen[:, :warm_up], horizon, batch("actions"), batch("ahead")).double().cpu().numpy()
     real = seen[:, warm_up - 1 :].double().cpu().numpy()
-    return [Run(one[0], one[1:], other) for one, other in zip(real, free, strict=True)]
+    return [FreeRun(one[0], one[1:], other) for one, other in zip(real, free, strict=True)]
 
 
 def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up: int = 32, every: int = 50) -> OpenLoop:
-    """Errors against the horizon (see `free_runs`)."""
+    """Returns the errors of open-loop predictions 1 .. H steps ahead; see `free_runs` for the parameters."""
     runs = free_runs(model, rollouts, horizon, warm_up, every)
     mean, std = (value.double().cpu().numpy() for value in (model.mean, model.std))
     errors = np.stack([np.mean(((run.free - run.real) / std) ** 2, axis=1) for run in runs])
@@ -115,12 +118,12 @@ def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up:
 
 
 @dataclass(frozen=True)
-class LongRun:
-    """What long runs are like: of the real ones, and of the model's own.
+class RunStatistics:
+    """Statistics of a long run, to compare a model's own run with a real one.
 
-    :param energy: mean square of the scaled observations around their mean: 1 is as lively as the training rollouts
-    :param frequency: of the gait, in cycles a step: where the spectrum of the liveliest observations has its peak
-    :param peak: the share of the spectrum that lies at that peak, 0 to 1: near 0 there is no gait
+    :param energy: the mean square of the scaled observations; 1 is the value over the training rollouts
+    :param frequency: the gait's frequency in cycles a step, where the spectrum of the scaled observations peaks
+    :param peak: the share of the spectrum at that peak, 0 to 1; it is near 0 if there is no gait
     """
 
     energy: float
@@ -128,8 +131,13 @@ class LongRun:
     peak: float
 
 
-def long_run(values: Array, mean: Array, std: Array) -> LongRun:
-    """Of one run (H, n)."""
+def statistics_of(values: Array, mean: Array, std: Array) -> RunStatistics:
+    """Returns the statistics of one run.
+
+    :param values: the observations, (H, n)
+    :param mean: the mean of the training observations, (n,)
+    :param std: their standard deviation, (n,)
+    """
     scaled = (values - mean) / std
     moving = scaled - scaled.mean(0)
     power = np.abs(np.fft.rfft(moving * np.hanning(len(moving))[:, None], axis=0)) ** 2
@@ -138,40 +146,47 @@ def long_run(values: Array, mean: Array, std: Array) -> LongRun:
     top = int(power.argmax())
     near = power[max(1, top - 1) : top + 2].sum()
     total = float(power.sum())
-    return LongRun(float(np.mean(scaled**2)), top / len(moving), float(near / total) if total > 0 else 0.0)
+    return RunStatistics(float(np.mean(scaled**2)), top / len(moving), float(near / total) if total > 0 else 0.0)
 
 
-def long_runs(model: Simulator, rollouts: Rollouts, steps: int = 500, warm_up: int = 32) -> dict[str, list[LongRun]]:
-    """Of one run a rollout, "real" and "free"."""
+def long_runs(
+    model: Simulator, rollouts: Rollouts, steps: int = 500, warm_up: int = 32
+) -> dict[str, list[RunStatistics]]:
+    """Returns the statistics of one run for each rollout: "real" as observed, "free" as the model predicted it.
+
+    :param steps: how long the runs are at most; they are as long as the shortest rollout allows
+    :param warm_up: number of observations that the model reads first
+    """
     length = min(steps, min(len(rollout.observations) for rollout in rollouts) - warm_up)
     if length < 16:
-        raise ValueError(f"the rollouts are too short for a run of their own after a warm-up of {warm_up}")
+        raise ValueError(f"the rollouts are too short: after a warm-up of {warm_up} a long run needs 16 observations")
     runs = free_runs(model, rollouts, length, warm_up, every=10**9)
     mean, std = (value.double().cpu().numpy() for value in (model.mean, model.std))
     return {
-        "real": [long_run(run.real, mean, std) for run in runs],
-        "free": [long_run(run.free, mean, std) for run in runs],
+        "real": [statistics_of(run.real, mean, std) for run in runs],
+        "free": [statistics_of(run.free, mean, std) for run in runs],
     }
 
 
 @torch.no_grad()
 def time_constants(model: Simulator, rollouts: Rollouts, steps: int = 1000) -> dict[str, Array]:
-    """Every neuron's time constant while a circuit reads a rollout, in units of the time between observations.
+    """Returns every neuron's time constant while a circuit reads a rollout, in units of the time between observations.
 
-    :return: "median", "least" and "most" over the steps, and "low" and "high", the bounds, each (N,)
+    :param steps: how many steps of the first rollout it reads at most
+    :return: "median", "least" and "most" over the steps, NaN if the cell does not know its time constants; "low" and
+        "high", their bounds; each (N,)
     """
     from ncp_control.dynamics.model import DynamicsModel
-    from ncp_control.rnn import RNN
 
-    if not isinstance(model, DynamicsModel) or not isinstance(model.rnn, RNN):
-        raise ValueError("time constants are those of one circuit: ask for those of a member")
+    if not isinstance(model, DynamicsModel):
+        raise ValueError("an ensemble has the time constants of several circuits: ask for those of one member")
     rollout = rollouts[0]
     read = stretch(model, rollout, 0, min(steps, rollout.steps) + 1)
     seen, actions, ahead = (read[key] for key in ("seen", "actions", "ahead"))
     assert seen is not None
     seen = seen[:, :-1]
     _, states = model.unrolled(seen, actions, ahead)
-    inputs = model.read(seen, actions, ahead)[0]
+    inputs = model.encode(seen, actions, ahead)[0]
     before = torch.cat([model.rnn.initial_state(1), states[0, :-1]])
     found = model.rnn.cell.time_constants(inputs, before).double()
     low, high = model.rnn.cell.time_constant_bounds()

@@ -1,13 +1,13 @@
-"""How a model is fitted: one description for the library and the command line."""
+"""The settings of a fit, the same for the library and the command line."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import cos, pi
 
-# What suited a cell of 32 to 64 units in trials on half-cheetah traces.
+# The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
 RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,
-         "neuralode": 0.005, "mlp": 0.003}  # fmt: skip
+         "neuralode": 0.005, "laggedmlp": 0.003, "mlp": 0.003}  # fmt: skip
 LOSSES = ("raw", "normalised")
 SCHEDULES = ("constant", "cosine")
 
@@ -17,43 +17,44 @@ class FitSettings:
     """How a model is fitted. The defaults are the LTC paper's (batches of 16 windows of 32 steps, 200 epochs)."""
 
     epochs: int = 200
-    """How often the training windows are gone through."""
+    """Number of passes over the training windows."""
 
     batch: int = 16
-    """Windows in a batch."""
+    """Number of windows in a batch."""
 
     length: int = 32
-    """Steps of a window."""
+    """Number of steps in a window."""
 
     stride: int = 10
     """Steps from one training window to the next of the same rollout."""
 
     learning_rate: float | None = None
-    """Of Adam; by default what suits the cell, 0.003 to 0.01."""
+    """Adam's learning rate; the default depends on the cell, from 0.003 to 0.01."""
 
     schedule: str = "constant"
-    """constant, or cosine: up over the first twentieth, then down to a hundredth."""
+    """constant, or cosine: the learning rate rises over the first twentieth of the fit, then falls to a hundredth."""
 
     weight_decay: float = 0.0
-    """Decoupled, as in AdamW."""
+    """Decoupled weight decay, as in AdamW."""
 
     max_grad_norm: float = 10.0
-    """Longer gradients are shortened to this."""
+    """Gradients with a larger norm are scaled down to this norm."""
 
     loss: str = "raw"
-    """raw: squared errors in the units of the observations; normalised: over their variances."""
+    """raw: squared errors in the units of the observations; normalised: divided by the observations' variances."""
 
     robust: float = 0.0
-    """Count a step's squared error e as R log(1 + e / R): what cannot be foreseen should not steer. 0: as it is."""
+    """R: count a step's squared error e as R log(1 + e / R), so that large errors count less; 0: count e itself."""
 
     average: float = 0.0
-    """Keep a running average of the weights, this much of it each step, and judge and keep that; 0: no average."""
+    """Validate and keep a running average of the weights, which retains this share of itself at every step; 0: keep the
+    weights themselves."""
 
     horizon: int = 1
-    """Steps fed by the model's own predictions that the loss looks at; grows from 1 over the first half."""
+    """Number of steps that the loss predicts from the model's own predictions; it grows from 1 over the first half."""
 
     patience: int = 0
-    """Stop after this many epochs without a better validation; 0: never."""
+    """Stop after this many epochs without a lower validation error; 0: never stop early."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "length", "stride", "horizon"):
@@ -73,13 +74,13 @@ class FitSettings:
             raise ValueError(f"a horizon of {self.horizon} does not fit into windows of {self.length} steps")
 
     def of_cell(self, cell: str) -> FitSettings:
-        """With the learning rate of a cell where none was given."""
+        """Returns these settings, with the default learning rate of a cell if none was given."""
         return self if self.learning_rate is not None else replace(self, learning_rate=RATES.get(cell.lower(), 0.005))
 
     def rate(self, done: float) -> float:
-        """The learning rate when a share of the training, 0 to 1, is done."""
+        """Returns the learning rate after a share of the fit, 0 to 1."""
         if self.learning_rate is None:
-            raise ValueError("the learning rate is not settled: take of_cell(name)")
+            raise ValueError("there is no learning rate yet: of_cell(name) gives the cell's default")
         if self.schedule == "constant":
             return self.learning_rate
         if done < 0.05:
@@ -87,5 +88,5 @@ class FitSettings:
         return self.learning_rate * (0.01 + 0.99 * (0.5 + 0.5 * cos(pi * (done - 0.05) / 0.95)))
 
     def horizon_at(self, epoch: int) -> int:
-        """The horizon of the loss in an epoch, 0 the first."""
+        """Returns the horizon of the loss in an epoch; the first epoch is 0."""
         return 1 + round((self.horizon - 1) * min(1.0, 2 * (epoch + 1) / self.epochs))

@@ -1,7 +1,8 @@
-"""What every model of the dynamics can do, one circuit or several."""
+"""The base class of everything that predicts observations: one model, or an ensemble of models."""
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -14,21 +15,21 @@ Array = NDArray[np.float64]
 
 
 class Simulator(nn.Module, ABC):
-    """Predicts observations one step ahead, and from its own predictions as far as one likes.
+    """Predicts observations one step ahead, or any number of steps ahead from its own predictions.
 
-    :ivar features: observations a step, n
-    :ivar actions: actions a step that it reads, m; 0 if it reads none
-    :ivar action_range: (2, m), the least and the greatest of each action in the rollouts that it was made for
-    :ivar timed: whether it needs to be told the time between observations
-    :ivar observation_names: of the features
-    :ivar mean: of the observations that it was made for, (n,)
+    :ivar features: number of observed values in a step, n
+    :ivar action_size: number of action values that it reads in a step, m; 0 if it reads no actions
+    :ivar action_range: the smallest and the largest value of each action in the rollouts it was made for, (2, m)
+    :ivar timed: whether it must be told the time between observations
+    :ivar observation_names: the names of the observed values
+    :ivar mean: the mean of the observations it was made for, (n,)
     :ivar std: their standard deviation, (n,)
     :ivar starts: first observations of episodes, (S, n)
-    :ivar note: what its file says of it
+    :ivar note: the note in the file it was loaded from
     """
 
     features: int
-    actions: int
+    action_size: int
     action_range: Array
     timed: bool
     observation_names: tuple[str, ...]
@@ -41,6 +42,25 @@ class Simulator(nn.Module, ABC):
         super().__init__()
         self.note = {}
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Reads `actions`, the old name of `action_size`, in a class that still defines it."""
+        super().__init_subclass__(**arguments)
+        if "actions" in vars(cls):
+            warn_of_actions(cls)
+            cls.action_size = vars(cls)["actions"]
+            del cls.actions
+
+    @property
+    def actions(self) -> int:
+        """The old name of `action_size`."""
+        warn_of_actions(type(self))
+        return self.action_size
+
+    @actions.setter
+    def actions(self, size: int) -> None:
+        warn_of_actions(type(self))
+        self.action_size = size
+
     @abstractmethod
     def forward(
         self,
@@ -49,26 +69,26 @@ class Simulator(nn.Module, ABC):
         state: Tensor | None = None,
         ahead: Tensor | float | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The next observation after each of a sequence.
+        """Predicts the observation that follows each step of a sequence.
 
         :param observations: (B, T, n)
-        :param actions: (B, T, m), what is executed after each observation, for a model that reads actions
-        :param state: what an earlier call returned; None at a beginning
-        :param ahead: the time until the observation that is predicted, a number or (B, T), for a timed model
+        :param actions: the action executed after each observation, (B, T, m), for a model that reads actions
+        :param state: the state that an earlier call returned, to continue its sequence; None starts a new one
+        :param ahead: the time until the predicted observation, a number or (B, T), for a timed model
         :return: predictions (B, T, n), and the state after the last step
-        """  # fmt: skip
+        """
 
     @torch.no_grad()
     def predict(
         self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None
     ) -> Tensor:
-        """What follows a history: the model reads it, then feeds itself.
+        """Predicts what follows a history: the model reads the history, then its own predictions.
 
-        :param history: (B, T, n), or (T, n) for one
-        :param horizon: steps to predict, H
-        :param actions: (B, T + H - 1, m), those of the history first; the last prediction's is the last
+        :param history: (B, T, n), or (T, n) for a single sequence
+        :param horizon: number of steps to predict, H
+        :param actions: (B, T + H - 1, m); the history's actions come first, the last one leads to the last prediction
         :param ahead: for a timed model, a number or (B, T + H - 1)
-        :return: (B, H, n), or (H, n) for one
+        :return: (B, H, n), or (H, n) for a single sequence
         """
         if isinstance(history, Tensor) and history.dim() == 2:
             one = actions[None] if isinstance(actions, Tensor) else actions
@@ -78,22 +98,22 @@ class Simulator(nn.Module, ABC):
         return self.continued(history, horizon, actions, ahead)
 
     def continued(self, history: Tensor, horizon: int, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
-        """`predict`, of what has been checked; with gradients if they are wanted."""
+        """Predicts as `predict` does, from arguments that were checked, and keeps gradients if they are enabled."""
         seen = history.shape[1]
-        found, state = self(history, cut(actions, 0, seen), None, cut(ahead, 0, seen))
+        found, state = self(history, steps_of(actions, 0, seen), None, steps_of(ahead, 0, seen))
         last = found[:, -1:]
         predictions = [last]
         for k in range(seen, seen + horizon - 1):
-            last, state = self(last, cut(actions, k, k + 1), state, cut(ahead, k, k + 1))
+            last, state = self(last, steps_of(actions, k, k + 1), state, steps_of(ahead, k, k + 1))
             predictions.append(last)
         return torch.cat(predictions, dim=1)
 
     def check(
         self, observations: Tensor, actions: Tensor | None, ahead: Tensor | float | None, horizon: int = 1
     ) -> None:
-        """Refuses observations, actions and times that are not what the model was made for.
+        """Refuses observations, actions and times that this model cannot read.
 
-        :param horizon: how many observations the model predicts after the last one, each with an action and a time
+        :param horizon: how many observations are to be predicted after the last one
         """
         for name, values in (("observations", observations), ("actions", actions)):
             if values is not None and not isinstance(values, Tensor):
@@ -108,31 +128,42 @@ class Simulator(nn.Module, ABC):
             )
         if observations.shape[1] < 1:
             raise ValueError("there is no observation to go on from")
-        if self.actions and actions is None:
-            raise ValueError(f"this model reads actions: give it the {self.actions} of every step")
-        if not self.actions and actions is not None:
-            raise ValueError("this model reads no actions: leave them out, or fit one with observations+actions")
-        if actions is not None and (actions.dim() != 3 or actions.shape[-1] != self.actions):
+        if self.action_size and actions is None:
+            raise ValueError(f"this model reads actions: give it the {self.action_size} of every step")
+        if not self.action_size and actions is not None:
             raise ValueError(
-                f"this model reads {self.actions} actions a step, (batch, time, {self.actions}), "
+                'this model reads no actions: leave them out, or fit one with reads="observations+actions"'
+            )
+        if actions is not None and (actions.dim() != 3 or actions.shape[-1] != self.action_size):
+            raise ValueError(
+                f"this model reads {self.action_size} actions a step, (batch, time, {self.action_size}), "
                 f"got {tuple(actions.shape)}"
             )
         if horizon < 1:
             raise ValueError(f"the horizon must be at least one step, got {horizon}")
         count, seen = observations.shape[:2]
         steps = seen + horizon - 1
-        goes = f"{seen} observations" + (f" and a horizon of {horizon}" if horizon > 1 else "")
+        given = f"{seen} observations" + (f" and a horizon of {horizon}" if horizon > 1 else "")
         if actions is not None and actions.shape[1] != steps:
-            raise ValueError(f"{goes} go with {steps} actions, but there are {actions.shape[1]}")
+            raise ValueError(f"{given} go with {steps} actions, but there are {actions.shape[1]}")
         if actions is not None and len(actions) != count:
             raise ValueError(f"there are {count} sequences of observations, but {len(actions)} of actions")
         if isinstance(ahead, Tensor) and ahead.dim() and tuple(ahead.shape) != (count, steps):
             raise ValueError(
-                f"{goes} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
+                f"{given} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
                 f"got {tuple(ahead.shape)}"
             )
 
 
-def cut(values: Any, start: int, stop: int) -> Any:
-    """Steps start .. stop of (B, T, ...), of what has steps."""
+def steps_of(values: Any, start: int, stop: int) -> Any:
+    """Returns steps start .. stop of a tensor (B, T, ...); a number or None is the same for all steps."""
     return values[:, start:stop] if isinstance(values, Tensor) and values.dim() > 1 else values
+
+
+def warn_of_actions(kind: type) -> None:
+    """Warns that a simulator's number of actions has a new name."""
+    warnings.warn(
+        f"{kind.__name__}.actions, the number of actions, is now action_size; the old name will go with 0.3",
+        DeprecationWarning,
+        stacklevel=3,
+    )

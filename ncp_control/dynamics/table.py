@@ -1,4 +1,4 @@
-"""A comparison as a table, a CSV file and a picture."""
+"""The table of a comparison: as text, as a CSV file and as a picture."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HEAD = ("model", "parameters", "error", "spread", "fits", "published", "p", "sec
 
 
 @dataclass(frozen=True)
-class Line:
-    """What came of a row.
+class RowResult:
+    """The results of a row of the comparison.
 
-    :param name: of the row
-    :param errors: test errors, one a seed; None of a fit that failed
-    :param parameters: numbers that were fitted
-    :param seconds: of a fit, in the mean; None where nothing was fitted
-    :param published: mean and spread in the LTC paper
+    :param name: the row's name
+    :param errors: test errors, one for each seed; None for a fit that failed
+    :param parameters: how many numbers were fitted
+    :param seconds: the mean duration of a fit; None if nothing was fitted
+    :param published: mean and standard deviation in the LTC paper
     """
 
     name: str
@@ -38,117 +38,115 @@ class Line:
 
     @property
     def found(self) -> list[float]:
-        """The errors that there are."""
+        """The errors of the fits that did not fail."""
         return [error for error in self.errors if error is not None]
 
     @property
     def mean(self) -> float:
-        """Of the errors."""
+        """The mean error, or NaN if every fit failed."""
         return float(np.mean(self.found)) if self.found else math.nan
 
     @property
     def spread(self) -> float:
-        """Their standard deviation, with n - 1; NaN of a single one."""
+        """The standard deviation of the errors, computed with n - 1; NaN for fewer than two."""
         return float(np.std(self.found, ddof=1)) if len(self.found) > 1 else math.nan
 
 
-def paired_p(one: Line, other: Line) -> float:
-    """How likely a difference like that between two rows is by chance: Student's t over seeds, paired, two-sided.
+def paired_p(one: RowResult, other: RowResult) -> float:
+    """Returns how probable a difference like that between two rows is by chance, by the paired, two-sided t-test.
 
-    NaN with fewer than three pairs.
+    Errors from the same seed are a pair. The result is NaN for fewer than three pairs.
     """
-    pairs = zip(one.errors, other.errors, strict=False)
-    gaps = [a - b for a, b in pairs if a is not None and b is not None]
-    if len(gaps) < 3 or len(one.errors) != len(other.errors):
+    if len(one.errors) != len(other.errors):
         return math.nan
-    spread = float(np.std(gaps, ddof=1))
-    if spread == 0:
-        return 1.0 if np.mean(gaps) == 0 else 0.0
-    return student_p(float(np.mean(gaps)) / (spread / len(gaps) ** 0.5), len(gaps) - 1)
+    pairs = [(a, b) for a, b in zip(one.errors, other.errors, strict=True) if a is not None and b is not None]
+    if len(pairs) < 3:
+        return math.nan
+    gaps = np.array([a - b for a, b in pairs])
+    if np.ptp(gaps) == 0:  # the test divides by the standard deviation of the gaps
+        return 1.0 if gaps[0] == 0 else 0.0
+    from scipy.stats import ttest_rel
+
+    return float(ttest_rel(*zip(*pairs, strict=True)).pvalue)
 
 
-def student_p(t: float, freedom: int) -> float:
-    """P(|T| > |t|) of Student's distribution.
-
-    With T = sqrt(freedom) tan(angle) the density of the angle is proportional to cos(angle)^(freedom - 1).
-    """
-    angles = np.linspace(0, math.pi / 2, 20_001)
-    density = np.cos(angles) ** (freedom - 1)
-    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    edge = math.atan(abs(t) / math.sqrt(freedom))
-    return float(1 - np.interp(edge, angles, below) / below[-1])
-
-
-def cells(lines: Sequence[Line]) -> list[tuple[str, ...]]:
-    """The table's text, the head first."""
-    reference = next((line for line in lines if line.name == REFERENCE), None)
+def cells(results: Sequence[RowResult]) -> list[tuple[str, ...]]:
+    """Returns the text of every cell of the table, the head first."""
+    reference = next((result for result in results if result.name == REFERENCE), None)
     found: list[tuple[str, ...]] = [HEAD]
-    for line in lines:
-        p = math.nan if reference is None or line is reference else paired_p(line, reference)
+    for result in results:
+        p = math.nan if reference is None or result is reference else paired_p(result, reference)
         found.append(
             (
-                line.name,
-                f"{line.parameters:,}",
-                f"{line.mean:.4g}" if line.found else "failed",
-                "" if math.isnan(line.spread) else f"{line.spread:.2g}",
-                "" if line.seconds is None else f"{len(line.found)} of {len(line.errors)}",
-                "" if line.published is None else f"{line.published[0]:.3f} ± {line.published[1]:.3f}",
+                result.name,
+                f"{result.parameters:,}",
+                f"{result.mean:.4g}" if result.found else "failed",
+                "" if math.isnan(result.spread) else f"{result.spread:.2g}",
+                "" if result.seconds is None else f"{len(result.found)} of {len(result.errors)}",
+                "" if result.published is None else f"{result.published[0]:.3f} ± {result.published[1]:.3f}",
                 "" if math.isnan(p) else "< .001" if p < 0.001 else f"{p:.3f}",
-                "" if line.seconds is None else f"{line.seconds:.0f}",
+                "" if result.seconds is None else f"{result.seconds:.0f}",
             )
         )
     return found
 
 
-def table_text(lines: Sequence[Line]) -> str:
-    """The table for a terminal, without columns that have nothing in them."""
-    columns = [column for column in zip(*cells(lines), strict=True) if any(column[1:])]
+def table_text(results: Sequence[RowResult]) -> str:
+    """Returns the table for a terminal, without columns that are empty."""
+    columns = [column for column in zip(*cells(results), strict=True) if any(column[1:])]
     rows = list(zip(*columns, strict=True))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     text = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
     return "\n".join([text[0], "-" * len(text[0]), *text[1:]])
 
 
-def write_tables(lines: Sequence[Line], out: Path, loss: str) -> None:
-    """`table.txt`, `table.csv`, and `table.png` where matplotlib is installed."""
-    write_atomically(out / "table.txt", (table_text(lines) + "\n").encode())
-    seeds = max(len(line.errors) for line in lines)
+def write_tables(results: Sequence[RowResult], out: Path, loss: str) -> None:
+    """Writes `table.txt`, `table.csv` and, if matplotlib is installed, `table.png`.
+
+    :param out: the folder
+    :param loss: "raw" or "normalised", for the picture's label
+    """
+    write_atomically(out / "table.txt", (table_text(results) + "\n").encode())
+    seeds = max(len(result.errors) for result in results)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["model", "parameters", "mean", "spread", "seconds", *(f"seed_{k}" for k in range(seeds))])
-    for line in lines:
-        numbers: list[Any] = [line.mean, line.spread, line.seconds, *line.errors]
-        writer.writerow([line.name, line.parameters, *("" if is_nothing(value) else value for value in numbers)])
+    for result in results:
+        numbers: list[Any] = [result.mean, result.spread, result.seconds, *result.errors]
+        writer.writerow([result.name, result.parameters, *("" if is_missing(value) else value for value in numbers)])
     write_atomically(out / "table.csv", file.getvalue().encode())
     try:
-        picture = draw_table(lines, loss)
+        picture = draw_table(results, loss)
     except ImportError:
         return
     save_figure(picture, out / "table.png", dpi=150)
 
 
-def is_nothing(value: Any) -> bool:
-    """None or NaN."""
+def is_missing(value: float | None) -> bool:
+    """Whether a number is None or NaN."""
     return value is None or math.isnan(value)
 
 
-def draw_table(lines: Sequence[Line], loss: str) -> Any:
-    """Every row's errors as dots, their mean as a bar, the published value as a band; a matplotlib Figure."""
-    shown = [line for line in lines if line.found and line.name not in ("persistence", "mean")]
+def draw_table(results: Sequence[RowResult], loss: str) -> Any:
+    """Returns a matplotlib Figure: errors as dots, their means as bars, published values as bands.
+
+    :param loss: "raw" or "normalised", for the label
+    """
+    shown = [result for result in results if result.found and result.name not in ("persistence", "mean")]
     figure = new_figure(7.5, 0.42 * len(shown) + 1.2)
     axes = figure.subplots()
-    for k, line in enumerate(shown):
-        if line.published is not None:
-            mean, spread = line.published
+    for k, result in enumerate(shown):
+        if result.published is not None:
+            mean, spread = result.published
             label = "published, ± its spread" if not axes.get_legend_handles_labels()[0] else None
             axes.fill_betweenx(
                 [k - 0.4, k + 0.4], mean - spread, mean + spread, color="#d0a040", alpha=0.5, label=label
             )
-        axes.plot([line.mean, line.mean], [k - 0.3, k + 0.3], color="#204080", linewidth=2)
-        axes.plot(line.found, [k] * len(line.found), ".", color="#204080", alpha=0.6)
-    axes.set_yticks(range(len(shown)), [line.name for line in shown])
+        axes.plot([result.mean, result.mean], [k - 0.3, k + 0.3], color="#204080", linewidth=2)
+        axes.plot(result.found, [k] * len(result.found), ".", color="#204080", alpha=0.6)
+    axes.set_yticks(range(len(shown)), [result.name for result in shown])
     axes.invert_yaxis()
-    axes.set_xlabel(f"test error of the next observation ({loss}), dots: seeds, bars: means")
+    axes.set_xlabel(f"test error of the next observation ({loss}); dots are seeds, bars are means")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="lower right")
     axes.grid(axis="x", alpha=0.3)

@@ -1,4 +1,4 @@
-"""`scan`: a cell over a batch of sequences, on the backend that is asked for or the best that can run."""
+"""`scan` runs a cell over a batch of sequences, on the backend that is asked for or the best one that can run it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from torch import Tensor
 
 from ncp_control.ops import reference
 from ncp_control.ops.cpu import backend as cpu
+from ncp_control.ops.fallback import warn_of_reference
 from ncp_control.ops.gpu import backend as gpu
 from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
 
 
 class Backend(NamedTuple):
-    """A way to run the scan: whether this machine has it, whether it can run a problem (with the reason), the run."""
+    """A way to run the scan.
+
+    :param available: whether this machine has the backend, and why
+    :param supports: whether the backend can run a problem here, and why
+    :param run: runs a problem and returns the states after every step, (B, T, N)
+    """
 
     available: Callable[[], tuple[bool, str]]
     supports: Callable[[ScanProblem], tuple[bool, str]]
@@ -46,19 +52,21 @@ def scan(
     :param elapsed: time since the previous step: a number, (B,), or (B, T)
     :param reset: (B, T) bool; true sets that row to the initial state before that step
     :param mask: (B, T) bool; false holds that row's state through that step
-    :param backend: "auto", or one of `BACKENDS`; an explicit choice never falls back
-    :return: (B, T, N)
+    :param backend: "auto", or one of `BACKENDS`; an explicit choice never falls back, and "auto" warns once if it falls
+        back to the slow reference where a compiled backend was to be expected
+    :return: states after every step, (B, T, N)
     """
     problem = make_problem(cell, inputs, state, elapsed, reset, mask)
     return BACKENDS[choose_backend(problem, backend)].run(problem)
 
 
 def choose_backend(problem: ScanProblem, backend: str = "auto") -> str:
-    """The name of the backend that will run `problem`; refuses one that cannot, with its reason."""
+    """Returns the name of the backend that will run `problem`; refuses one that cannot, and says why."""
     if backend == "auto":
-        for name, candidate in BACKENDS.items():
-            if candidate.supports(problem)[0]:
-                return name
+        name = next(name for name, candidate in BACKENDS.items() if candidate.supports(problem)[0])
+        if name == "reference":
+            warn_of_reference(problem)
+        return name
     check_backend(backend)
     able, reason = BACKENDS[backend].supports(problem)
     if not able:
@@ -73,11 +81,11 @@ def check_backend(backend: str) -> None:
 
 
 def available_backends() -> dict[str, tuple[bool, str]]:
-    """For each backend, whether this machine can run it at all, and why."""
+    """Returns for each backend whether this machine can run it at all, and why."""
     return {name: backend.available() for name, backend in BACKENDS.items()}
 
 
 def explain_backends(cell: ScanCell, inputs: Tensor) -> dict[str, tuple[bool, str]]:
-    """For each backend, whether it can run this cell on these inputs (B, T, I), and why."""
+    """Returns for each backend whether it can run this cell on these inputs (B, T, I), and why."""
     problem = make_problem(cell, inputs)
     return {name: backend.supports(problem) for name, backend in BACKENDS.items()}

@@ -1,6 +1,7 @@
 """The compiled scan as a torch operator, so that `torch.compile` and `torch.export` see one node.
 
-Eager code does not come through here: an autograd function over the same kernels starts faster.
+The operator serves CPU and CUDA tensors. Eager code does not use it: the autograd function over the same kernels
+(`ops/autograd.py`) starts faster. Exported programs name it, so that its name and its arguments stay as they are.
 """
 
 from __future__ import annotations
@@ -11,18 +12,39 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ncp_control.ops.cpu import launch as cpu_kernels
-from ncp_control.ops.program import Program
+from ncp_control.ops.cpu import launch as cpu_launch
+from ncp_control.ops.gpu import launch as gpu_launch
+from ncp_control.ops.problem import ScanProblem
+from ncp_control.ops.program import SETTINGS, Kernels, Program
+
+# By the device of the inputs.
+KERNELS: dict[str, Kernels] = {"cpu": cpu_launch, "cuda": gpu_launch}
+
+
+def run_as_operator(program: Program, problem: ScanProblem) -> Tensor:
+    """Runs `problem` by the operator.
+
+    :return: states after every step, (B, T, N)
+    """
+    present = [parameter is not None for parameter in program.parameters]
+    parameters = [parameter for parameter in program.parameters if parameter is not None]
+    lists = (list(program.settings), list(program.indexes), present, parameters)
+    inputs = problem.inputs
+    elapsed = torch.as_tensor(problem.elapsed, dtype=inputs.dtype, device=inputs.device)
+    states: Tensor = scan(program.kind, *lists, inputs, problem.state, elapsed, problem.reset, problem.mask)
+    return states
 
 
 def _program(
     kind: str, settings: Sequence[int], indexes: Sequence[Tensor], present: Sequence[bool], parameters: Sequence[Tensor]
 ) -> Program:
+    """The program that the operator's first arguments describe."""
     given = iter(parameters)
-    return Program(kind, tuple(settings), tuple(indexes), tuple(next(given) if there else None for there in present))
+    every = tuple(next(given) if there else None for there in present)
+    return Program(kind, SETTINGS[kind](*settings), tuple(indexes), every)
 
 
-@torch.library.custom_op("ncp_control::scan", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("ncp_control::scan", mutates_args=(), device_types=tuple(KERNELS))
 def scan(
     kind: str,
     settings: Sequence[int],
@@ -35,13 +57,13 @@ def scan(
     reset: Tensor | None,
     mask: Tensor | None,
 ) -> Tensor:
-    """States after every step, (B, T, N).
+    """Returns the states after every step, (B, T, N).
 
-    The arguments are those of a `Program` and a `ScanProblem`; `present` says which of the program's parameters are
-    not None, and `parameters` lists those.
+    The arguments are the fields of a `Program` and of a `ScanProblem`. An operator cannot take a list that holds None,
+    so `present` says which of the program's parameters exist, and `parameters` holds these alone.
     """
     program = _program(kind, settings, indexes, present, parameters)
-    return cpu_kernels.forward(program, inputs, state, elapsed, reset, mask)
+    return KERNELS[inputs.device.type].forward(program, inputs, state, elapsed, reset, mask)
 
 
 @scan.register_fake
@@ -60,7 +82,7 @@ def _(
     return inputs.new_empty(inputs.shape[0], inputs.shape[1], state.shape[1])
 
 
-@torch.library.custom_op("ncp_control::scan_backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("ncp_control::scan_backward", mutates_args=(), device_types=tuple(KERNELS))
 def scan_backward(
     kind: str,
     settings: Sequence[int],
@@ -75,11 +97,11 @@ def scan_backward(
     states: Tensor,
     grad_states: Tensor,
 ) -> list[Tensor]:
-    """Gradients of inputs, state, elapsed and every present parameter."""
+    """Returns the gradients of inputs, state, elapsed and every present parameter."""
     program = _program(kind, settings, indexes, present, parameters)
-    wanted = (True, True)
-    grads = cpu_kernels.backward(program, inputs, state, elapsed, reset, mask, states, grad_states, wanted)
-    # an operator's results may not share memory, and the kernels write all parameters' gradients into one buffer
+    backward, wanted = KERNELS[inputs.device.type].backward, (True, True)
+    grads = backward(program, inputs, state, elapsed, reset, mask, states, grad_states, wanted)
+    # an operator's results may not share memory, and the kernels write the gradients of all parameters into one buffer
     return [grad.clone() for grad in grads if grad is not None]
 
 
@@ -102,12 +124,14 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """Keeps for the backward pass what it reads."""
     kind, settings, indexes, present, parameters, *tensors = inputs
     ctx.kind, ctx.settings, ctx.present, ctx.counts = kind, settings, present, (len(indexes), len(parameters))
     ctx.save_for_backward(*indexes, *parameters, *tensors, output)
 
 
 def _backward(ctx: Any, grad_states: Tensor) -> tuple[Any, ...]:
+    """The gradient of each of the operator's arguments."""
     indexes, parameters = ctx.counts
     saved = list(ctx.saved_tensors)
     kept, given, rest = saved[:indexes], saved[indexes : indexes + parameters], saved[indexes + parameters :]

@@ -1,7 +1,8 @@
-"""What a scan is asked to do: checked once, in one form for every backend."""
+"""What a scan is asked to do, checked once and brought into one form for every backend."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from ncp_control.ops.program import Program
 
 Elapsed = float | Tensor
+COMPILED_TYPES = (torch.float32, torch.float64)
 
 
 class ScanCell(Protocol):
@@ -33,6 +35,8 @@ class ScanCell(Protocol):
     def sense(self, constants: Any, inputs: Tensor) -> Tensor: ...
 
     def advance(self, constants: Any, sensed: Tensor, state: Tensor, elapsed: Elapsed) -> Tensor: ...
+
+    def at_once(self, constants: Any, sensed: Tensor, state: Tensor) -> Tensor | None: ...
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ class ScanProblem:
     program: Program | None
 
     def elapsed_at(self, t: int) -> Elapsed:
-        """The elapsed time of step `t`: a float, a scalar tensor, or (B, 1)."""
+        """Returns the elapsed time of step `t`: a float, a scalar tensor, or (B, 1)."""
         if isinstance(self.elapsed, Tensor) and self.elapsed.dim() == 2:
             return self.elapsed[:, t, None]
         return self.elapsed
@@ -71,7 +75,7 @@ def make_problem(
     reset: Tensor | None = None,
     mask: Tensor | None = None,
 ) -> ScanProblem:
-    """Checks shapes and types, and brings every float to the cell's type."""
+    """Checks shapes and types, and converts every float to the cell's type."""
     check_tensors(inputs, state, reset, mask)
     if inputs.dim() != 3:
         raise ValueError(f"inputs must have shape (batch, time, features), got {tuple(inputs.shape)}")
@@ -92,7 +96,7 @@ def make_problem(
     normal = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else _number(elapsed)
     if reset is not None:
         reset = _flags("reset", reset, batch, time, device)
-    if mask is not None:  # whatever fills the padding, it must not reach a gradient
+    if mask is not None:  # NaN that fills the padding must not reach a gradient
         mask = _flags("mask", mask, batch, time, device)
         inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
         if isinstance(normal, Tensor) and normal.dim() == 2:
@@ -109,7 +113,7 @@ def make_problem(
 
 
 def check_tensors(inputs: object, state: object, reset: object, mask: object) -> None:
-    """Refuses what is no tensor, such as NumPy arrays, or an LSTM's pair of states."""
+    """Refuses arguments that are not tensors, such as NumPy arrays, or the pair of states of a `torch.nn.LSTM`."""
     for name, value in (("inputs", inputs), ("state", state), ("reset", reset), ("mask", mask)):
         if not isinstance(value, Tensor) and (value is not None or name == "inputs"):
             kind = type(value)
@@ -118,11 +122,15 @@ def check_tensors(inputs: object, state: object, reset: object, mask: object) ->
             raise TypeError(f"{name} must be a tensor, got {found}{advice}")
 
 
-def mismatch(problem: ScanProblem) -> str | None:
-    """Why compiled code cannot read the cell's tensors beside the inputs; None where it can."""
+def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
+    """Why compiled kernels of these kinds cannot run `problem`; None where they can."""
     program, inputs = problem.program, problem.inputs
-    if program is None:
-        return None
+    if inputs.dtype not in COMPILED_TYPES:
+        return f"compiled for float32 and float64, not for {inputs.dtype}"
+    if program is None or program.kind not in kinds:
+        return f"{type(problem.cell).__name__} with these settings has no compiled form"
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return "torch.jit.trace records torch's own operations, and a compiled scan has none"
     parameters = [parameter for parameter in program.parameters if parameter is not None]
     for tensor in (*parameters, *program.indexes):
         if tensor.device != inputs.device:
@@ -134,7 +142,7 @@ def mismatch(problem: ScanProblem) -> str | None:
 
 
 def _number(elapsed: Any) -> float:
-    """A span of time that is no tensor."""
+    """Checks an elapsed time that is not a tensor, and returns it as a float."""
     if isinstance(elapsed, bool) or not isinstance(elapsed, SupportsFloat):
         raise TypeError(f"elapsed must be a number or a tensor, got {type(elapsed).__name__}")
     if getattr(elapsed, "ndim", 0):
@@ -146,6 +154,7 @@ def _number(elapsed: Any) -> float:
 
 
 def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Checks an elapsed time, and returns it as a scalar tensor or in shape (B, T)."""
     shape = tuple(elapsed.shape)
     if elapsed.dtype == torch.bool:
         raise TypeError("elapsed must be a span of time, got a tensor of bool: is it meant for reset or mask?")
@@ -160,6 +169,7 @@ def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, 
 
 
 def _flags(name: str, flags: Tensor, batch: int, time: int, device: torch.device) -> Tensor:
+    """Checks the shape of reset or mask, and returns it as bool."""
     if tuple(flags.shape) != (batch, time):
         raise ValueError(f"{name} must have shape ({batch}, {time}), got {tuple(flags.shape)}")
     return flags.to(device=device, dtype=torch.bool)

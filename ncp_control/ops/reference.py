@@ -9,23 +9,27 @@ from ncp_control.ops.problem import ScanProblem
 
 
 def available() -> tuple[bool, str]:
-    """Always there."""
+    """Every machine has it."""
     return True, "plain torch"
 
 
 def supports(problem: ScanProblem) -> tuple[bool, str]:
-    """Runs anywhere torch runs."""
+    """It runs every problem."""
     return True, "plain torch: every cell, device and float type"
 
 
 def run(problem: ScanProblem) -> Tensor:
-    """Loops over time; what depends on the inputs alone is computed once for the whole sequence.
+    """Runs `problem` in a loop over time, after what depends on the inputs alone is computed for the whole sequence.
 
     :return: states after every step, (B, T, N)
     """
     cell, state = problem.cell, problem.state
     constants = cell.constants()
     sensed = cell.sense(constants, problem.inputs)
+    if problem.reset is None and problem.mask is None:
+        together = cell.at_once(constants, sensed, state)
+        if together is not None:
+            return together
     initial = cell.initial_state(state.shape[0], dtype=state.dtype, device=state.device)
     states = []
     for t in range(problem.inputs.shape[1]):

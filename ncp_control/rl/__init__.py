@@ -1,8 +1,9 @@
-"""Neural circuits in Stable-Baselines3."""
+"""Neural circuits as the memory of agents that Stable-Baselines3 trains."""
 
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.evaluation import evaluate
-from ncp_control.rl.files.policy_file import LoadedPolicy, load_policy, save_policy
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.files.policy_file import load_policy, save_policy
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.policies.extractor import NCPExtractor

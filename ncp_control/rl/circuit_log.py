@@ -1,4 +1,4 @@
-"""What is worth knowing of a circuit while it learns, for TensorBoard."""
+"""Logs a circuit's neurons, time constants and gradients to TensorBoard while it learns."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
 from ncp_control.rl.buffers.replay import SequenceReplayBuffer
-from ncp_control.rl.buffers.rollout import Sequences
-from ncp_control.rl.policies.circuit import Circuit
+from ncp_control.rl.buffers.rollout import RolloutSequences
+from ncp_control.rl.policies.circuit import Circuit, actor_circuit
 from ncp_control.support.liveliness import saturated, still
 
-ROWS = 2048
+STEPS = 2048  # of experience, over which the statistics are computed
 
 
 class CircuitLog(BaseCallback):
-    """Logs, every `every` steps, the actor's neurons, time constants and gradients, of the recurrent algorithms.
+    """Logs the actor's neurons, time constants and gradients while a recurrent algorithm trains.
 
-    - `circuit/dead`: neurons whose state hardly changes,
-    - `circuit/saturated`: neurons at one of their bounds nearly all of the time,
-    - `circuit/tau_min`, `tau_median`, `tau_max`: time constants over neurons and steps,
-    - `gradients/...`: the norm of the last gradient of each part, after clipping.
+    - `circuit/dead`: the number of neurons whose state hardly changes,
+    - `circuit/saturated`: the number of neurons that stay at one of their bounds nearly all of the time,
+    - `circuit/tau_min`, `tau_median`, `tau_max`: time constants, over neurons and steps,
+    - `gradients/...`: the norm of the last gradient of each part of the policy, after clipping.
 
-    Exploration noise is Stable-Baselines3's own `train/std`, or `train/ent_coef`.
+    Stable-Baselines3 itself logs the exploration noise, as `train/std` or `train/ent_coef`.
+
+    :param every: steps between two entries of the log
     """
 
     def __init__(self, every: int = 20_000) -> None:
@@ -43,23 +45,23 @@ class CircuitLog(BaseCallback):
         circuit = actor_circuit(self.model.policy)
         if circuit is None:
             return
-        seen = self._recent(circuit)
-        if seen is not None:
-            for name, value in statistics(circuit, *seen).items():
+        recent = self._recent(circuit)
+        if recent is not None:
+            for name, value in statistics(circuit, *recent).items():
                 self.logger.record(f"circuit/{name}", value)
         for name, value in gradient_norms(self.model.policy).items():
             self.logger.record(f"gradients/{name}", value)
 
     def _recent(self, circuit: Circuit) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Features (S, T, F), states before them (S, N) and starts (S, T) of a recent batch, if there is one."""
+        """Returns a recent batch: features (S, T, F), states before them (S, N) and starts (S, T); None without one."""
         model: Any = self.model
         rollout, replay = getattr(model, "rollout_buffer", None), getattr(model, "replay_buffer", None)
-        if isinstance(rollout, Sequences):
-            return self._of_rollout(rollout.cut_all(ROWS), circuit)
-        if isinstance(replay, SequenceReplayBuffer) and replay.windows():
+        if isinstance(rollout, RolloutSequences):
+            return self._of_rollout(rollout.cut_all(STEPS), circuit)
+        if isinstance(replay, SequenceReplayBuffer) and replay.count_windows():
             before = np.random.get_state()
-            samples = replay.sample(ROWS, env=model.get_vec_normalize_env())
-            np.random.set_state(before)  # training goes on as if nobody had looked
+            samples = replay.sample(STEPS, env=model.get_vec_normalize_env())
+            np.random.set_state(before)  # so that logging does not change the training
             return self._of_windows(samples.observations, circuit)
         return None
 
@@ -76,28 +78,19 @@ class CircuitLog(BaseCallback):
     def _of_windows(self, windows: Any, circuit: Circuit) -> tuple[Tensor, Tensor, Tensor]:
         policy: Any = self.model.policy
         with torch.no_grad():
-            features = policy.actor.features_extractor.read(windows.rows, slice(None))
+            features = policy.actor.features_extractor.read(windows.observations, slice(None))
         state = circuit.cell.initial_state(len(windows.starts))
         return features.reshape(*windows.starts.shape, circuit.input_size), state, windows.starts
 
 
-def actor_circuit(policy: Any) -> Circuit | None:
-    """The circuit that acts, of a policy of ours or of one with an `NCPExtractor`; None where there is none."""
-    places = (
-        getattr(policy, "lstm_actor", None),
-        getattr(getattr(getattr(policy, "actor", None), "features_extractor", None), "circuit", None),
-        getattr(getattr(policy, "features_extractor", None), "circuit", None),
-        getattr(getattr(getattr(policy, "q_net", None), "features_extractor", None), "circuit", None),
-    )
-    return next((place for place in places if isinstance(place, Circuit)), None)
-
-
 def statistics(circuit: Circuit, features: Tensor, state: Tensor, starts: Tensor) -> dict[str, float]:
-    """Dead and saturated neurons and time constants over sequences.
+    """Counts dead and saturated neurons and measures time constants over sequences.
 
+    :param circuit: runs over the sequences
     :param features: (S, T, F)
-    :param state: before the first step, (S, N)
-    :param starts: (S, T) bool
+    :param state: the state before the first step, (S, N)
+    :param starts: (S, T) bool, true where an episode begins
+    :return: values by their names in the log, without "circuit/"
     """
     cell = circuit.cell
     with torch.no_grad():
@@ -116,7 +109,7 @@ def statistics(circuit: Circuit, features: Tensor, state: Tensor, starts: Tensor
 
 
 def gradient_norms(policy: torch.nn.Module) -> dict[str, float]:
-    """The norm of the gradient of each named part of a policy that has one."""
+    """Returns the gradient's norm for every named part of a policy that has a gradient."""
     squares: dict[str, float] = {}
     for name, parameter in policy.named_parameters():
         if parameter.grad is not None and parameter.numel():

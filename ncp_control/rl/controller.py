@@ -1,4 +1,4 @@
-"""A trained circuit as one module from what is observed to what is done: for `torch.export`, and a robot."""
+"""A trained agent as one module from observations to actions, for `torch.export` and for robots."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from stable_baselines3.common.distributions import CategoricalDistribution, Diag
 from torch import Tensor, nn
 
 from ncp_control.ops import check_backend
-from ncp_control.rl.files.policy_file import LoadedPolicy, Normalizer
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.files.normalizer import Normalizer
 from ncp_control.rl.policies.recurrent import NCPPolicy
 from ncp_control.rl.policies.sequence import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.rnn import RNN
 
 
 class Controller(nn.Module):
-    """Normalisation, circuit and action layers of an agent; no critic, no noise, nothing of Stable-Baselines3::
+    """An agent's normalisation, circuit and action layers, without critic, noise and Stable-Baselines3::
 
         z = clip((o - mean) / scale),    y, s' = circuit(z, s),    action = clip(head(y))
 
-    It holds copies of the agent's weights, and tests no values, as exported code cannot: keep NaN away from it.
+    It holds copies of the agent's weights. As exported code cannot check values, it does not refuse NaN.
 
     Example::
 
@@ -30,8 +31,10 @@ class Controller(nn.Module):
         action, state = controller(observation, controller.initial_state())
         program = torch.export.export(controller, (observation, state))
 
-    :param agent: from a file of `save_policy`, with a circuit that reads vectors and gives Box or Discrete actions
-    :param backend: of the scan, as in `RNN`; exported with "reference" a program consists of torch's own operations
+    :param agent: a policy loaded from a file of `save_policy`, with a circuit, vector observations and Box or Discrete
+        actions
+    :param backend: the backend of the scan, as in `RNN`; with "reference" an exported program consists of torch's own
+        operations
     """
 
     low: Tensor
@@ -42,7 +45,8 @@ class Controller(nn.Module):
         check_backend(backend)
         if not isinstance(agent, LoadedPolicy):
             raise TypeError(
-                f"a Controller is made of what nc.load reads from a file of save_policy, not of {type(agent).__name__}"
+                "a Controller needs a policy that nc.load read from a file of save_policy, not a "
+                f"{type(agent).__name__}"
             )
         seen, acted, policy = agent.observation_space, agent.action_space, agent.policy
         if not isinstance(seen, spaces.Box) or len(seen.shape) != 1:
@@ -59,14 +63,15 @@ class Controller(nn.Module):
         self.eval().requires_grad_(False)
 
     def initial_state(self, batch: int = 1) -> Tensor:
-        """The state before an episode, (B, N)."""
+        """Returns the state before an episode, (B, N)."""
         return self.rnn.initial_state(batch)
 
     def forward(self, observation: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions (B, A), or (B,) where they are choices, and the state after them (B, N).
+        """Returns the deterministic actions and the state after them.
 
-        :param observation: (B, n), as the environment shows it
-        :param state: what the last call returned, (B, N)
+        :param observation: (B, n), as the environment returns it
+        :param state: the state that the last call returned, (B, N)
+        :return: the actions, (B, A) for a Box and (B,) for a Discrete space, and the state (B, N)
         """
         outputs, after = self.rnn.step(self.extractor(self.normalize(observation)), state)
         found = self.head(outputs)
@@ -78,7 +83,7 @@ class Controller(nn.Module):
 
 
 class Normalize(nn.Module):
-    """A `Normalizer` of vectors, in torch."""
+    """A `Normalizer` of vectors as a module of torch."""
 
     mean: Tensor
     scale: Tensor
@@ -91,14 +96,14 @@ class Normalize(nn.Module):
         self.register_buffer("scale", torch.as_tensor(scale))
 
     def forward(self, observation: Tensor) -> Tensor:
-        """(B, n), computed in the statistics' float64 and given as float32."""
+        """Normalises observations (B, n) in the statistics' float64, and returns them in float32."""
         return ((observation - self.mean) / self.scale).clamp(-self.clip, self.clip).float()
 
 
 def parts_of(policy: Any) -> tuple[Any, Any, Any]:
-    """Extractor, circuit and the layers that make the mode of the actions of its outputs."""
-    modes = (DiagGaussianDistribution, CategoricalDistribution)
-    if isinstance(policy, NCPPolicy) and isinstance(policy.action_dist, modes):
+    """Returns the features extractor, the circuit, and the layers from its outputs to the deterministic actions."""
+    distributions = (DiagGaussianDistribution, CategoricalDistribution)
+    if isinstance(policy, NCPPolicy) and isinstance(policy.action_dist, distributions):
         extractor = policy.pi_features_extractor
         return extractor, policy.lstm_actor, nn.Sequential(policy.mlp_extractor.actor, policy.action_net)
     if isinstance(policy, TD3SequencePolicy):
@@ -109,6 +114,6 @@ def parts_of(policy: Any) -> tuple[Any, Any, Any]:
         layers = nn.Sequential(actor.latent_pi, actor.mu, nn.Tanh())
         return actor.features_extractor.row, actor.features_extractor.circuit, layers
     raise ValueError(
-        "a Controller is made of an NCPPolicy that acts by a Gaussian or by one choice, and this agent has the policy "
+        "a Controller needs an NCPPolicy whose actions are Gaussian or one choice, and this agent has the policy "
         f"{type(policy).__name__} with actions of {policy.action_space}"
     )

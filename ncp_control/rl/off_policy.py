@@ -1,4 +1,4 @@
-"""Recurrent SAC and TD3 whose memory is a neural circuit: Stable-Baselines3's `train` on windows of a replay buffer."""
+"""Recurrent SAC and TD3 whose memory is a neural circuit: Stable-Baselines3 trains them on windows of steps."""
 
 from __future__ import annotations
 
@@ -10,27 +10,21 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 
+from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
-from ncp_control.rl.policies.elapsed import TimedAlgorithm
-from ncp_control.rl.policies.learning_rates import scale_learning_rates
 from ncp_control.rl.policies.sequence import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
 
 
-class SequenceTraining(TimedAlgorithm, OffPolicyAlgorithm):
-    """What makes SAC or TD3 recurrent, around a `train` that is Stable-Baselines3's own.
+class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
+    """Makes SAC or TD3 recurrent, and leaves the losses in `train` to Stable-Baselines3.
 
-    The replay buffer gives it windows instead of observations; the networks know what to do with them. While
-    collecting, the actor's state is carried from step to step.
+    The replay buffer returns windows in the place of observations, and the networks' features extractor runs over
+    them. While the algorithm collects steps, the actor's state is carried from step to step.
     """
 
     def __init__(self, policy: Any, env: Any, *args: Any, sequence: int = 32, burn_in: int = 16, **kwargs: Any) -> None:
         self.sequence, self.burn_in = sequence, burn_in
         super().__init__(policy, env, *args, **kwargs)
-
-    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
-        if policy_name not in self.policy_aliases:
-            raise ValueError(f'unknown policy {policy_name!r}: {type(self).__name__} of ncp_control runs "NCPPolicy"')
-        return super()._get_policy_from_name(policy_name)
 
     def _setup_model(self: Any) -> None:
         kind = type(self).__name__
@@ -51,11 +45,11 @@ class SequenceTraining(TimedAlgorithm, OffPolicyAlgorithm):
         given = {"sequence": self.sequence, "burn_in": self.burn_in}
         self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **given}
         super()._setup_model()
-        if self._last_obs is None:  # else this is a model from a file that goes on where it was
+        if self._last_obs is None:  # otherwise a model was loaded that continues from its last observation
             self._last_state = None
 
     def _sample_action(self: Any, learning_starts: int, action_noise: Any = None, n_envs: int = 1) -> Any:
-        """As Stable-Baselines3 does, with the state carried on, also while actions are drawn at random."""
+        """Chooses actions as Stable-Baselines3 does, and carries the state along even while actions are random."""
         at_random = self.num_timesteps < learning_starts and not (self.use_sde and self.use_sde_at_warmup)
         action, self._last_state = self.policy.predict(
             self._last_obs, self._last_state, self._last_episode_starts, deterministic=at_random
@@ -70,31 +64,33 @@ class SequenceTraining(TimedAlgorithm, OffPolicyAlgorithm):
     def _store_transition(
         self: Any, replay_buffer: Any, buffer_action: Any, new_obs: Any, reward: Any, dones: Any, infos: Any
     ) -> None:
-        """As Stable-Baselines3 does, which sets `_last_episode_starts` at resets only; here also where episodes end."""
+        """Stores a step as Stable-Baselines3 does, and sets `_last_episode_starts` where episodes end.
+
+        Stable-Baselines3 itself sets these flags at resets only.
+        """
         replay_buffer.starting |= self._last_episode_starts
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
         self._last_episode_starts = np.array(dones, dtype=bool)
 
     def train(self: Any, gradient_steps: int, batch_size: int = 64) -> None:
-        """Stable-Baselines3's `train`, as soon as there is a window to train on."""
-        if self.replay_buffer.windows():
+        """Trains as Stable-Baselines3 does, as soon as the replay buffer holds a window."""
+        if self.replay_buffer.count_windows():
             super().train(gradient_steps, batch_size)
 
-    def _update_learning_rate(self, optimizers: Any) -> None:
-        """The schedule's rate, times each group's own factor."""
-        super()._update_learning_rate(optimizers)
-        scale_learning_rates(optimizers)
-
     def load_replay_buffer(self: Any, path: Any, truncate_last_traj: bool = True) -> None:
-        """Goes on with a buffer from a file, with this model's windows.
+        """Loads a buffer from a file, from which windows of this model's size are sampled.
 
-        What comes next is taken for the beginning of an episode, as nobody knows whether it continues the last one.
+        The next step that is added counts as the beginning of an episode, because it may not continue the last one in
+        the file.
+
+        :param path: a file of `save_replay_buffer`
+        :param truncate_last_traj: as in Stable-Baselines3
         """
         before = self.replay_buffer
         super().load_replay_buffer(path, truncate_last_traj)
         loaded, self.replay_buffer = self.replay_buffer, before
         if not isinstance(loaded, SequenceReplayBuffer):
-            raise TypeError(f"the file has a {type(loaded).__name__}, which does not know where episodes begin")
+            raise TypeError(f"the file holds a {type(loaded).__name__}, which does not know where episodes begin")
         loaded.cut_windows(self.sequence, self.burn_in)
         loaded.starting = np.ones(loaded.n_envs, dtype=bool)
         self.replay_buffer = loaded
@@ -109,16 +105,17 @@ class RecurrentSAC(SequenceTraining, SAC):
         model.learn(20_000)
         action, state = model.predict(observation, state, episode_start)
 
-    The arguments are those of Stable-Baselines3's `SAC`, and two more. A batch is `batch_size // sequence` windows.
+    It takes the arguments of Stable-Baselines3's `SAC`, and two more. A batch consists of `batch_size // sequence`
+    windows.
 
-    :param sequence: steps of a window that are trained; gradients flow back through no more than these
-    :param burn_in: steps before them over which the state is warmed up, from zero, without gradients
+    :param sequence: the number of a window's trained steps; gradients flow back through no more steps than these
+    :param burn_in: the number of steps before them over which the state is warmed up, from zero and without gradients
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": SACSequencePolicy}
 
 
 class RecurrentTD3(SequenceTraining, TD3):
-    """TD3 with a memory; its arguments are those of Stable-Baselines3's `TD3`, and the two of `RecurrentSAC`."""
+    """TD3 with a memory; it takes the arguments of Stable-Baselines3's `TD3`, and the two more of `RecurrentSAC`."""
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": TD3SequencePolicy}

@@ -10,13 +10,12 @@ from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
 
+from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
-from ncp_control.rl.policies.elapsed import TimedAlgorithm
-from ncp_control.rl.policies.learning_rates import scale_learning_rates
 from ncp_control.rl.policies.recurrent import NCPPolicy
 
 
-class RecurrentPPO(TimedAlgorithm, ContribRecurrentPPO):
+class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
     """PPO with a memory.
 
     Example::
@@ -25,11 +24,11 @@ class RecurrentPPO(TimedAlgorithm, ContribRecurrentPPO):
         model.learn(100_000)
         action, state = model.predict(observation, state, episode_start)
 
-    The arguments are those of sb3-contrib's `RecurrentPPO`, and `sequence`. Minibatches are whole sequences: about
-    `batch_size` steps of them.
+    It takes the arguments of sb3-contrib's `RecurrentPPO`, and `sequence`. A minibatch consists of whole sequences, of
+    about `batch_size` steps in all.
 
-    :param sequence: at most how many steps gradients flow back through; rollouts are cut into sequences of the
-        largest length up to it that divides `n_steps`
+    :param sequence: the largest number of steps that gradients flow back through; rollouts are cut into sequences of
+        the largest length up to this number that divides `n_steps`
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": NCPPolicy}
@@ -39,11 +38,6 @@ class RecurrentPPO(TimedAlgorithm, ContribRecurrentPPO):
             raise ValueError(f"a sequence is a whole number of steps, at least one, got {sequence!r}")
         self.sequence = sequence
         super().__init__(policy, env, *args, **kwargs)
-
-    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
-        if policy_name not in self.policy_aliases:
-            raise ValueError(f'unknown policy {policy_name!r}: {type(self).__name__} of ncp_control runs "NCPPolicy"')
-        return super()._get_policy_from_name(policy_name)
 
     def _setup_model(self) -> None:
         super()._setup_model()
@@ -66,17 +60,12 @@ class RecurrentPPO(TimedAlgorithm, ContribRecurrentPPO):
             hidden_state_shape=(self.n_steps, 1, self.n_envs, size),
         )
 
-    def _update_learning_rate(self, optimizers: Any) -> None:
-        """The schedule's rate, times each group's own factor."""
-        super()._update_learning_rate(optimizers)
-        scale_learning_rates(optimizers)
-
 
 class RecurrentA2C(RecurrentPPO):
-    """A2C with a memory: PPO's one-epoch case, in which no probability ratio is ever clipped.
+    """A2C with a memory: PPO with one epoch, in which no probability ratio is ever clipped.
 
-    The defaults are those of Stable-Baselines3's A2C, except that a rollout has 16 steps instead of 5, as gradients
-    flow back through no more than that, and that the optimizer is Adam instead of RMSprop.
+    The defaults are those of Stable-Baselines3's A2C, with two exceptions: a rollout has 16 steps instead of 5, because
+    gradients flow back through no more steps than that, and the optimizer is Adam instead of RMSprop.
     """
 
     def __init__(

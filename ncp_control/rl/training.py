@@ -1,8 +1,8 @@
-"""Training an agent from a recipe, in a folder that holds all there is to know of the run.
+"""Training an agent from a recipe, in a folder that holds the run's record, checkpoints, evaluations and policies.
 
-Every `checkpoint_every` steps the whole state is written, then everything random is seeded anew from the run's seed and
-the step, and the environments are reset. So a run that was stopped and resumed does exactly what it would have done
-without the stop, though no simulator's state is ever stored.
+Every `checkpoint_every` steps the whole state is written, then everything random is seeded again from the run's seed
+and the step, and the environments are reset. A run that is stopped and resumed therefore does exactly what it would
+have done without the stop, although no simulator's state is ever stored.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from ncp_control.support.devices import pick_device
 from ncp_control.support.progress import Tracker, tracked
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
-SHORT = 10_000  # steps that may be lost without much harm
+LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
 STATE, BEST, LAST, CURVE = "state.safetensors", "best.safetensors", "last.safetensors", "curve.csv"
 
 
 @dataclass
-class Result:
-    """What came of a run.
+class TrainingResult:
+    """The outcome of a training run.
 
-    :param out: its folder
-    :param steps: how long it was trained
-    :param curve: steps, mean and standard deviation of the returns of every evaluation
-    :param best: the step with the best mean return, and that return
-    :param seconds: of training, evaluations included, over all resumptions
+    :param out: the run's folder
+    :param steps: how many steps the agent was trained
+    :param curve: for every evaluation the step, and the mean and the standard deviation of the returns
+    :param best: the step with the best mean return, and that return; None without an evaluation
+    :param seconds: the time taken, with evaluations, by this run and by those that it resumed
     """
 
     out: Path
@@ -71,32 +71,32 @@ def train(
     command: str = "",
     progress: bool = True,
     callbacks: Sequence[BaseCallback] = (),
-) -> Result:
+) -> TrainingResult:
     """Trains an agent.
 
-    Into the folder `out` go `best.safetensors` and `last.safetensors`, policies as `load_policy` reads them;
-    `curve.csv`, the evaluations; `run.json`, the recipe, seed and versions; `board/`, for TensorBoard; and
-    `state.safetensors`, from which the run goes on.
+    The folder `out` gets `best.safetensors` and `last.safetensors`, policies for `load_policy`; `curve.csv`, the
+    evaluations; `run.json`, the recipe, seed and versions; `board/`, a log for TensorBoard; and `state.safetensors`,
+    from which the run can be resumed.
 
     :param recipe: what to train (see `load_recipe`)
     :param out: a folder for this run alone
     :param seed: everything random follows from it
-    :param resume: go on with the run in `out`, or begin it if nothing of it is there
+    :param resume: resume the run in `out`, or begin it if the folder holds none
     :param eval_every: steps between evaluations; by default a twentieth of the training
-    :param eval_episodes: episodes of an evaluation, with the mode of the policy and in environments of its own
-    :param checkpoint_every: steps between checkpoints, a part of what makes the result; by default a tenth, but no less
-        than 10 000. An episode that is under way is cut short there
-    :param device: for the networks
-    :param command: kept in the record
+    :param eval_episodes: episodes in an evaluation, which uses deterministic actions and its own environments
+    :param checkpoint_every: steps between checkpoints; by default a tenth of the training, but at least 10 000. A
+        checkpoint ends the episodes that are under way, so this number changes the result
+    :param device: the device for the networks
+    :param command: the command line to keep in the record
     :param progress: show a progress bar on stderr
-    :param callbacks: further ones; they must not change what is trained, or a resumed run is another
+    :param callbacks: further callbacks; they must not change the training, or a resumed run gives another result
     """
     out, where = Path(out), pick_device(device)
-    asked = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
-    for name, count in asked.items():
+    counts = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
+    for name, count in counts.items():
         if count is not None and count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
-    every = checkpoint_every or max(SHORT, recipe.n_timesteps // 10)
+    every = checkpoint_every or max(LEAST_CHECKPOINT, recipe.n_timesteps // 10)
     about = {
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
         "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
@@ -112,28 +112,37 @@ def train(
             shutil.rmtree(out / "board", ignore_errors=True)
         model.set_logger(configure(str(out / "board"), ["tensorboard"]))
         tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
-        run = Run(out, seed, every, recipe, about, tracker)
-        held.callback(run.judges.close)
+        run = RunCallback(out, seed, every, recipe, about, tracker)
+        held.callback(run.evaluation_envs.close)
         if kept is not None:
             load_state(model, out / STATE)
             run.recall(kept)
-            # anything but None, so that `learn` does not reset the environments before they are seeded
+            # Anything but None keeps `learn` from resetting the environments before they are seeded.
             model._last_obs = envs.observation_space.sample()
         try:
             left = recipe.n_timesteps - model.num_timesteps
             if left > 0:
-                every_callback = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100)), *callbacks])
-                model.learn(left, callback=every_callback, log_interval=1, reset_num_timesteps=kept is None)
+                all_callbacks = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100)), *callbacks])
+                model.learn(left, callback=all_callbacks, log_interval=1, reset_num_timesteps=kept is None)
                 run.finish()
         except KeyboardInterrupt:
-            words = "nothing is kept yet" if not (out / STATE).exists() else f"--resume goes on from {out / STATE}"
-            print(f"\ninterrupted at step {model.num_timesteps:,}: {words}", file=sys.stderr)
+            there = (out / STATE).exists()
+            advice = f"--resume continues from {out / STATE}" if there else "there is no checkpoint yet"
+            print(f"\ninterrupted at step {model.num_timesteps:,}: {advice}", file=sys.stderr)
             raise
-    return Result(out, model.num_timesteps, run.curve, run.best, run.seconds())
+    return TrainingResult(out, model.num_timesteps, run.curve, run.best, run.seconds())
 
 
-class Run(BaseCallback):
-    """Checkpoints, fresh random streams, evaluations and progress."""
+class RunCallback(BaseCallback):
+    """Writes a run's checkpoints and evaluations, seeds everything again after every checkpoint, and shows progress.
+
+    :param out: the run's folder
+    :param seed: the run's seed
+    :param every: steps between checkpoints
+    :param recipe: what is trained
+    :param about: the settings that make the result, as `run.json` keeps them
+    :param tracker: shows the progress
+    """
 
     def __init__(
         self, out: Path, seed: int, every: int, recipe: Recipe, about: dict[str, Any], tracker: Tracker
@@ -141,23 +150,23 @@ class Run(BaseCallback):
         super().__init__()
         self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
         self.recipe = recipe
-        self.judges: VecEnv = make_envs(recipe, min(int(about["eval_episodes"]), 8), training=False)
+        self.evaluation_envs: VecEnv = make_envs(recipe, min(int(about["eval_episodes"]), 8), training=False)
         self.curve: list[tuple[int, float, float]] = []
         self.best: tuple[int, float] | None = None
         self._began, self._before = time.monotonic(), 0.0
         self._segment = -1
-        self._judged = 0
+        self._evaluated = 0  # the multiple of `eval_every` at which the last evaluation was due; "judged" in files
 
     def recall(self, kept: dict[str, Any]) -> None:
-        """Goes on from what a checkpoint kept."""
+        """Continues from a checkpoint, given what `_write_checkpoint` described in it."""
         with described_in(self.out / STATE, "a run that cannot go on"):
             self.curve = [(int(step), float(mean), float(std)) for step, mean, std in kept["curve"]]
             self.best = None if kept["best"] is None else (int(kept["best"][0]), float(kept["best"][1]))
-            self._before, self._judged = float(kept["seconds"]), int(kept["judged"])
+            self._before, self._evaluated = float(kept["seconds"]), int(kept["judged"])
             self.tracker.advance(int(kept["steps"]))
 
     def seconds(self) -> float:
-        """Of all resumptions."""
+        """Returns the time that the run has taken, together with the runs that it resumed."""
         return self._before + time.monotonic() - self._began
 
     def _on_rollout_start(self) -> None:
@@ -165,44 +174,45 @@ class Run(BaseCallback):
         if segment == self._segment:
             return
         if self._segment >= 0:
-            self._keep()
+            self._write_checkpoint()
         self._segment = segment
-        restart(self.model, seed_of(self.seed, self.num_timesteps))
+        seed_again(self.model, seed_of(self.seed, self.num_timesteps))
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_end(self) -> None:
         self._show_steps()
-        if self.num_timesteps // self.about["eval_every"] > self._judged:
-            self._judge()
+        if self.num_timesteps // self.about["eval_every"] > self._evaluated:
+            self._evaluate()
 
     def finish(self) -> None:
-        """The last evaluation and the last checkpoint."""
+        """Evaluates for the last time and writes the last checkpoint."""
         self._show_steps()
         if not self.curve or self.curve[-1][0] != self.num_timesteps:
-            self._judge()
-        self._keep()
+            self._evaluate()
+        self._write_checkpoint()
 
     def _show_steps(self) -> None:
         new = self.num_timesteps - self.tracker.done
         self.tracker.advance(new, new)
 
-    def _judge(self) -> None:
-        """An evaluation, whose outcome depends on the policy and the step alone."""
-        self._judged = self.num_timesteps // self.about["eval_every"]
+    def _evaluate(self) -> None:
+        """Evaluates the policy, and writes it and the curve; the result depends on the policy and the step alone."""
+        self._evaluated = self.num_timesteps // self.about["eval_every"]
         state = torch.random.get_rng_state(), np.random.get_state()
-        if isinstance(self.judges, VecNormalize):
-            sync_envs_normalization(self.training_env, self.judges)
-        self.judges.seed(seed_of(self.seed + 1, self.num_timesteps))
+        if isinstance(self.evaluation_envs, VecNormalize):
+            sync_envs_normalization(self.training_env, self.evaluation_envs)
+        self.evaluation_envs.seed(seed_of(self.seed + 1, self.num_timesteps))
         episodes = self.about["eval_episodes"]
-        returns, _ = evaluate_policy(self.model, self.judges, episodes, return_episode_rewards=True, warn=False)
+        envs = self.evaluation_envs
+        returns, _ = evaluate_policy(self.model, envs, episodes, return_episode_rewards=True, warn=False)
         torch.random.set_rng_state(state[0])
         np.random.set_state(state[1])
         mean, std = float(np.mean(returns)), float(np.std(returns))
         self.curve.append((self.num_timesteps, mean, std))
         self.logger.record("eval/mean_return", mean)
-        if self.recipe.is_off_policy:  # otherwise Stable-Baselines3 writes after every rollout
+        if self.recipe.is_off_policy:  # the other algorithms write their log after every rollout
             self.logger.dump(self.num_timesteps)
         note = self._note()
         save_policy(self.model, self.out / LAST, note)
@@ -214,21 +224,21 @@ class Run(BaseCallback):
         self.tracker.advance(note=f"return {mean:,.1f}, best {self.best[1]:,.1f}")
 
     def _note(self) -> dict[str, Any]:
-        """What goes into a policy's file."""
+        """Returns the note for a policy's file."""
         described = {key: getattr(self.recipe, key) for key in ("env", "env_wrapper", "env_kwargs", "algo")}
         return {**described, "seed": self.seed, "steps": self.num_timesteps}
 
-    def _keep(self) -> None:
-        """A checkpoint."""
+    def _write_checkpoint(self) -> None:
+        """Writes the whole state of the run."""
         about = {
-            "curve": self.curve, "best": self.best, "seconds": self.seconds(), "judged": self._judged,
+            "curve": self.curve, "best": self.best, "seconds": self.seconds(), "judged": self._evaluated,
             "steps": self.num_timesteps,
         }  # fmt: skip
         save_state(self.model, self.out / STATE, about)
 
 
-def restart(model: BaseAlgorithm, seed: int) -> None:
-    """Seeds everything random and resets the environments, in the midst of `learn`."""
+def seed_again(model: BaseAlgorithm, seed: int) -> None:
+    """Seeds everything random and resets the environments while `learn` is running."""
     model.set_random_seed(seed)
     random.seed(seed)
     assert model.env is not None

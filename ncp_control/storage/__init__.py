@@ -1,1 +1,1 @@
-"""Everything that touches a disk: atomic writes, tensors and arrays read safely, descriptions, run folders, cards."""
+"""Everything that touches a disk: atomic writes, safe tensors and arrays, kinds of files, run folders, cards."""

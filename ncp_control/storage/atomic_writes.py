@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, never half of it."""
+"""Writes files whole: a reader sees the old file or the new one, never half of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ TEMPORARY = re.compile(r"^\..+\.\d+\.tmp$")
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
-    """Writes `content` under a temporary name beside `path`, then renames it; leaves nothing behind on failure."""
+    """Writes a file under a temporary name beside `path`, then renames it; a failure leaves nothing behind.
+
+    :param path: the file; replaced if it exists
+    """
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
@@ -28,14 +31,14 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         if error.errno is not None:
-            error.filename = str(path)  # not the temporary name; and a full disk names no file at all
+            error.filename = str(path)  # the error names the temporary file, or, on a full disk, no file at all
         raise
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def check_room(folder: Path, size: int) -> None:
-    """Raises OSError if the disk has no room for so many bytes now: for writers that do not bear finding out."""
+    """Raises OSError unless the disk can take `size` more bytes: for libraries that crash when they fill a disk."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             if hasattr(os, "posix_fallocate"):
@@ -48,5 +51,5 @@ def check_room(folder: Path, size: int) -> None:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether it is what `write_atomically` was at when its process was killed."""
+    """Whether a file is the temporary one of a `write_atomically` whose process was killed."""
     return TEMPORARY.match(path.name) is not None

@@ -1,4 +1,4 @@
-"""Making things from the descriptions in files, which anybody may have written."""
+"""Builds things from the descriptions in files, which anybody may have written."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ncp_control.storage.safe_tensors import CheckpointError
 
-# What somebody else's description can make of code that was written for our own.
+# The errors that a description which we did not write can cause in code that expects ours.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, AssertionError, RuntimeError, ArithmeticError,
               MemoryError)  # fmt: skip
-# torch's functions that make a tensor of a size that they are told.
+# torch's functions that allocate a tensor whose size is an argument.
 MAKERS = ("empty", "empty_strided", "zeros", "ones", "full", "rand", "randn", "new_empty", "new_empty_strided",
           "new_zeros", "new_ones", "new_full")  # fmt: skip
 
-A_TENSOR = 2048  # numbers that one more tensor stands for, so that not too many tiny ones are made either
+A_TENSOR = 2048  # numbers that each tensor counts for beside its own, so that there cannot be millions of tiny ones
 
 
 @contextmanager
 def described_in(path: str | Path, what: str) -> Iterator[None]:
-    """Whatever a description leads to in the block becomes a sentence.
+    """Turns an error that a description causes in the block into a CheckpointError of one sentence.
 
-    :param what: what cannot be made of it, such as "a network that cannot be built"
+    :param what: what the file describes, such as "a network that cannot be built"
     """
     try:
         yield
@@ -41,22 +41,22 @@ def described_in(path: str | Path, what: str) -> Iterator[None]:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Reads a JSON object."""
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise ValueError(f"there should be a JSON object, and there is a {type(found).__name__}")
+        raise ValueError(f"there should be a JSON object, not a {type(found).__name__}")
     return found
 
 
 def most_numbers(tensors: Mapping[str, Tensor]) -> int:
-    """How many numbers there can be in what a file with these tensors describes, copies and scratch space included."""
+    """Returns how many numbers may be allocated to build from a file with these tensors, copies included."""
     return 16 * sum(value.numel() for value in tensors.values()) + 4_000_000
 
 
 class Bounded(TorchDispatchMode):
-    """Refuses tensors made in the block that have more numbers in all than this, before there is memory for them.
+    """Raises ValueError before the tensors made in the block hold more than `most` numbers in all.
 
-    So a few bytes that describe a network of a million neurons do not fill the memory.
+    A few bytes can describe a network of a million neurons; they must not fill the memory.
 
     :param most: see `most_numbers`
     """
@@ -66,7 +66,7 @@ class Bounded(TorchDispatchMode):
         self.left = most
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Called for each of torch's operations."""
+        """Counts what one operation of torch allocates, then runs it."""
         if func.overloadpacket.__name__ in MAKERS:
             sizes = [value for value in args if isinstance(value, list | tuple)]
             self.left -= A_TENSOR + (prod(sizes[0]) if sizes else 0)
@@ -77,11 +77,11 @@ class Bounded(TorchDispatchMode):
 
 @contextmanager
 def building(path: str | Path, what: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """For making in the block what a file describes: whatever that leads to becomes a sentence, nothing is far larger
-    than the file, and torch's random state is as before afterwards.
+    """Builds in the block what a file describes: errors become one sentence, the tensors built cannot be far larger
+    than the file, and torch's random state is afterwards as it was before.
 
     :param what: as in `described_in`
-    :param tensors: of the file
+    :param tensors: the file's tensors
     """
     with described_in(path, what), torch.random.fork_rng(devices=[]), Bounded(most_numbers(tensors)):
         yield

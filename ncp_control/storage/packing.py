@@ -1,4 +1,4 @@
-"""Nested values with arrays and tensors among them, as JSON values and named tensors."""
+"""Nested values that contain arrays and tensors, as JSON values and named tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-# What an optimizer keeps for each parameter.
+# The tensors that an optimizer keeps for each parameter.
 NEEDED = {
     "Adam": ("step", "exp_avg", "exp_avg_sq"), "AdamW": ("step", "exp_avg", "exp_avg_sq"),
     "RMSprop": ("step", "square_avg"),
@@ -16,12 +16,12 @@ NEEDED = {
 
 
 def pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    """JSON values, with the arrays and tensors among them put into `tensors` under numbers."""
+    """Turns nested values into JSON values, and puts their arrays and tensors into `tensors` under numbers."""
     if isinstance(value, np.ndarray):
         value = torch.from_numpy(np.array(value, order="C"))
     if isinstance(value, torch.Tensor):
         name = str(len(tensors))
-        # a copy: two names of one memory are not kept apart otherwise
+        # a copy, because safetensors refuses two names for the same memory
         tensors[name] = value.detach().cpu().clone()
         return {"tensor": name}
     if isinstance(value, dict):
@@ -34,7 +34,7 @@ def pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
 
 
 def unpack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    """What `pack` was given; tuples come back as lists, arrays as tensors."""
+    """Returns what `pack` was given, with lists for tuples and tensors for arrays."""
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
@@ -45,11 +45,11 @@ def unpack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
 
 
 def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    """Refuses a state, as it was read, with which the optimizer cannot go on."""
+    """Raises ValueError if the state that an optimizer was given is not one of its own."""
     for group in optimizer.param_groups:
         for name, usual in optimizer.defaults.items():
             if not is_like(group.get(name), usual):
-                raise ValueError(f"{name} of an optimizer is {group.get(name)!r}")
+                raise ValueError(f"an optimizer cannot have {name} {group.get(name)!r}")
     needed = NEEDED.get(type(optimizer).__name__, ())
     for parameter, state in optimizer.state.items():
         for name in {*needed, *state}:
@@ -58,11 +58,11 @@ def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
                 continue
             shapes = ((), parameter.shape) if name == "step" else (parameter.shape,)
             if not isinstance(value, torch.Tensor) or value.shape not in shapes:
-                raise ValueError(f"{name} of an optimizer does not fit its parameter")
+                raise ValueError(f"{name} in an optimizer's state does not fit its parameter")
 
 
 def is_like(value: Any, usual: Any) -> bool:
-    """Whether a setting can be one, going by what it was made with: numbers for numbers, and flags as they are."""
+    """Whether a setting may replace the usual one: a finite number for a number, and a flag only if it is the same."""
     if isinstance(usual, list | tuple):
         return isinstance(value, list | tuple) and len(value) == len(usual) and all(map(is_like, value, usual))
     if usual is None or isinstance(usual, bool):

@@ -1,5 +1,7 @@
-"""The folder of one long piece of work: its record, so that it is resumed as what it was and repeated by anybody, and
-its lock, so that no two processes work in it at once.
+"""The folder of a long piece of work, which has a record and a lock.
+
+The record says what makes the result, so that the work is resumed as what it was and anybody can repeat it. The lock
+keeps a second process out.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ RECORD, LOCK = "run.json", ".lock"
 
 
 class Hold:
-    """A folder that is this process's alone until `release`, or the end of a `with` block.
+    """Keeps other processes out of a folder until `release` or the end of a `with` block.
 
-    The lock is the system's, on a file in the folder: it ends with the process, however that ends, so that nothing is
-    ever left locked. On systems and disks without such locks (Windows, some network disks) nothing is held.
+    The operating system locks a file in the folder for this process, and unlocks it when the process ends, even if it
+    is killed. Systems and disks without such locks (Windows, some network disks) keep nobody out.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,7 +38,7 @@ class Hold:
             self._file.close()
             who = f"another process ({process})" if process.isdigit() else "another process"
             raise BlockingIOError(f"{folder} is in use by {who}: wait for it, or choose another folder") from None
-        with suppress(OSError):  # a full disk: whoever comes next is not told who is here
+        with suppress(OSError):  # on a full disk the next process is not told the number of this one
             self._file.truncate(0)
             self._file.write(f"{os.getpid()}\n".encode())
         for path in folder.iterdir():
@@ -44,7 +46,7 @@ class Hold:
                 path.unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Lets others in."""
+        """Lets other processes in."""
         self._file.close()
 
     def __enter__(self) -> Hold:
@@ -55,7 +57,7 @@ class Hold:
 
 
 def lock(handle: int) -> None:
-    """Locks an open file for this process, or raises BlockingIOError where another has done so."""
+    """Locks an open file for this process; raises BlockingIOError if another process has locked it."""
     if sys.platform != "win32":
         import fcntl
 
@@ -64,16 +66,17 @@ def lock(handle: int) -> None:
         except BlockingIOError:
             raise
         except OSError:
-            return  # a disk without locks
+            return  # this disk has no locks
 
 
 def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> Hold:
-    """Makes the folder, holds it, and writes its record; refuses a folder that holds something else.
+    """Makes a folder, locks it, and writes its record; refuses a folder with other files in it.
 
-    :param about: what makes the result, as JSON values; a run is resumed only where all of it is the same
-    :param resume: go on with the run that is there, if there is one
-    :param more: what else to keep in the record; where a run goes on with something else, both are kept
-    :return: the hold on the folder, to be released when the work is done
+    :param out: the folder
+    :param about: what makes the result, as JSON values; a run is resumed only if all of these are the same
+    :param resume: go on with the run in the folder, if there is one
+    :param more: other entries of the record; if they differ when a run is resumed, the record keeps both
+    :return: the lock, to be released when the work is done
     """
     refuse_foreign(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -84,7 +87,7 @@ def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> 
             if not resume:
                 raise FileExistsError(f"{out} holds a run already: resume it, or choose another folder")
             check_same(record, about, f"{out} holds a run with")
-            more = gone_on_with(read_record(record), more)
+            more = merge_entries(read_record(record), more)
         write_atomically(record, json.dumps({**about, **more}, indent=2).encode())
     except BaseException:
         hold.release()
@@ -92,8 +95,8 @@ def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> 
     return hold
 
 
-def gone_on_with(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """What a run began with, and under `resumed` what it went on with where that is something else."""
+def merge_entries(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Returns the entries that a run began with, and under `resumed` those that differed when it went on."""
     first = {key: before.get(key, value) for key, value in more.items()}
     known = [first, *before.get("resumed", [])]
     resumed = known[1:] if json.loads(json.dumps(more)) in known else [*known[1:], more]
@@ -101,7 +104,7 @@ def gone_on_with(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]
 
 
 def refuse_foreign(out: Path) -> None:
-    """Refuses a folder with files in it that no run has left there."""
+    """Raises FileExistsError for a folder with files in it but no run."""
     if out.exists() and not (out / RECORD).exists():
         foreign = [path for path in out.iterdir() if path.name != LOCK and not is_temporary(path)]
         if foreign:
@@ -109,9 +112,11 @@ def refuse_foreign(out: Path) -> None:
 
 
 def check_same(record: Path, about: dict[str, Any], begun: str) -> None:
-    """Refuses a record that says something else of what makes the result.
+    """Raises ValueError if a record differs in what makes the result.
 
-    :param begun: how the sentence begins, such as "runs/a holds a run with"
+    :param record: the file
+    :param about: what makes the result now
+    :param begun: the beginning of the sentence, such as "runs/a holds a run with"
     """
     before = read_record(record)
     about = json.loads(json.dumps(about))
@@ -122,7 +127,7 @@ def check_same(record: Path, about: dict[str, Any], begun: str) -> None:
 
 
 def differences(before: Any, now: Any, name: str = "") -> list[str]:
-    """What differs between two JSON values, in words."""
+    """Says in words where two JSON values differ."""
     if isinstance(before, dict) and isinstance(now, dict):
         found = []
         for key in sorted({*before, *now}):
@@ -134,7 +139,7 @@ def differences(before: Any, now: Any, name: str = "") -> list[str]:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The JSON object in a record."""
+    """Reads the JSON object in a record."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -145,7 +150,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """The versions of those packages that are installed."""
+    """Returns the versions of those of the packages that are installed."""
     found = {}
     for package in packages:
         try:
@@ -156,5 +161,5 @@ def versions(packages: tuple[str, ...]) -> dict[str, str]:
 
 
 def seed_of(seed: int, step: int) -> int:
-    """A seed for what comes after a step of a run."""
+    """Returns the seed for what follows a step of a run."""
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) % 2**31

@@ -1,4 +1,4 @@
-"""NumPy's `.npy` and `.npz` files, read without running code from them and without believing the sizes they declare."""
+"""Reads NumPy's `.npy` and `.npz` files without running code from them and without trusting the sizes they declare."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# Nothing real is packed more densely than this, and what is smaller than this does no harm.
+# No real file is compressed more than DENSEST times, and no array below HARMLESS bytes fills the memory.
 DENSEST, HARMLESS = 64, 2**30
-LENGTHS_AT, SLACK = 26, 24  # the lengths in a member's header; what some writers put after a member
+LENGTHS_AT = 26  # where a member's header has the lengths of its name and its extra field
+SLACK = 24  # bytes that some writers put after a member
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, LookupError,
           TypeError, AttributeError, ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError)  # fmt: skip
 
 
 class ArraysError(ValueError):
-    """A file that holds no arrays, or more than arrays."""
+    """A file holds no arrays, or something else beside them."""
 
 
 class _Refused(Exception):
-    """A whole file with something in it that is not read; says what, after the file's name."""
+    """A file is undamaged but holds something that is not read; the message goes after the file's name."""
 
 
 def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, Array]:
-    """The arrays of an `.npz` by their names, or the one of an `.npy` under the name "".
+    """Reads the arrays of an `.npz` by their names, or the array of an `.npy` under the name "".
 
-    :param names: those that are wanted; all by default
+    :param names: the arrays to read; by default all
     """
     size = path.stat().st_size
     try:
@@ -59,23 +60,23 @@ def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, A
 
 
 def check_places(archive: zipfile.ZipFile, file: Any) -> None:
-    """Refuses a gap between the members: one that the directory has lost would be missed by nobody else."""
+    """Refuses a gap between the members: it may be an array that the directory does not list any more."""
     end = 0
     for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
         if not 0 <= member.header_offset - end <= SLACK:
-            raise ValueError("something lies between its arrays")
+            raise ValueError("there is something between its arrays")
         file.seek(member.header_offset + LENGTHS_AT)
         name, extra = struct.unpack("<HH", file.read(4))
         end = member.header_offset + LENGTHS_AT + 4 + name + extra + member.compress_size
     if not 0 <= archive.start_dir - end <= SLACK:
-        raise ValueError("something lies between its arrays and their directory")
+        raise ValueError("there is something between its arrays and its directory")
 
 
 def read_members(archive: zipfile.ZipFile, size: int, names: Collection[str] | None) -> dict[str, Array]:
-    """The arrays of an archive of so many bytes."""
+    """Reads the arrays of an archive whose file has `size` bytes."""
     members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     if len(members) < len(archive.infolist()):
-        raise ValueError("two arrays have one name")
+        raise ValueError("two arrays have the same name")
     wanted = [name for name in members if names is None or name in names]
     check_size(sum(members[name].file_size for name in wanted), size)
     found = {}
@@ -88,14 +89,14 @@ def read_members(archive: zipfile.ZipFile, size: int, names: Collection[str] | N
 
 
 def read_array(file: Any, size: int) -> Array:
-    """The array that an open file of so many bytes holds, and nothing after it."""
+    """Reads an array from an open file of `size` bytes, which must hold nothing else."""
     version = npy.read_magic(file)
     if version == (1, 0):
         shape, in_columns, kind = npy.read_array_header_1_0(file)
     elif version == (2, 0):
         shape, in_columns, kind = npy.read_array_header_2_0(file)
     else:
-        raise ValueError(f"version {version} of NumPy's format is not read")
+        raise ValueError(f"version {version} of NumPy's format cannot be read")
     if kind.hasobject:
         raise _Refused("holds Python objects or is no NumPy file: neither is read")
     if kind.kind not in "biufU" or kind.subdtype is not None:
@@ -105,12 +106,12 @@ def read_array(file: Any, size: int) -> Array:
         raise ValueError(f"an array of shape {shape} does not fit into {size} bytes")
     content = bytearray(count * kind.itemsize)
     if file.readinto(content) != len(content) or file.read(1):
-        raise ValueError(f"the bytes are not as many as an array of shape {shape} has")
+        raise ValueError(f"there are more or fewer bytes than an array of shape {shape} has")
     values = np.frombuffer(content, kind).reshape(shape, order="F" if in_columns else "C")
     return values.astype(kind.newbyteorder("="), copy=False)
 
 
 def check_size(declared: int, size: int) -> None:
-    """Refuses what would be many times as large in memory as in its file."""
+    """Refuses arrays that would be many times as large in memory as in their file."""
     if declared > max(HARMLESS, DENSEST * size):
         raise ValueError(f"it would take {declared / 2**30:,.0f} GiB of memory, out of a file of {size:,} bytes")

@@ -1,4 +1,4 @@
-"""Tensors and a description in one safetensors file: written whole, with a checksum, read without running code."""
+"""Tensors and their description in one safetensors file, with a checksum; reading one runs no code."""
 
 from __future__ import annotations
 
@@ -14,22 +14,16 @@ from torch import Tensor
 
 from ncp_control._version import __version__
 from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.kinds import FORMATS
 
 HEADER = ("format", "version", "package")
-KINDS = {
-    "ncp_control.rnn": "a network",
-    "ncp_control.policy": "a policy",
-    "ncp_control.dynamics": "a model of the dynamics",
-    "ncp_control.training": "the state of a training",
-    "ncp_control.fit": "the state of a fit",
-}
-READINGS = 10  # of a file that is replaced while it is read
+READINGS = 10  # attempts to read a file that is replaced meanwhile
 TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
          torch.uint8, torch.bool)  # fmt: skip
 
 
 class CheckpointError(ValueError):
-    """A file that is not a checkpoint, or no longer the one that was written."""
+    """A file is not a checkpoint, or was changed after it was written."""
 
 
 def write_tensors(
@@ -38,9 +32,9 @@ def write_tensors(
     """Writes tensors and their description.
 
     :param path: the file; replaced whole if it exists
-    :param kind: which format it is, such as "ncp_control.rnn"
-    :param version: of that format
-    :param described: text by name, covered by the checksum in this order
+    :param kind: the format, such as "ncp_control.rnn"
+    :param version: the format's version
+    :param described: texts by name; the checksum covers them in this order
     """
     values = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     metadata = {"format": kind, "version": str(version), "package": __version__, **described}
@@ -51,10 +45,11 @@ def write_tensors(
 def read_tensors(
     path: str | Path, kind: str, version: int, described: tuple[str, ...], writer: str
 ) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a file whose checksum holds.
+    """Reads a file and checks its format, its version and its checksum.
 
-    :param described: the names that its description must have
+    :param described: the names of the texts that the file must have
     :param writer: the function that writes such files, for messages
+    :return: the metadata and the tensors
     """
     path = Path(path)
     if path.is_dir():
@@ -65,8 +60,8 @@ def read_tensors(
         raise FileNotFoundError(f"there is no checkpoint at {path}")
     metadata, tensors = read_parts(path)
     found = metadata.get("format")
-    if found != kind and found in KINDS and kind in KINDS:
-        raise CheckpointError(f"{path} holds {KINDS[found]}, not {KINDS[kind]}")
+    if found != kind and found in FORMATS and kind in FORMATS:
+        raise CheckpointError(f"{path} holds {FORMATS[found].value}, not {FORMATS[kind].value}")
     if found != kind:
         raise CheckpointError(f"{path} is a safetensors file, but was not written by {writer}")
     if metadata.get("version") != str(version):
@@ -79,17 +74,17 @@ def read_tensors(
         raise CheckpointError(f"{path} lacks {', '.join(missing)} in its metadata: it was altered")
     for name, value in tensors.items():
         if value.dtype not in TYPES:
-            raise CheckpointError(f"{path} holds {name} as {value.dtype}, which no checkpoint of this package does")
+            raise CheckpointError(f"{path} holds {name} as {value.dtype}: no checkpoint of this package has this type")
     if metadata["sha256"] != checksum(metadata, described, tensors):
         raise CheckpointError(f"{path} does not match its checksum: it was altered or damaged after it was written")
     return metadata, tensors
 
 
 def read_parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of one and the same file.
+    """Reads the metadata and the tensors of one and the same file.
 
-    safetensors opens a file once for its header and again for its tensors: one that was replaced in between, by a
-    training that goes on, is read again.
+    safetensors opens a file once for its header and once more for its tensors. A training that goes on may replace the
+    file in between; then it is read again.
     """
     for _ in range(READINGS):
         before = path.stat()
@@ -108,24 +103,15 @@ def read_parts(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
             is_zip = file.read(2) == b"PK"
         if is_zip:
             raise CheckpointError(
-                f"{path} is a zip archive, such as Stable-Baselines3's models are: the class that saved it loads it, "
-                "and ncp_control.rl.save_policy makes a safetensors file of it"
+                f"{path} is a zip archive, such as Stable-Baselines3's models are: load it with the class that saved "
+                "it, and make a safetensors file of it with ncp_control.rl.save_policy"
             ) from trouble
         raise CheckpointError(f"{path} is not a readable safetensors file, or was cut short ({trouble})") from trouble
     return metadata, tensors
 
 
-def read_kind(path: str | Path) -> str | None:
-    """The format that a safetensors file says it has, or None."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            return (file.metadata() or {}).get("format")
-    except (SafetensorError, OSError):
-        return None
-
-
 def checksum(metadata: Mapping[str, str], described: tuple[str, ...], tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 over the description and, in order of their names, every tensor's name, type, shape and bytes."""
+    """Returns SHA-256 of the description and of each tensor's name, type, shape and bytes, in the order of names."""
     digest = hashlib.sha256()
     for key in (*HEADER, *described):
         digest.update(f"{key}={metadata[key]}\n".encode())
@@ -134,7 +120,7 @@ def checksum(metadata: Mapping[str, str], described: tuple[str, ...], tensors: M
 
 
 def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 over tensors alone, in order of their names: every one's name, type, shape and bytes."""
+    """Returns SHA-256 of tensors alone: of each name, type, shape and bytes, in the order of names."""
     digest = hashlib.sha256()
     _add(digest, {name: value.detach().cpu().contiguous() for name, value in tensors.items()})
     return digest.hexdigest()
@@ -144,5 +130,5 @@ def _add(digest: Any, tensors: Mapping[str, Tensor]) -> None:
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-        # a single number may have a stride of 0, of which torch makes no bytes
+        # a tensor of one number may have a stride of 0, which `view` refuses
         digest.update(value.reshape(-1).as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().tobytes())

@@ -1,1 +1,1 @@
-"""What every floor may lean on: progress bars, devices, timing, worker processes, pictures, lazy imports."""
+"""Helpers for every room: progress, devices, timing, worker processes, pictures, lazy imports, moved modules."""

@@ -1,4 +1,4 @@
-"""Where the work is done: a device by name, and torch's threads."""
+"""The device that torch computes on, by name, and the number of its threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def pick_device(device: str | torch.device) -> torch.device:
-    """A device by name; "auto" is a GPU where there is one."""
+    """Returns the device of a name; "auto" is a GPU where there is one."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -19,7 +19,7 @@ def pick_device(device: str | torch.device) -> torch.device:
 
 
 def use_threads(threads: int) -> None:
-    """How many threads torch computes with from now on."""
+    """Sets how many threads torch computes with from now on."""
     if threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}")
     torch.set_num_threads(threads)

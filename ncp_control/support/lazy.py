@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used, so that a part of one is imported without the rest."""
+"""Packages that import a name when it is first used, so that one part can be imported without the others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def names_of(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The functions `__getattr__` and `__dir__` of a package (PEP 562).
+    """Returns the functions `__getattr__` and `__dir__` of a package (PEP 562).
 
-    :param package: its `__name__`
-    :param homes: the modules, and the public names in each
+    :param package: the package's `__name__`
+    :param homes: the package's modules, with the public names that each defines
     """
     module_of = {name: module for module, names in homes.items() for name in names}
 

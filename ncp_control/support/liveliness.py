@@ -1,4 +1,4 @@
-"""Which neurons of a circuit do nothing: those that never change, and those that stay at a bound."""
+"""Neurons of a circuit that do nothing: those that never change, and those that stay at a bound."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-STILL = 1e-3  # standard deviation, over the bounds' width where there are bounds, below which a neuron never changes
-AT_BOUND = 0.01  # of the bounds' width: so near to one of them a neuron is at it
-OFTEN = 0.95  # of the steps
+# A neuron never changes if its standard deviation is below this share of the width between its bounds; without bounds
+# the width counts as 1.
+STILL = 1e-3
+AT_BOUND = 0.01  # a neuron is at a bound if it is within this share of the width between the bounds
+OFTEN = 0.95  # a neuron is saturated if it is at a bound in more than this share of the steps
 
 
 def still(neurons: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Neurons that never change, (N,).
+    """Finds the neurons that never change.
 
     :param neurons: their states, (T, N)
-    :param low: their bounds, (N,)
-    :param high: (N,)
+    :param low: their lower bounds, (N,)
+    :param high: their upper bounds, (N,)
+    :return: (N,) bool
     """
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
     width = np.where(np.isfinite(high - low), high - low, 1.0)
@@ -27,7 +30,7 @@ def still(neurons: Array, low: Array, high: Array) -> NDArray[np.bool_]:
 
 
 def saturated(neurons: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Neurons that spend nearly all steps at one of their bounds, (N,); see `still`."""
+    """Finds the neurons that spend nearly all steps at one of their bounds; parameters and result are as in `still`."""
     states, low, high = (np.asarray(values, np.float64) for values in (neurons, low, high))
     bounded = np.isfinite(high - low)
     margin = AT_BOUND * np.where(bounded, high - low, 0.0)

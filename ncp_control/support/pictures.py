@@ -1,4 +1,4 @@
-"""Making and keeping a matplotlib figure, tied to no window. Nothing here loads matplotlib before it draws."""
+"""Makes and saves matplotlib figures without a window; matplotlib is imported only when something is drawn."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ncp_control.storage.atomic_writes import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Of Okabe and Ito's palette, whose colours the colour-blind can tell apart.
+# From the palette of Okabe and Ito, whose colours colour-blind readers can tell apart.
 BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#777777",
 )  # fmt: skip
 
 
 def new_figure(width: float, height: float, layout: Any = "constrained") -> Figure:
-    """An empty Figure of that many inches."""
+    """Returns an empty figure; width and height are in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout=layout)
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:
-    """Writes a figure in the format of the file's suffix, whole or not at all; the same figure is the same file."""
+    """Writes a figure, whole or not at all, in the format of the file's suffix; equal figures give equal files."""
     buffer = io.BytesIO()
     kind = path.suffix.lower()[1:]
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
@@ -34,5 +34,5 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
 
 
 def plain(axes: Any) -> None:
-    """Without the lines that frame nothing."""
+    """Removes the lines above and to the right of the axes."""
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Worker processes that do not outlive whom they work for."""
+"""Worker processes that end with the process that started them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import threading
 
 
 def end_with_parent() -> None:
-    """Ends this process as soon as the one that started it has ended, however that ended: nobody waits for its work,
-    and somebody else may have gone on with it.
+    """Ends this process as soon as the process that started it has ended, in whatever way.
+
+    Nobody waits for its work any more, and another run may have begun to do the same work again.
     """
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar in a terminal, a line now and then in a log."""
+"""The progress of long work: a bar in a terminal, or a line in a log every half minute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class Tracker:
-    """Counts what is done; a bar or a log line shows it."""
+    """Counts what is done; its subclasses show it as a bar or as lines."""
 
     def __init__(self, description: str, total: int, done: int, unit: str) -> None:
         self.description, self.total, self.done, self.unit = description, total, done, unit
@@ -20,18 +20,23 @@ class Tracker:
         self.start = self.shown = time.monotonic()
 
     def advance(self, done: int = 0, work: int = 0, note: str | None = None) -> None:
-        """Adds to what is done of the total, and to the work whose rate is shown."""
+        """Counts more as done.
+
+        :param done: how much more of the total is done
+        :param work: how much more work was done, in the unit whose rate is shown
+        :param note: a note to show from now on
+        """
         self.done += done
         self.work += work
         self.note = self.note if note is None else note
 
     def rate(self) -> str:
-        """The work a second, in words."""
+        """Returns the work done in a second, in words."""
         seconds = time.monotonic() - self.start
         return f"{self.work / seconds:,.0f} {self.unit}/s" if self.work and seconds > 0 else ""
 
     def line(self) -> str:
-        """All of it as one line of text."""
+        """Returns the progress as one line of text."""
         return "  ".join(
             part for part in (f"{self.description}: {self.done} of {self.total}", self.rate(), self.note) if part
         )
@@ -51,9 +56,9 @@ def tracked(description: str, total: int, done: int = 0, unit: str = "steps", sh
 
     :param description: what is being done
     :param total: how much there is to do
-    :param done: how much of it is done already
-    :param unit: of the work whose rate is shown
-    :param shown: false counts and shows nothing
+    :param done: how much of the total is done already
+    :param unit: the unit of the work whose rate is shown
+    :param shown: whether to show the progress, or only to count
     """
     if not shown:
         yield Tracker(description, total, done, unit)

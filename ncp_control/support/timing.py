@@ -1,4 +1,4 @@
-"""Timing that holds on a busy machine: contestants in turn, medians."""
+"""Times functions on a machine that may be busy: they take turns, and medians are compared."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ def medians(
     threads: Mapping[str, int] | None = None,
     device: str = "cpu",
 ) -> dict[str, float]:
-    """Median milliseconds of each, run in turn.
+    """Runs functions in turn and returns the median time of each, in milliseconds.
 
-    Each timed run follows an untimed one of the same contestant, so that it finds its own code and data in the caches.
+    Each timed run follows an untimed run of the same function, which loads its code and data into the caches.
 
-    :param repeats: timed runs of every contestant
-    :param threads: of torch, by contestant; one where nothing is said, and as many as before when all is done
-    :param device: "cuda" waits until a GPU has done what it was given
+    :param contestants: the functions by name
+    :param repeats: how many timed runs each function gets
+    :param threads: torch's threads by name, by default one; afterwards torch has as many as before
+    :param device: "cuda" waits until the GPU has finished
     """
     import torch
 

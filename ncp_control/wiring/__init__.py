@@ -1,8 +1,8 @@
 """Signed, immutable graphs over sensory inputs and inter, command and motor neurons, and the plans that draw them.
 
-A plan (`NCP`, `AutoNCP`, `FullyConnected`, `Random`, `GapJunctions`) says what to draw; `plan.build(inputs)` draws it
-from the plan's own seed and gives a `Wiring`. `Wiring.from_edges` writes a circuit down neuron by neuron;
-`tap_withdrawal` is one that a worm has.
+A plan (`NCP`, `AutoNCP`, `FullyConnected`, `Random`, `GapJunctions`) says what to draw, and `plan.build(inputs)` draws
+a `Wiring` from the plan's own seed. `Wiring.from_edges` makes a circuit that is written down neuron by neuron, and
+`tap_withdrawal` returns one that a worm has::
 
     wiring = AutoNCP(40, 16, seed=1).build(8)
     print(wiring)
@@ -10,8 +10,12 @@ from the plan's own seed and gives a `Wiring`. `Wiring.from_edges` writes a circ
 """
 
 from ncp_control.wiring.edges import Edges, WiringError
+from ncp_control.wiring.fully_connected import FullyConnected
+from ncp_control.wiring.gap_junctions import GapJunctions
 from ncp_control.wiring.graph import Wiring
-from ncp_control.wiring.plans import NCP, AutoNCP, FullyConnected, GapJunctions, Plan, Random
+from ncp_control.wiring.ncp import NCP, AutoNCP
+from ncp_control.wiring.plan import Plan
+from ncp_control.wiring.random_synapses import Random
 from ncp_control.wiring.worm import tap_withdrawal
 
 __all__ = [

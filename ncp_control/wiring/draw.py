@@ -11,10 +11,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 def deal(sources: int, targets: int, fanout: int, rng: np.random.Generator) -> Mask:
-    """(sources, targets): `fanout` distinct targets for each source, and at least one source for each target.
+    """Draws `fanout` distinct targets for each source, and at least one source for each target.
 
-    The shuffled targets are dealt round the sources, then each source draws the rest of its targets anywhere. Targets
-    that no source had room for draw one more source each.
+    The targets are shuffled and dealt to the sources like cards. Then each source draws the rest of its targets from
+    all that it does not have. If the sources could not take all targets, each target left over draws one source more.
+
+    :return: (sources, targets)
     """
     mask = np.zeros((sources, targets), dtype=bool)
     deck = rng.permutation(targets)
@@ -28,7 +30,7 @@ def deal(sources: int, targets: int, fanout: int, rng: np.random.Generator) -> M
 
 
 def fill(mask: Mask, count: int, rng: np.random.Generator) -> Mask:
-    """`mask` itself, with random entries set until `count` are."""
+    """Sets random entries of `mask` until `count` are set, and returns `mask` itself."""
     free = np.argwhere(~mask)
     drawn = free[rng.choice(len(free), size=count - int(mask.sum()), replace=False)]
     mask[tuple(drawn.T)] = True
@@ -36,6 +38,6 @@ def fill(mask: Mask, count: int, rng: np.random.Generator) -> Mask:
 
 
 def signed(mask: Mask, rng: np.random.Generator) -> Edges:
-    """The synapses of `mask`, each +1 or -1 with equal chance."""
+    """Returns the synapses of `mask`, each +1 or -1 with equal chance."""
     target, source = np.nonzero(mask.T)
     return Edges(source, target, 2 * rng.integers(0, 2, size=len(source)) - 1)

@@ -1,4 +1,4 @@
-"""What every wiring is made of: its error, checked whole numbers, and an immutable list of directed synapses."""
+"""What wirings are made of: immutable lists of directed synapses, checked whole numbers, and the error they raise."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ IntArray = npt.NDArray[np.int64]
 
 
 class WiringError(ValueError):
-    """A wiring, a plan or a wiring's JSON that cannot work; the message is one sentence that says why."""
+    """Raised for a wiring, a plan or a wiring's JSON that cannot work; the message is one sentence that says why."""
 
 
 def is_whole(value: object) -> TypeGuard[int | np.integer[Any]]:
-    """Whether `value` is an integer of Python or NumPy; True and False are not."""
+    """Returns whether `value` is an integer of Python or NumPy; True and False do not count."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def whole(value: object, what: str, least: int = 0) -> int:
-    """`value` as an int, refused under the name `what` unless it is a whole number of at least `least`."""
+    """Returns `value` as an int, and refuses it unless it is a whole number of at least `least`.
+
+    :param value: the number
+    :param what: its name in the message
+    :param least: the smallest value allowed
+    """
     if not is_whole(value):
         raise WiringError(f"{what} must be a whole number, got {value!r}")
     if value < least:
@@ -31,7 +36,7 @@ def whole(value: object, what: str, least: int = 0) -> int:
 
 
 def read_only(values: npt.ArrayLike, what: str) -> IntArray:
-    """A read-only int64 copy of `values`, refused under the name `what` unless they are whole numbers."""
+    """Returns a read-only int64 copy of `values`, and refuses values that are not whole; `what` names them."""
     given = np.asarray(values)
     if given.size and given.dtype.kind not in "iu":
         raise WiringError(f"{what} must be whole numbers, got an array of {given.dtype}")
@@ -44,8 +49,12 @@ def read_only(values: npt.ArrayLike, what: str) -> IntArray:
 class Edges:
     """Directed, signed synapses, sorted by (target, source), each pair at most once.
 
-    `source`, `target` and `polarity` are read-only int64 arrays of shape (E,): synapse e leads from `source[e]` to
-    `target[e]` and excites (+1) or inhibits (-1). Any order may be given. Iterating yields (source, target, polarity).
+    Synapse e leads from `source[e]` to `target[e]`. The attributes are read-only int64 arrays. Iterating yields
+    (source, target, polarity).
+
+    :param source: where each synapse begins, (E,), in any order
+    :param target: where each synapse ends, (E,)
+    :param polarity: +1 for a synapse that excites and -1 for one that inhibits, (E,)
     """
 
     source: IntArray

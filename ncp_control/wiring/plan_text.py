@@ -1,4 +1,4 @@
-"""Plans written as text: `AutoNCP(40, 16, seed=1)` on a command line is a plan, and nothing else on it is ever run."""
+"""Plans as text: reads `AutoNCP(40, 16, seed=1)` from a command line without running any code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ PLANS: dict[str, type[Plan]] = {plan.__name__: plan for plan in (AutoNCP, NCP, F
 
 
 def parse_plan(text: str) -> Plan:
-    """Read a plan as one would write it in Python; its arguments are numbers, strings, lists and other plans.
+    """Reads a plan that is written as in Python; its arguments can be numbers, strings, lists and other plans.
 
     >>> parse_plan("GapJunctions(AutoNCP(40, 16), 4)").units
     40
+
+    :param text: the plan
     """
     try:
         return _plan(ast.parse(text.strip(), mode="eval").body)
@@ -32,7 +34,7 @@ def _plan(node: ast.expr) -> Plan:
     named: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise WiringError(f"{written!r}: write every argument out, ** is not read here")
+            raise WiringError(f"{written!r}: write every argument out, because ** is not read here")
         named[keyword.arg] = _argument(keyword.value)
     try:
         return PLANS[node.func.id](*positional, **named)

@@ -1,4 +1,4 @@
-"""A wiring as text: the summary a person reads, and the checked reading of its JSON."""
+"""A wiring as text: a summary for people, and JSON, which is checked when it is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ KEYS = ("format", "version", "inputs", "layers", "input_names", "neuron_names", 
 
 
 def summary(inputs: int, layers: dict[str, slice], sensory: Edges, synapses: Edges, gap_junctions: int) -> str:
-    """Aligned lines: layer sizes and fan-in, totals, density, polarity, and synapses counted layer to layer."""
+    """Returns aligned lines: layers with their fan-in, totals, density, polarity, and synapses from layer to layer.
+
+    :param inputs: number of inputs
+    :param layers: the neurons of each layer
+    :param sensory: the sensory synapses
+    :param synapses: the synapses between neurons
+    :param gap_junctions: number of gap junctions
+    """
     names = list(layers)
     sizes = [part.stop - part.start for part in layers.values()]
     units = sum(sizes)
@@ -72,13 +79,23 @@ def write_json(
     gap_junctions: IntArray,
     indent: int | None,
 ) -> str:
-    """One JSON object: synapses as [source, target, polarity], gap junctions as [a, b], layers in update order."""
+    """Returns one JSON object: synapses as [source, target, polarity], gap junctions as [a, b], layers in update order.
+
+    The parameters are the fields of `Wiring`.
+
+    :param indent: spaces for each level, or None for a single line
+    """
     values = (FORMAT, VERSION, inputs, layer_sizes, input_names, neuron_names, list(sensory), list(synapses))
     return json.dumps(dict(zip(KEYS, (*values, gap_junctions.tolist()), strict=True)), indent=indent)
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """The keyword arguments of the `Wiring` that `text` describes; types are checked here, meaning by `Wiring`."""
+    """Returns the keyword arguments of the `Wiring` that `text` describes.
+
+    It checks the structure and the types; `Wiring` checks the rest.
+
+    :param text: what `write_json` returned
+    """
     if not isinstance(text, str):
         raise WiringError(f"from_json reads the JSON text of a wiring, got a {type(text).__name__}")
     try:
@@ -115,6 +132,7 @@ def read_json(text: str) -> dict[str, Any]:
 
 
 def _columns(document: dict[str, Any], key: str, row: str) -> list[list[int]]:
+    """Returns the columns of a list of rows; `row` says what stands in each, such as "a, b"."""
     width = row.count(",") + 1
     for entry in document[key]:
         whole = isinstance(entry, list) and len(entry) == width and all(map(is_whole, entry))

@@ -1,4 +1,4 @@
-"""The touch reflex of a worm, the circuit that neural circuit policies take after, synapse by synapse."""
+"""The touch reflex of a worm, synapse by synapse: neural circuit policies are modelled on this circuit."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ncp_control.wiring.graph import Wiring
 
 
 class Connection(NamedTuple):
-    """What joins two classes of the worm's neurons.
+    """What connects two classes of the worm's neurons.
 
     :param source: a class of neurons
-    :param target: another
-    :param contacts: chemical synapses or gap junctions, all cells of the two classes together
-    :param polarity: of a chemical synapse; 0 for a gap junction
-    :param sign: how its polarity is known: "inferred" by the literature, "assumed" here, or "none" for a gap junction
+    :param target: another class of neurons
+    :param contacts: number of chemical synapses or gap junctions between all cells of the two classes
+    :param polarity: +1 or -1 for a chemical synapse, 0 for a gap junction
+    :param sign: where the polarity comes from: "inferred" in the literature, "assumed" here, "none" for a gap junction
     """
 
     source: str
@@ -26,7 +26,7 @@ class Connection(NamedTuple):
 
 INPUTS = ("head", "body", "tail")
 TOUCHED = (("head", "ALM"), ("head", "AVM"), ("body", "PVD"), ("tail", "PLM"))
-# How many cells of the worm a neuron here stands for; REV: DA1-9 and VA1-12, FWD: DB1-7 and VB1-11.
+# How many cells of the worm each neuron stands for. REV stands for DA1-9 and VA1-12, FWD for DB1-7 and VB1-11.
 CELLS = {
     "ALM": 2, "AVM": 1, "PVD": 2, "PLM": 2, "AVD": 2, "DVA": 1, "PVC": 2, "AVA": 2, "AVB": 2, "REV": 21, "FWD": 18,
 }  # fmt: skip
@@ -59,7 +59,7 @@ SYNAPSES = (
     Connection("AVB", "AVD", 3, -1, "assumed"),
 )
 
-# From the touch cells towards the motor neurons, though current flows either way.
+# Listed in the direction from the touch cells to the motor neurons, but current flows both ways.
 GAP_JUNCTIONS = (
     Connection("ALM", "AVM", 2, 0, "none"),
     Connection("AVM", "AVD", 2, 0, "none"),
@@ -72,29 +72,31 @@ GAP_JUNCTIONS = (
 
 
 def tap_withdrawal(gap_junctions: bool = True) -> Wiring:
-    """The tap-withdrawal circuit of C. elegans: touched at the tail the worm goes forward, at the head backward.
+    """Returns the tap-withdrawal circuit of C. elegans, with which the worm moves away from a touch.
 
-    A tap on its dish touches it everywhere, and the two sides compete (Rankin 1991, Wicks and Rankin 1995)::
+    Touched at the tail the worm goes forward, touched at the head it goes backward. A tap on the dish touches it
+    everywhere, and the two sides compete (Rankin 1991, Wicks and Rankin 1995)::
 
         import ncp_control as nc
         cell = nc.LTC(3, nc.tap_withdrawal())  # 3 inputs, 11 neurons, 2 outputs
 
-    Inputs are the stimuli: touch of the "head" (felt by ALM and AVM), harsh touch anywhere on the "body" (PVD), and
-    touch of the "tail" (PLM). The touch cells are neurons here, the first inter layer, and not inputs as the sensory
-    layer of an NCP is, because they excite their own side through gap junctions, which join neurons. Behind them are
-    the inter neurons AVD, DVA and PVC, the command neurons AVA (backward) and AVB (forward), and the motor neurons REV
-    and FWD, which stand for the A-type and B-type motor neurons. Left and right cells of a class are one neuron.
+    The inputs are the stimuli: touch at the "head" (felt by ALM and AVM), harsh touch anywhere on the "body" (PVD), and
+    touch at the "tail" (PLM). The touch cells are neurons here, the first inter layer, and not inputs like the sensory
+    layer of an NCP, because they excite their own side through gap junctions, which connect neurons. Then come the
+    inter neurons AVD, DVA and PVC, the command neurons AVA (backward) and AVB (forward), and the motor neurons REV and
+    FWD, which stand for the A-type and B-type motor neurons. The left and right cells of a class are one neuron.
 
-    That a synapse exists is certain: it was seen in electron micrographs (White et al. 1986; contacts as in the digital
-    edition of Witvliet et al. 2021, whole animal, added up over the cells of both classes). Left out are pairs of
-    classes with a single contact, synapses of a class with itself, what motor neurons send back, and contacts with
-    motor neurons other than those of AVA, AVD, AVB and PVC with their own side's.
+    It is certain that these synapses exist: they were seen in electron micrographs (White et al. 1986; contacts as in
+    the digital edition of Witvliet et al. 2021, whole animal, added up over the cells of both classes). Some are left
+    out: pairs of classes with a single contact, synapses of a class with itself, synapses from motor neurons, and
+    synapses to motor neurons except from AVA, AVD, AVB and PVC to their own side.
 
-    Signs are less certain: none was measured at the synapse. "inferred": touch cells excite their own side by gap
-    junctions and inhibit the other by synapses (Chalfie et al. 1985, WormAtlas under AVM and PLM); AVD serves touch of
-    the head, PVC that of the tail, AVA drives the A-type, PVC the B-type (Chalfie et al. 1985); PVD and DVA keep both
-    sides excitable (Wicks et al. 1996, WormAtlas under DVA). "assumed" here: the sides inhibit each other, as Rakowski
-    et al. (2013) found likely of most command neurons, and the neurons of a side excite each other.
+    The signs are less certain: none was measured at the synapse. Those called "inferred" follow from the literature:
+    touch cells excite their own side through gap junctions and inhibit the other side through synapses (Chalfie et al.
+    1985, WormAtlas under AVM and PLM); AVD responds to touch at the head and PVC to touch at the tail, AVA drives the
+    A-type and PVC the B-type (Chalfie et al. 1985); PVD and DVA keep both sides excitable (Wicks et al. 1996, WormAtlas
+    under DVA). Those called "assumed" follow two assumptions: the sides inhibit each other, which Rakowski et al.
+    (2013) found likely for most command neurons, and the neurons of one side excite each other.
 
     ======== ======== ==== ======== ========
     from     to       n    polarity sign
@@ -133,8 +135,8 @@ def tap_withdrawal(gap_junctions: bool = True) -> Wiring:
     AVB      FWD      55   gap      none
     ======== ======== ==== ======== ========
 
-    :param gap_junctions: false for cells other than LTC, which leave gap junctions out: then an excitatory synapse
-        runs from the first neuron of each to the second, unless there is a synapse already
+    :param gap_junctions: false for cells other than LTC, which ignore gap junctions: then each becomes an excitatory
+        synapse from its first neuron to its second, unless these have a synapse already
     """
     synapses = [(one.source, one.target, one.polarity) for one in SYNAPSES]
     gaps = [(one.source, one.target) for one in GAP_JUNCTIONS]

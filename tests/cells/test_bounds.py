@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -10,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from helpers.cell_values import assert_inside, close_to
 from helpers.cells import ZOO, build
 from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
-from ncp_control.cells.positive import raw_of
 from ncp_control.ops import explain_backends, scan
-from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Plan, Random, Wiring
+from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Plan, Random
 
 KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "ltc-ncps": lambda inputs, plan: LTC(inputs, plan),
@@ -22,7 +21,7 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "ltc-spread": lambda inputs, plan: LTC(inputs, plan, time_constants=(0.01, 100.0), unfolds=1),
     "neural-ltc-sigmoid": lambda inputs, plan: NeuralLTC(inputs, plan),
     "neural-ltc-relu": lambda inputs, plan: NeuralLTC(inputs, plan, activation="relu"),
-    # Not guaranteed in general, but while every tau is below 1; near 1 the rate 1 / tau + f loses its digits.
+    # The bounds hold only while every tau is below 1. Near 1 the rate 1 / tau + f loses its digits.
     "neural-ltc-tanh": lambda inputs, plan: NeuralLTC(inputs, plan, activation="tanh", time_constants=(0.01, 0.5)),
     "neural-ltc-hard_tanh": lambda inputs, plan: NeuralLTC(
         inputs, plan, activation="hard_tanh", time_constants=(0.1, 0.5)
@@ -38,7 +37,7 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "ct-gru": lambda inputs, plan: CTGRU(inputs, plan.units),
     "gru": lambda inputs, plan: GRU(inputs, plan.units),
 }
-# Fit for the 2021 paper's cell while tau < 1, though the cell's own guarantee is for every tau.
+# Cells whose bounds hold while tau < 1. They give no guarantee, which would be for every tau.
 CONDITIONAL = ("neural-ltc-tanh", "neural-ltc-hard_tanh")
 
 
@@ -58,28 +57,8 @@ def plans(draw: st.DrawFn) -> Plan:
     return GapJunctions(plan, draw(st.integers(0, 3)), seed=seed)
 
 
-def close_to(bounds: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """The bounds and what rounding may add: 4 eps max(1, |bound|).
-
-    A step is a dozen roundings of half an eps each, relative to numbers no larger than the bound; whatever it oversteps
-    by, the next step pulls back, so that it does not add up.
-    """
-    low, high = bounds
-    slack = 4 * torch.finfo(low.dtype).eps
-    return low - slack * low.abs().clamp(1, 1e30), high + slack * high.abs().clamp(1, 1e30)
-
-
-def assert_inside(values: Tensor, bounds: tuple[Tensor, Tensor]) -> None:
-    low, high = close_to(bounds)
-    assert not values.isnan().any()
-    outside = torch.nonzero((values < low) | (values > high))
-    if len(outside):
-        where = tuple(outside[0].tolist())
-        raise AssertionError(f"{values[where]} at {where} is outside [{bounds[0][where[-1]]}, {bounds[1][where[-1]]}]")
-
-
 def starts(cell: Cell, batch: int) -> Tensor:
-    """First states inside the bounds: the corners, the initial state, and points between."""
+    """Returns first states inside the bounds: the corners, the initial state, and random points."""
     low, high = (bound.clamp(-1e3, 1e3) for bound in cell.state_bounds())
     between = low + torch.rand(batch, cell.state_size) * (high - low)
     return torch.cat([low[None], high[None], cell.initial_state(1), between.clamp(low, high)])
@@ -87,7 +66,7 @@ def starts(cell: Cell, batch: int) -> Tensor:
 
 @torch.no_grad()
 def check_kept(cell: Cell, inputs: Tensor, elapsed: Tensor | float, backend: str) -> None:
-    """Runs from inside the bounds, and holds every state and time constant on the way to the bounds."""
+    """Runs from states inside the bounds and checks that every state and time constant stays inside."""
     first = starts(cell, len(inputs) - 3)
     states = scan(cell, inputs, first, elapsed, backend=backend)
     assert_inside(states, cell.state_bounds())
@@ -135,7 +114,7 @@ def test_states_and_time_constants_stay_inside(
 
 @pytest.mark.parametrize("name", [name for name in KEPT if "ltc" in name or "ctrnn" in name])
 def test_fused_steps_of_every_size_keep_the_bounds_for_long(name: str) -> None:
-    """Where a step is tiny, rounding must not add up to more than the step pulls back."""
+    """In tiny steps rounding must not add up to more than the steps pull back."""
     for seed, elapsed in itertools.product(range(2), (1e-6, 1e-4, 1e-3, 1e-2, 1.0, 1e3)):
         torch.manual_seed(seed)
         cell = KEPT[name](2, GapJunctions(AutoNCP(7, 2, seed=seed), 2))
@@ -184,124 +163,6 @@ def test_guarantees_hold_for_fused_steps_and_bounded_cells_only() -> None:
             assert solver in reason or "adaptive" in reason
 
 
-def exact(values: Any) -> Tensor:
-    """Numbers as they are, in float64."""
-    return torch.tensor(values, dtype=torch.float64)
-
-
-def set_values(cell: Cell, **values: list[float]) -> None:
-    """Sets parameters by their effective values; positive ones through what makes them so."""
-    with torch.no_grad():
-        for name, value in values.items():
-            if hasattr(cell, f"{name}_raw"):
-                getattr(cell, f"{name}_raw").copy_(raw_of(exact(value)))
-            else:
-                getattr(cell, name).copy_(exact(value))
-
-
-def three_neurons() -> LTC:
-    """inter0 -> command0 -> motor0, command0 -> inter0, and a gap junction between inter0 and motor0."""
-    wiring = Wiring.from_edges(
-        1,
-        inter=1,
-        command=1,
-        motor=1,
-        sensory=[(0, 0)],
-        synapses=[(1, 0, -1), (0, 1), (1, 2, -1)],
-        gap_junctions=[(0, 2)],
-    )
-    cell = LTC(1, wiring).double()
-    # Synapses are sorted by target: 1 -> 0, 0 -> 1, 1 -> 2.
-    set_values(cell, cm=[2.0, 3.0, 1.0], gleak=[0.5, 1.0, 0.25], vleak=[-0.1, 0.2, -0.4])
-    set_values(cell, w=[0.6, 2.0, 0.5], E=[-0.9, 1.5, -0.3], sensory_w=[0.4], sensory_E=[0.7], gap=[0.5])
-    return cell
-
-
-def test_ltc_bounds_by_hand() -> None:
-    cell = three_neurons()
-    low, high = cell.time_constant_bounds()
-    # 2018, Eq. 40: cm / (gleak + sum w + sum gap) and cm / (gleak + sum gap)
-    expected = [2 / (0.5 + 0.6 + 0.4 + 0.5), 3 / (1 + 2), 1 / (0.25 + 0.5 + 0.5)]
-    torch.testing.assert_close(low, exact(expected), rtol=1e-9, atol=0)
-    expected = [2 / (0.5 + 0.5), 3 / 1, 1 / (0.25 + 0.5)]
-    torch.testing.assert_close(high, exact(expected), rtol=1e-9, atol=0)
-    low, high = cell.state_bounds()
-    # 2018, Eq. 50, zero counted in: inter0 [-0.9, 0.7], command0 [0, 1.5], motor0 [-0.4, 0]; inter0 and motor0 share.
-    torch.testing.assert_close(low, exact([-0.9, 0.0, -0.9]), rtol=1e-9, atol=0)
-    torch.testing.assert_close(high, exact([0.7, 1.5, 0.7]), rtol=1e-9, atol=0)
-
-
-def test_gap_junctions_join_bounds_of_a_whole_group() -> None:
-    wiring = Wiring.from_edges(
-        1, motor=5, sensory=[(0, i, 1) for i in range(5)], gap_junctions=[(0, 3), (3, 4), (1, 2)]
-    )
-    cell = LTC(1, wiring)
-    set_values(cell, vleak=[-0.5, 0.0, -0.7, 0.0, 0.0], sensory_E=[0.1, 0.2, 0.3, 0.4, 0.9])
-    low, high = cell.state_bounds()
-    torch.testing.assert_close(low, torch.tensor([-0.5, -0.7, -0.7, -0.5, -0.5]))
-    torch.testing.assert_close(high, torch.tensor([0.9, 0.3, 0.3, 0.9, 0.9]))
-
-
-def test_a_gap_junction_can_take_a_neuron_beyond_its_own_potentials() -> None:
-    """Why joined neurons share their bounds: a silent neuron follows its neighbour."""
-    cell = three_neurons()
-    set_values(cell, gleak=[0.5, 1.0, 1e-3], w=[0.6, 2.0, 1e-3], gap=[5.0], sensory_w=[50.0])
-    state = scan(cell, torch.ones(1, 50, 1).double() * 9)[0, -1]
-    assert state[2] > 0.6
-    assert_inside(state, cell.state_bounds())
-
-
-def test_neural_ltc_bounds_by_hand() -> None:
-    tau, A = [0.25, 1.0, 4.0], [1.5, -2.0, 0.0]
-    infinite = float("inf")
-    time_constants = {
-        "sigmoid": ([0.2, 0.5, 0.8], tau),  # Theorem 1: tau / (1 + tau) and tau
-        "relu": ([0.0, 0.0, 0.0], tau),
-        "tanh": ([0.2, 0.5, 0.8], [1 / 3, infinite, infinite]),  # 1 / (1 / tau - 1)
-        "hard_tanh": ([0.2, 0.5, 0.8], [1 / 3, infinite, infinite]),
-    }
-    positive = ([0.0, -2.0, 0.0], [1.5, 0.0, 0.0])  # Theorem 2: min(0, A) and max(0, A)
-    # f A / (1 / tau + f) at f = -1 and 1 for tau = 1/4: -1.5 / 3 and 1.5 / 5
-    either = ([-0.5, -infinite, -infinite], [0.3, infinite, infinite])
-    states = {"sigmoid": positive, "relu": positive, "tanh": either, "hard_tanh": either}
-    for activation in states:
-        cell = NeuralLTC(2, 3, activation=activation)
-        set_values(cell, tau=tau, A=A)
-        for found, expected in (
-            (cell.time_constant_bounds(), time_constants[activation]),
-            (cell.state_bounds(), states[activation]),
-        ):
-            torch.testing.assert_close(torch.stack(found), torch.tensor(expected), rtol=1e-6, atol=1e-6)
-
-
-def test_bounds_of_the_other_cells_by_hand() -> None:
-    infinite = float("inf")
-    ctrnn = CTRNN(2, 3, solver="fused")
-    set_values(ctrnn, tau=[0.5, 1.0, 3.0])
-    torch.testing.assert_close(torch.stack(ctrnn.state_bounds()), torch.tensor([[-0.5, -1, -3], [0.5, 1, 3]]))
-    torch.testing.assert_close(torch.stack(ctrnn.time_constant_bounds()), torch.tensor([[0.5, 1, 3], [0.5, 1, 3]]))
-    sigmoid = CTRNN(2, 2, solver="fused", activation="sigmoid")
-    torch.testing.assert_close(torch.stack(sigmoid.state_bounds()), torch.tensor([[0.0, 0], [1, 1]]))
-    ode = NeuralODE(2, 2)
-    assert torch.stack(ode.state_bounds()).tolist() == [[-infinite] * 2, [infinite] * 2]
-    assert torch.stack(ode.time_constant_bounds()).tolist() == [[infinite] * 2] * 2
-    assert torch.stack(CfC(2, 2).state_bounds()).tolist() == [[-1, -1], [1, 1]]
-    assert torch.stack(CfC(2, 2, mode="no_gate").state_bounds()).tolist() == [[-2, -2], [2, 2]]
-    assert torch.stack(CfC(2, 2, mode="pure").state_bounds()).tolist() == [[-infinite] * 2, [infinite] * 2]
-    assert torch.stack(LSTM(2, 2).state_bounds()).tolist() == [
-        [-1, -1, -infinite, -infinite],
-        [1, 1, infinite, infinite],
-    ]
-    assert torch.stack(GRU(2, 2).state_bounds()).tolist() == [[-1, -1], [1, 1]]
-    ct_gru = CTGRU(2, 2, scales=3)
-    assert torch.stack(ct_gru.state_bounds()).tolist() == [[-1] * 6, [1] * 6]
-    torch.testing.assert_close(torch.stack(ct_gru.time_constant_bounds()), torch.tensor([[1.0, 1], [10, 10]]))
-    mixed = MixedMemory(CTRNN(2, 2, solver="fused", time_constants=(3.0, 3.0)))
-    torch.testing.assert_close(
-        torch.stack(mixed.state_bounds()), torch.tensor([[-3, -3, -infinite, -infinite], [3, 3, infinite, infinite]])
-    )
-
-
 @pytest.mark.parametrize("solver", ["euler", "rk4"])
 def test_explicit_solvers_break_the_bounds_that_fused_keeps(solver: str) -> None:
     for make in (LTC, NeuralLTC, CTRNN):
@@ -341,7 +202,7 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 @torch.no_grad()
 def test_a_very_long_and_wild_run(name: str, backend: str, steps: int) -> None:
-    """The reference needs up to two minutes for a hundred thousand steps, a compiled backend a second."""
+    """A hundred thousand steps take the reference up to two minutes and a compiled backend a second."""
     cell = LONG[name]()
     if backend == "auto" and able(cell) == ["reference"]:
         pytest.skip("no compiled backend here; the slow tests run this on the reference")

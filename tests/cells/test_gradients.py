@@ -1,4 +1,4 @@
-"""Gradients of every cell and solver against finite differences, in float64, with resets and masks on the way."""
+"""Gradients of every cell and solver equal finite differences, in float64, with resets and masks."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,11 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from helpers.cells import build, names, runs
+from ncp_control.cells import CTGRU
 from ncp_control.rnn import RNN
 
 BATCH, TIME = 2, 3
-# Row 1 starts anew before its step 1; row 0 is over after two steps.
+# Row 1 starts anew before step 1; row 0 ends after two steps.
 RESET = torch.tensor([[False, False, False], [False, True, False]])
 MASK = torch.tensor([[True, True, False], [True, True, True]])
 EXACT = names(exact=True)
@@ -41,7 +42,7 @@ def sequence(name: str, backend: str) -> tuple[RNN, Tensor, Tensor, Callable[...
 
 
 def check(run: Callable[..., tuple[Tensor, Tensor]], name: str, *arguments: Tensor) -> None:
-    """Holds the gradients of random sums over all outputs and states to finite differences."""
+    """Compares the gradients of random sums over all outputs and states with finite differences."""
 
     def sums(*arguments: Tensor) -> Tensor:
         values = torch.cat([part.flatten() for part in run(*arguments)])
@@ -56,7 +57,7 @@ def check(run: Callable[..., tuple[Tensor, Tensor]], name: str, *arguments: Tens
 
 
 def check_directions(function: Callable[..., Tensor], arguments: tuple[Tensor, ...]) -> None:
-    """One direction for each argument, not too near: an adaptive solver is smooth within its tolerance only."""
+    """Checks one direction for each argument, by large differences: dopri5 is smooth only within its tolerance."""
     gradients = torch.autograd.grad(function(*arguments).sum(), [x for x in arguments if x.requires_grad])
     given = iter(gradients)
     for i, argument in enumerate(arguments):
@@ -98,7 +99,9 @@ def test_every_parameter_learns_from_the_start(name: str, backend: str) -> None:
     still = [
         key for key, value in rnn.named_parameters() if value.numel() and (value.grad is None or not value.grad.any())
     ]
-    assert still == []
+    # The softmax over a single time scale is constant, so the maps that choose the scale cannot learn.
+    fixed = ("cell.retrieve.", "cell.store.") if isinstance(rnn.cell, CTGRU) and rnn.cell.scales == 1 else ()
+    assert still == [key for key, _ in rnn.named_parameters() if key.startswith(fixed)]
 
 
 @pytest.mark.parametrize(("name", "backend"), RUNS)
@@ -106,9 +109,9 @@ def test_no_gradient_passes_a_reset_or_comes_from_padding(name: str, backend: st
     _, inputs, state, run = sequence(name, backend)
     elapsed = random_elapsed((BATCH, TIME))
     _, states = run(inputs, state, elapsed)
-    # All of row 0, which is padding at the end, and of row 1 what comes after its reset.
+    # All of row 0, whose end is padding, and the part of row 1 after its reset.
     (states[0].sum() + states[1, 1:].sum()).backward()
-    # An adaptive solver's steps depend, within its tolerance, on every row.
+    # The steps of an adaptive solver depend on every row, within its tolerance.
     nothing = 0.0 if name in EXACT else 1e-8
     assert inputs.grad is not None
     assert state.grad is not None

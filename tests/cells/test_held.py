@@ -32,13 +32,13 @@ def test_a_held_neuron_stays_and_the_others_see_it_there(cell: Cell) -> None:
     held = RNN(Held(cell, {1: 0.7}))
     _, _, states = held(inputs, states=True)
     assert (states[..., 1] == 0.7).all()
-    # what comes into a held neuron makes no difference
+    # synapses into a held neuron make no difference
     into = [k for k, target in enumerate(cell.wiring.synapses.target) if target == 1]
     sensory = [k for k, target in enumerate(cell.wiring.sensory.target) if target == 1]
     deaf = without_synapses(cell, into, sensory)
     _, _, same = RNN(Held(deaf, {1: 0.7}))(inputs, states=True)
     torch.testing.assert_close(same, states)
-    # where it is held does
+    # the value at which it is held does
     _, _, other = RNN(Held(cell, {1: -0.7}))(inputs, states=True)
     rest = [k for k in range(cell.units) if k != 1]
     assert not torch.allclose(other[..., rest], states[..., rest])

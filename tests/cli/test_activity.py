@@ -82,6 +82,34 @@ def test_record_and_view(capsys: pytest.CaptureFixture[str], agent: Path, tmp_pa
     assert sorted(written["figures"]) == sorted(map(str, pictures.glob("*.png")))
 
 
+def test_describe_and_view_a_recording_of_a_cell_that_does_not_know_its_currents(
+    capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "episode.npz"
+    assert main(["record", str(agent), "--steps", "5", "--out", str(out)]) == 0
+    with np.load(out) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name in ("currents", "sensory_currents", "gap_currents"):
+        arrays[name] = np.full_like(arrays[name], np.nan)
+    unknown = tmp_path / "unknown.npz"
+    np.savez(unknown, **arrays)
+    capsys.readouterr()
+    assert main(["describe", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["recording"]
+    assert (found["currents_known"], found["time_constants_known"]) == (True, True)
+    assert main(["describe", str(out)]) == 0
+    assert "not known" not in capsys.readouterr().out
+    assert main(["describe", str(unknown), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["recording"]
+    assert (found["currents_known"], found["time_constants_known"]) == (False, True)
+    assert main(["describe", str(unknown)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "not known" in next(line for line in lines if line.startswith("currents"))
+    assert not [line for line in lines if line.startswith("time constants")]
+    assert main(["view", str(unknown)]) == 0
+    assert unknown.with_suffix(".html").is_file()
+
+
 def test_a_silenced_recording(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
     out = tmp_path / "silent.npz"
     words = ["record", str(agent), "--steps", "10", "--out", str(out), "--silence", "inter0", "--clamp", "motor1=0.5"]
@@ -96,7 +124,7 @@ def test_record_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     write_trace(rollouts[0], tmp_path / "trace.npz")
     torch.manual_seed(0)
     model = tmp_path / "model.safetensors"
-    save_model(DynamicsModel.of(rollouts, "ltc", 6, inputs="observations+actions"), model)
+    save_model(DynamicsModel.of(rollouts, "ltc", 6, reads="observations+actions"), model)
     out, data = tmp_path / "run.npz", str(tmp_path / "trace.npz")
     assert main(["record", str(model), "--data", data, "--look", "20", "--out", str(out)]) == 0
     found = Activity.load(out)
@@ -119,7 +147,7 @@ def test_ablate(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path)
     assert {row["neuron"] for row in found["neurons"]} == {"motor0", "inter1"}
 
 
-def test_bad_words_are_refused(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
+def test_bad_arguments_are_refused(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "no.npz")
     assert "there is no neuron named 'inter99'; the neurons are inter0 to inter" in refused(
         capsys, "record", str(agent), "--silence", "inter99", "--out", out
@@ -129,11 +157,13 @@ def test_bad_words_are_refused(capsys: pytest.CaptureFixture[str], agent: Path, 
     assert "give one of the two" in refused(
         capsys, "record", str(agent), "--steps", "3", "--episodes", "1", "--out", out
     )
-    assert "are for models" in refused(capsys, "record", str(agent), "--look", "3", "--out", out)
+    assert "--data and --look are for dynamics models" in refused(
+        capsys, "record", str(agent), "--look", "3", "--out", out
+    )
     assert "no checkpoint" in refused(capsys, "record", "nowhere.safetensors", "--out", out)
     assert "no recorded rollout" in refused(capsys, "view", out)
     np.savez(tmp_path / "foreign.npz", x=np.zeros(3))
-    assert "no recorded rollout" in refused(capsys, "view", str(tmp_path / "foreign.npz"))
+    assert "is not a recorded rollout" in refused(capsys, "view", str(tmp_path / "foreign.npz"))
     assert "does not exist" in refused(capsys, "ablate", str(agent), "--out", str(tmp_path / "nowhere" / "t.csv"))
     assert not Path(out).exists()
 

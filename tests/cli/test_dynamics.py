@@ -1,4 +1,4 @@
-"""`fit`, `compare`, and what `evaluate` and `describe` say of a model."""
+"""The commands `fit` and `compare`, and `evaluate` and `describe` for a model of the dynamics."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_fit_an_ensemble(capsys: pytest.CaptureFixture[str], data: Path, tmp_pat
                  str(out), "--json")  # fmt: skip
     assert found["epochs"] == 2
     assert main(["describe", str(out / "best.safetensors")]) == 0
-    assert capsys.readouterr().out.count("mlp, 4 neurons") == 2
+    assert capsys.readouterr().out.count("LaggedMLP, 4 neurons") == 2
 
 
 def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted: Path, tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted
     assert names == {"traces.png", "horizon.png", "errors.png", "time-constants.png"}
     assert main(["evaluate", file, "--data", str(data)]) == 0
     text = capsys.readouterr().out
-    assert "steps without looking" in text
-    assert "left to itself" in text
+    assert "steps ahead, open loop" in text
+    assert "long open-loop runs" in text
 
 
 def test_describe_a_model(capsys: pytest.CaptureFixture[str], fitted: Path) -> None:

@@ -1,4 +1,4 @@
-"""Windows of rollouts, and scalers: what a model is trained on is what slicing by hand would give."""
+"""Windows of rollouts are what slicing by hand gives."""
 
 from typing import Any
 
@@ -10,22 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from ncp_control.data import Rollout, Rollouts, Scaler, Windows
-
-
-def rollouts_of(*lengths: int, actions: int | None = None, elapsed: bool = False, features: int = 3) -> Rollouts:
-    """Rollouts whose every number is another; lengths in observations."""
-    rng = np.random.default_rng(0)
-    return Rollouts(
-        tuple(
-            Rollout(
-                rng.normal(size=(length, features)),
-                actions=None if actions is None else rng.normal(size=(length - 1, actions)),
-                elapsed=rng.uniform(0.5, 2, size=length) if elapsed else None,
-            )
-            for length in lengths
-        )
-    )
+from helpers.rollouts import rollouts_of
+from ncp_control.data import Rollout, Rollouts, Windows
 
 
 def by_hand(rollouts: Rollouts, length: int, stride: int) -> list[tuple[Any, ...]]:
@@ -71,7 +57,7 @@ def test_windows_are_slices(lengths: list[int], length: int, stride: int, action
             assert_array_equal(values.numpy(), np.stack(own))
 
 
-def test_one_window_and_a_few() -> None:
+def test_a_window_and_a_list_of_windows_are_batches() -> None:
     windows = Windows(rollouts_of(20, 30, actions=2), 5, 3)
     assert windows[4].observations.shape == (1, 5, 3)
     few = windows[[7, 0, 7]]
@@ -82,7 +68,7 @@ def test_one_window_and_a_few() -> None:
     assert few.actions.shape == (3, 5, 2)
 
 
-def test_discrete_actions_and_some_elapsed_times() -> None:
+def test_discrete_actions_and_missing_elapsed_times_become_numbers() -> None:
     first, second = rollouts_of(4, 5, elapsed=True)
     choices = [
         Rollout(first.observations, actions=np.array([1, 0, 1])),
@@ -108,7 +94,7 @@ def test_the_data_lies_in_memory_once() -> None:
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_a_walk_meets_every_window_once(shuffle: bool) -> None:
+def test_a_loader_yields_every_window_once(shuffle: bool) -> None:
     windows = Windows(rollouts_of(20, 30), 5)
     loader = windows.loader(8, shuffle=shuffle)
     batches = list(loader)
@@ -121,7 +107,7 @@ def test_a_walk_meets_every_window_once(shuffle: bool) -> None:
     assert [len(batch.observations) for batch in whole] == [8] * (len(windows) // 8) == [8] * len(whole)
 
 
-def test_walks_differ_and_follow_from_the_seed() -> None:
+def test_shuffled_orders_differ_and_follow_from_the_seed() -> None:
     windows = Windows(rollouts_of(40), 5)
 
     def orders(seed: int) -> list[list[float]]:
@@ -133,7 +119,7 @@ def test_walks_differ_and_follow_from_the_seed() -> None:
     assert orders(1) != orders(2)
 
 
-def test_a_data_loader_of_torch() -> None:
+def test_a_data_loader_of_torch_reads_windows() -> None:
     windows = Windows(rollouts_of(40, actions=1), 5)
     sampler = BatchSampler(RandomSampler(range(len(windows))), batch_size=8, drop_last=False)
     batches = list(DataLoader(windows, batch_size=None, sampler=sampler))
@@ -144,56 +130,11 @@ def test_a_data_loader_of_torch() -> None:
 
 
 @pytest.mark.parametrize(("length", "stride"), [(0, 1), (1, 0), (-1, 1)])
-def test_windows_that_cannot_be(length: int, stride: int) -> None:
+def test_windows_without_length_or_stride_are_refused(length: int, stride: int) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         Windows(rollouts_of(10), length, stride)
 
 
-def test_batches_that_cannot_be() -> None:
+def test_a_batch_without_windows_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one window"):
         Windows(rollouts_of(10), 3).loader(0)
-
-
-# Scaler
-
-
-def test_a_scaler_knows_the_training_data_only() -> None:
-    rollouts = rollouts_of(*[30] * 5)
-    split = rollouts.split()
-    scaler = Scaler.fit(split.train)
-    rows = np.concatenate([rollout.observations for rollout in split.train])
-    assert_allclose(scaler.mean, rows.mean(0))
-    assert_allclose(scaler.std, rows.std(0))
-    scaled = scaler.transform(rows)
-    assert_allclose(scaled.mean(0), 0, atol=1e-12)
-    assert_allclose(scaled.std(0), 1)
-
-
-def test_there_and_back() -> None:
-    scaler = Scaler.fit(rollouts_of(30))
-    values = np.random.default_rng(1).normal(size=(4, 5, 3))
-    assert_allclose(scaler.inverse(scaler.transform(values)), values)
-    for dtype in (torch.float32, torch.float64):
-        tensor = torch.tensor(values, dtype=dtype)
-        scaled = scaler.transform(tensor)
-        assert scaled.dtype == dtype
-        assert_allclose(scaled.numpy(), scaler.transform(values), atol=1e-5 if dtype == torch.float32 else 1e-12)
-        torch.testing.assert_close(scaler.inverse(scaled), tensor)
-
-
-@pytest.mark.parametrize("constant", [0.0, 1.0, -1e6, 0.1])
-def test_what_never_changes_keeps_its_scale(constant: float) -> None:
-    values = np.random.default_rng(0).normal(size=(1000, 2))
-    values[:, 1] = constant
-    scaler = Scaler.fit(Rollouts((Rollout(values),)))
-    assert scaler.std[1] == 1.0
-    assert_allclose(scaler.transform(values)[:, 1], 0, atol=1e-9)
-
-
-def test_a_scaler_of_actions() -> None:
-    rollouts = rollouts_of(30, actions=2)
-    assert_allclose(Scaler.fit(rollouts, "actions").mean, rollouts[0].actions.mean(0))
-    with pytest.raises(ValueError, match="no actions"):
-        Scaler.fit(rollouts_of(30), "actions")
-    with pytest.raises(ValueError, match="not to 'rewards'"):
-        Scaler.fit(rollouts, "rewards")

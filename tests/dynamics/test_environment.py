@@ -1,4 +1,4 @@
-"""A model as an environment."""
+"""A model as a Gymnasium environment."""
 
 import json
 from dataclasses import replace
@@ -25,13 +25,14 @@ from ncp_control.dynamics import (  # noqa: E402
     save_model,
 )
 from ncp_control.dynamics.environment import half_cheetah_reward  # noqa: E402
+from ncp_control.dynamics.simulator import Simulator  # noqa: E402
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors  # noqa: E402
 from ncp_envs.body import capsules_of, half_cheetah_capsules  # noqa: E402
 
 
 def make(cell: str = "ltc") -> DynamicsModel:
     torch.manual_seed(0)
-    return DynamicsModel.of(oscillators(actions=True), cell, 6, inputs="observations+actions")
+    return DynamicsModel.of(oscillators(actions=True), cell, 6, reads="observations+actions")
 
 
 def reward(before: np.ndarray, actions: np.ndarray, after: np.ndarray) -> np.ndarray:
@@ -45,6 +46,7 @@ def test_it_keeps_gymnasiums_rules() -> None:
 def test_a_step_is_the_models_prediction() -> None:
     model = make()
     env = DynamicsEnv(model, reward, max_episode_steps=4)
+    env.action_space.seed(3)
     observation, _ = env.reset(seed=3)
     assert any(np.allclose(observation, start) for start in model.starts.numpy())
     seen, acted = [observation], []
@@ -76,7 +78,7 @@ def test_many_at_once_are_as_one_by_one_and_begin_anew_on_the_next_step() -> Non
     for k in range(3):
         one = DynamicsEnv(model, reward)
         one.reset()
-        one._worlds.seen[0] = first[k]
+        one._episodes.seen[0] = first[k]
         for observations, rewards in rows:
             observation, gained, *_ = one.step(actions[k])
             np.testing.assert_allclose(observation, observations[k], rtol=1e-5)
@@ -93,7 +95,7 @@ def test_actions_are_those_of_the_rollouts(tmp_path: Path) -> None:
     rollouts = oscillators(actions=True)
     pushes = np.concatenate([rollout.actions for rollout in rollouts])
     wide = Rollouts(tuple(replace(rollout, actions=3 * rollout.actions + 1) for rollout in rollouts))
-    model = DynamicsModel.of(wide, "gru", 4, inputs="observations+actions")
+    model = DynamicsModel.of(wide, "gru", 4, reads="observations+actions")
     save_model(Ensemble([model]), tmp_path / "model.safetensors")
     for one in (model, load_model(tmp_path / "model.safetensors")):
         space = DynamicsEnv(one, reward).action_space
@@ -102,7 +104,7 @@ def test_actions_are_those_of_the_rollouts(tmp_path: Path) -> None:
     own = gym.spaces.Box(-9, 9, (1,), np.float32)
     assert DynamicsEnv(model, reward, own).action_space == own
     with pytest.raises(ValueError, match=r"of each of 1 actions, \(2, 1\), got \[\[2.0\], \[1.0\]\]"):
-        DynamicsModel.of(replace(wide, action_range=[[2], [1]]), "gru", 4, inputs="observations+actions")
+        DynamicsModel.of(replace(wide, action_range=[[2], [1]]), "gru", 4, reads="observations+actions")
 
 
 def test_actions_are_those_of_the_environment_that_the_rollouts_are_from(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_actions_are_those_of_the_environment_that_the_rollouts_are_from(tmp_pat
     name, folder = place_of(str(tmp_path / "still-v0"))
     write_minari(still, name, folder, gym.spec("Pendulum-v1"), still.about)
     for rollouts in (still, still.split().train, Rollouts.load(folder)):
-        model = DynamicsModel.of(rollouts, "gru", 4, inputs="observations+actions")
+        model = DynamicsModel.of(rollouts, "gru", 4, reads="observations+actions")
         assert DynamicsEnv(model, reward).action_space == gym.spaces.Box(-2, 2, (1,), np.float32)
 
 
@@ -176,5 +178,30 @@ def test_capsules_are_the_simulators() -> None:
     found = half_cheetah_capsules(env._get_obs()[None], x=[env.data.qpos[0]])
     np.testing.assert_allclose(found.ends, wanted.ends, atol=1e-12)
     np.testing.assert_allclose(found.radii, wanted.radii)
-    with pytest.raises(ValueError, match="17 observations, or 8 positions"):
+    with pytest.raises(ValueError, match="17 observations at each step, or 8 positions"):
         half_cheetah_capsules(np.zeros((3, 5)))
+
+
+def test_a_simulator_of_ones_own_may_still_call_its_number_of_actions_by_the_old_name() -> None:
+    with pytest.warns(DeprecationWarning, match="Falling.actions, the number of actions, is now action_size"):
+
+        class Falling(Simulator):
+            features, actions, timed = 1, 1, False
+            observation_names = ("height",)
+
+            def __init__(self) -> None:
+                super().__init__()
+                self.action_range = np.array([[-1.0], [1.0]])
+                self.register_buffer("mean", torch.zeros(1))
+                self.register_buffer("starts", torch.full((1, 1), 5.0))
+
+            def forward(self, observations, actions=None, state=None, ahead=None):  # type: ignore[no-untyped-def]
+                return observations - 1 + actions, observations[:, -1]
+
+    env = DynamicsEnv(Falling(), reward)
+    env.reset(seed=0)
+    assert env.step(np.full(1, 0.5, np.float32))[0] == pytest.approx([4.5])
+    model = Falling()
+    with pytest.warns(DeprecationWarning, match="is now action_size"):
+        model.actions = 3
+    assert model.action_size == 3

@@ -1,18 +1,16 @@
-"""What is said of predictions without looking, where the answer is known."""
+"""Open-loop predictions of models whose errors are known."""
 
 import itertools
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
 from helpers.exact_model import Exact
 from helpers.oscillators import TURN, oscillators
 from ncp_control.data import Rollout, Rollouts
 from ncp_control.dynamics import DynamicsModel, Ensemble
-from ncp_control.dynamics.open_loop import free_runs, long_run, long_runs, open_loop, time_constants
-from ncp_control.dynamics.table import Line, paired_p, student_p, table_text
+from ncp_control.dynamics.open_loop import free_runs, long_runs, open_loop, statistics_of, time_constants
 
 
 def test_an_exact_model_is_right_at_every_horizon() -> None:
@@ -43,7 +41,7 @@ def test_bands_are_quantiles_of_the_starts() -> None:
 def test_runs_read_the_actions_that_were_executed() -> None:
     rollouts = oscillators(actions=True, elapsed=True, steps=40)
     torch.manual_seed(0)
-    model = DynamicsModel.of(rollouts, "ltc", 6, inputs="observations+actions")
+    model = DynamicsModel.of(rollouts, "ltc", 6, reads="observations+actions")
     run = free_runs(model, rollouts, horizon=6, warm_up=8, every=5)[1]
     first = rollouts[0]
     assert first.actions is not None
@@ -65,14 +63,14 @@ def test_too_short_rollouts_are_refused() -> None:
 def test_the_gait_of_a_sine_is_its_frequency() -> None:
     time = np.arange(400)
     values = np.stack([np.sin(2 * np.pi * 0.05 * time), 3 * np.cos(2 * np.pi * 0.05 * time)], axis=1)
-    found = long_run(values, np.zeros(2), np.array([1.0, 3.0]) / np.sqrt(2))
+    found = statistics_of(values, np.zeros(2), np.array([1.0, 3.0]) / np.sqrt(2))
     assert found.frequency == pytest.approx(0.05)
     assert found.energy == pytest.approx(1.0, rel=1e-2)
     assert found.peak > 0.99
-    still = long_run(np.ones((400, 2)), np.ones(2), np.ones(2))
+    still = statistics_of(np.ones((400, 2)), np.ones(2), np.ones(2))
     assert still.energy == 0
     assert still.peak == 0
-    noise = long_run(np.random.default_rng(0).normal(size=(400, 2)), np.zeros(2), np.ones(2))
+    noise = statistics_of(np.random.default_rng(0).normal(size=(400, 2)), np.zeros(2), np.ones(2))
     assert noise.peak < 0.2
 
 
@@ -91,28 +89,8 @@ def test_time_constants_lie_within_their_bounds() -> None:
     order = [found[key] for key in ("low", "least", "median", "most", "high")]
     for one, other in itertools.pairwise(order):
         assert (one <= other * (1 + 1e-5)).all()
-    with pytest.raises(ValueError, match="of one circuit"):
+    with pytest.raises(ValueError, match="ask for those of one member"):
         time_constants(Ensemble([model]), oscillators())
-
-
-@pytest.mark.parametrize("freedom", [2, 4, 9])
-def test_students_p_is_scipys(freedom: int) -> None:
-    for t in (0.0, 0.5, -2.1, 4.0, 12.0):
-        assert student_p(t, freedom) == pytest.approx(2 * stats.t.sf(abs(t), freedom), abs=1e-6)
-
-
-def test_rows_are_compared_in_pairs() -> None:
-    one, two = [1.0, 1.2, 0.9, 1.1, 1.3], [1.3, 1.4, 1.3, 1.4, 1.5]
-    found = paired_p(Line("a", one, 3), Line("b", two, 3))
-    assert found == pytest.approx(stats.ttest_rel(one, two).pvalue, abs=1e-6)
-    assert np.isnan(paired_p(Line("a", one[:2], 3), Line("b", two[:2], 3)))
-    failed = Line("c", [None, *two[1:]], 3, seconds=2.0, published=(2.3, 0.01))
-    assert paired_p(Line("a", one, 3), failed) == pytest.approx(stats.ttest_rel(one[1:], two[1:]).pvalue, abs=1e-6)
-    text = table_text([Line("LTC", one, 1234, 5.0), failed])
-    assert "1,234" in text
-    assert "4 of 5" in text
-    assert "2.300 ± 0.010" in text
-    assert "1.1" in text
 
 
 def test_a_rollout_shorter_than_the_others_is_only_left_out() -> None:

@@ -1,4 +1,4 @@
-"""MuJoCo's message about Gymnasium's model file stays out of the user's terminal and folder; its other ones do not."""
+"""MuJoCo's warning about Gymnasium's model file is hidden, and its other warnings are not."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ import gymnasium as gym  # noqa: E402
 
 import ncp_envs  # noqa: E402
 
-# Compiling this gives a warning of its own beside the one about settotalmass, since MuJoCo 4.
+# Since MuJoCo 4, compiling this gives another warning beside the one about settotalmass.
 TWO_WARNINGS = """
 <mujoco>
   <compiler settotalmass="1"/>
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compile_model() -> list[str]:
-    """What MuJoCo says of the model above."""
+    """Returns MuJoCo's warnings about the model above."""
     messages: list[str] = []
     mujoco.set_mju_user_warning(messages.append)
     try:
@@ -43,7 +43,7 @@ def compile_model() -> list[str]:
 
 @pytest.fixture
 def others() -> list[str]:
-    """The messages that must get through."""
+    """The warnings that must not be hidden."""
     found = [message for message in compile_model() if UNWANTED not in message]
     if not found:
         pytest.skip("this version of MuJoCo has nothing to say about the model")
@@ -51,14 +51,14 @@ def others() -> list[str]:
 
 
 @pytest.mark.parametrize("task", ["ncp/HalfCheetahNoVel-v0", "ncp/HalfCheetahNoPos-v0"])
-def test_making_a_task_says_nothing(task: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_making_a_task_prints_nothing(task: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     gym.make(task).reset(seed=0)
     assert capfd.readouterr() == ("", "")
     assert list(folder.iterdir()) == []
     assert mujoco.get_mju_user_warning() is None
 
 
-def test_making_the_base_inside_says_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_making_the_base_inside_prints_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with ncp_envs.without_mass_warning():
         gym.make("HalfCheetah-v5")
     assert capfd.readouterr() == ("", "")
@@ -84,7 +84,7 @@ def test_other_warnings_reach_a_handler_that_was_there(others: list[str]) -> Non
         mujoco.set_mju_user_warning(None)
 
 
-def test_an_error_inside_gets_out_and_gives_the_handler_back() -> None:
+def test_an_error_inside_is_raised_and_the_handler_is_restored() -> None:
     with pytest.raises(ValueError, match="XML"), ncp_envs.without_mass_warning():
         mujoco.MjModel.from_xml_string("no model")
     assert mujoco.get_mju_user_warning() is None

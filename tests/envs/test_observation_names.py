@@ -1,4 +1,4 @@
-"""Each entry of an observation has a name, whatever is wrapped around the environment."""
+"""Each entry of an observation has a name, whichever wrappers the environment has."""
 
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_the_names_of_known_environments(task: str, names: list[str]) -> None:
 
 
 def test_half_cheetah_entries_are_where_the_simulator_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each name says which joint it belongs to: moving that joint moves that entry and no other."""
+    """Moving a joint changes the entry that is named after it, and no other."""
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)
     with ncp_envs.without_mass_warning():
@@ -57,7 +57,7 @@ def test_half_cheetah_entries_are_where_the_simulator_has_them(tmp_path: Path, m
     assert observation_names(gym.make("ncp/HalfCheetahNoPos-v0")) == names[9:]
 
 
-def test_wrappers_take_names_away_and_add_them() -> None:
+def test_wrappers_remove_and_add_names() -> None:
     env = gym.make("CartPole-v1")
     timed = ncp_envs.IrregularTime(ncp_envs.ObservationNoise(env, 0.1), 3, observe_elapsed=True)
     assert observation_names(timed) == [*CART_POLE, "elapsed time"]
@@ -67,19 +67,19 @@ def test_wrappers_take_names_away_and_add_them() -> None:
     assert observation_names(gym.wrappers.NormalizeObservation(timed)) == [*CART_POLE, "elapsed time"]
 
 
-def test_a_wrapper_that_changes_their_number_has_numbers_for_names() -> None:
+def test_entries_are_numbered_where_a_wrapper_changes_how_many_there_are() -> None:
     env = gym.wrappers.TimeAwareObservation(gym.make("CartPole-v1"))
     assert observation_names(env) == [f"observation {index}" for index in range(5)]
 
 
-def test_an_environment_may_name_its_own() -> None:
+def test_an_environment_may_name_its_own_entries() -> None:
     env = gym.make("Acrobot-v1")
     env.unwrapped.observation_names = ("a", "b", "c", "d", "e", "f")
     assert observation_names(gym.wrappers.ClipReward(env, 0.0)) == ["a", "b", "c", "d", "e", "f"]
 
 
 @pytest.mark.parametrize("mode", ["sync", "async", "vector_entry_point"])
-def test_a_vector_environments_names_are_those_of_one(mode: str) -> None:
+def test_a_vector_environment_has_the_names_of_one_environment(mode: str) -> None:
     with_vector: Any = gym.make_vec("CartPole-v1", num_envs=2, vectorization_mode=mode)
     assert observation_names(with_vector) == CART_POLE
     assert observation_names(ncp_envs.VectorHistory(ncp_envs.VectorObservationNoise(with_vector, 0.1), 3)) == CART_POLE
@@ -87,7 +87,7 @@ def test_a_vector_environments_names_are_those_of_one(mode: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["DummyVecEnv", "SubprocVecEnv"])
-def test_stable_baselines_vector_environments(kind: str) -> None:
+def test_a_vec_env_of_stable_baselines_has_the_names_of_one_environment(kind: str) -> None:
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
     options = {"start_method": "fork"} if kind == "SubprocVecEnv" else {}
     envs = getattr(vec_env, kind)([partial(gym.make, "ncp_envs:ncp/CartPoleNoVel-v0")] * 2, **options)

@@ -1,4 +1,4 @@
-"""The vector form of a wrapper does to each environment what the single form does, in each way to reset."""
+"""The vector form of a wrapper does to each environment what the single form does, in each autoreset mode."""
 
 from functools import partial
 from typing import Any
@@ -55,7 +55,7 @@ def both(name: str, lengths: list[list[int]], mode: AutoresetMode, vector: Any =
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @given(lengths=LENGTHS, seed=st.integers(0, 100))
 @settings(max_examples=25)
-def test_one_around_many_is_many_with_one_around_each(
+def test_a_vector_wrapper_equals_a_wrapper_around_each_environment(
     name: str, mode: AutoresetMode, lengths: list[list[int]], seed: int
 ) -> None:
     inside, around = both(name, lengths, mode)
@@ -69,7 +69,7 @@ def test_one_around_many_is_many_with_one_around_each(
         assert_same(tuple(seen), tuple(expected))
         ended = seen[2] | seen[3]
         if mode == AutoresetMode.SAME_STEP and name in ("overwrite", "delay"):
-            # An episode's last action is executed in this step too; with the single form its info is the final one.
+            # An episode's last action is executed in this step too; the single form reports it in the final info.
             for key in ("executed_action", "is_random"):
                 if key in others:
                     np.testing.assert_array_equal(infos[key][~ended], others[key][~ended])
@@ -84,11 +84,11 @@ def test_one_around_many_is_many_with_one_around_each(
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_seeds_may_be_a_list_and_a_reset_without_goes_on(name: str) -> None:
+def test_seeds_may_be_a_list_and_a_reset_without_a_seed_continues(name: str) -> None:
     inside, around = both(name, [[4], [3], [5]], AutoresetMode.NEXT_STEP)
     actions = np.linspace(-1, 1, 30, dtype=np.float32).reshape(10, 3, 1)
     for seed in ([7, None, 2], None, 3):
-        if seed == [7, None, 2]:  # the one without a seed begins anywhere
+        if seed == [7, None, 2]:  # an environment without a seed begins at random
             inside.reset(seed=1)
             around.reset(seed=1)
         assert_same(around.reset(seed=seed), inside.reset(seed=seed))
@@ -97,7 +97,7 @@ def test_seeds_may_be_a_list_and_a_reset_without_goes_on(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_reset_that_was_asked_for_takes_the_place_of_the_automatic_one(name: str) -> None:
+def test_a_manual_reset_replaces_the_automatic_one(name: str) -> None:
     inside, around = both(name, [[2], [5]], AutoresetMode.NEXT_STEP)
     actions = np.linspace(-1, 1, 12, dtype=np.float32).reshape(6, 2, 1)
     for seed in (1, 2, 3):
@@ -106,7 +106,7 @@ def test_a_reset_that_was_asked_for_takes_the_place_of_the_automatic_one(name: s
             assert_same(around.step(action), inside.step(action))
 
 
-def test_environments_with_one_seed_for_all_differ_from_each_other() -> None:
+def test_environments_that_share_a_seed_draw_different_numbers() -> None:
     envs = ncp_envs.VectorObservationNoise(SyncVectorEnv([EpisodeCounter] * 3), 1.0, seed=5)
     observations, _ = envs.reset()
     assert len(np.unique(observations[:, 1])) == 3
@@ -114,7 +114,7 @@ def test_environments_with_one_seed_for_all_differ_from_each_other() -> None:
     np.testing.assert_array_equal(observations[1], alone.reset()[0])
 
 
-def test_no_action_is_executed_where_a_step_is_a_reset() -> None:
+def test_no_action_is_executed_in_a_step_that_resets() -> None:
     envs = ncp_envs.VectorRandomActionOverwrite(SyncVectorEnv([EpisodeCounter, partial(EpisodeCounter, (2,))]), 1.0)
     envs.reset(seed=0)
     masks = [envs.step(np.zeros((2, 1)))[-1]["_executed_action"].tolist() for _ in range(4)]
@@ -132,7 +132,7 @@ def test_environments_in_other_processes() -> None:
     around.close()
 
 
-def test_around_gymnasiums_own_vector_environment() -> None:
+def test_vector_wrappers_work_around_gymnasiums_own_vector_environment() -> None:
     envs = gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
     envs = ncp_envs.VectorRandomActionOverwrite(ncp_envs.VectorActionDelay(envs, 1, first=1), 0.5)
     envs = ncp_envs.VectorHistory(ncp_envs.VectorObservationNoise(envs, 0.1), 4)

@@ -1,4 +1,4 @@
-"""Actions overwritten and actions late: what is executed is what the info says, and what the environment got."""
+"""Overwritten and delayed actions: the info reports the action that the environment executed."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_random_actions_are_uniform() -> None:
 
 
 @pytest.mark.parametrize(("probability", "flag"), [(0.0, False), (1.0, True)])
-def test_never_and_always(probability: float, flag: bool) -> None:
+def test_probabilities_0_and_1_overwrite_never_and_always(probability: float, flag: bool) -> None:
     assert set(flags_of(RandomActionOverwrite(EpisodeCounter(), probability), 4, lambda step: MINE)) == {flag}
 
 
@@ -93,7 +93,7 @@ def test_sampling_from_the_environments_space_changes_no_overwrite() -> None:
     assert executed(0) == executed(3)
 
 
-def test_discrete_actions() -> None:
+def test_discrete_actions_are_overwritten_too() -> None:
     env = RandomActionOverwrite(gym.make("CartPole-v1"), 1.0)
     env.reset(seed=7)
     infos = []
@@ -106,7 +106,7 @@ def test_discrete_actions() -> None:
     assert all(info["executed_action"] in env.action_space for info in infos)
 
 
-def test_what_cannot_be_drawn_uniformly_is_refused() -> None:
+def test_spaces_without_a_uniform_distribution_are_refused() -> None:
     class Boundless(EpisodeCounter):
         def __init__(self, space: Any) -> None:
             super().__init__()
@@ -133,7 +133,7 @@ def test_the_action_executed_is_the_one_given_before(steps: int, lengths: list[i
             given.append(len(given) / 128)
             action = np.array(given[-1:], dtype=np.float32)
             observation, _, terminated, truncated, info = env.step(action)
-            action[:] = 1.0  # an agent may use its array again
+            action[:] = 1.0  # an agent may reuse its array
             assert info["executed_action"].tolist() == [observation[2]] == [given[len(given) - 1 - steps]]
             ended = terminated or truncated
 
@@ -146,12 +146,12 @@ def test_a_discrete_delay_needs_a_first_action() -> None:
     assert [int(env.step(0)[-1]["executed_action"]) for _ in range(4)] == [1, 1, 0, 0]
 
 
-def test_the_order_of_the_wrappers_is_the_order_of_what_happens() -> None:
-    """The executed action is the environment's own, whichever wrapper is outside."""
-    late = RandomActionOverwrite(ActionDelay(EpisodeCounter(), 1), 1.0)  # drawn first, then late
+def test_the_outer_wrapper_acts_first() -> None:
+    """The reported action is the one that the environment executed, whichever wrapper is outside."""
+    late = RandomActionOverwrite(ActionDelay(EpisodeCounter(), 1), 1.0)  # first drawn, then delayed
     late.reset(seed=8)
     drawn = [late.step(MINE) for _ in range(5)]
-    now = ActionDelay(RandomActionOverwrite(EpisodeCounter(), 1.0), 1)  # late first, and then drawn in its stead
+    now = ActionDelay(RandomActionOverwrite(EpisodeCounter(), 1.0), 1)  # first delayed, then overwritten
     now.reset(seed=8)
     direct = [now.step(MINE) for _ in range(5)]
     for seen in (drawn, direct):
@@ -161,7 +161,7 @@ def test_the_order_of_the_wrappers_is_the_order_of_what_happens() -> None:
     assert [step[0][2] for step in drawn[1:]] == [step[0][2] for step in direct[:-1]]
 
 
-def test_overwrites_last_as_long_as_the_action_does() -> None:
+def test_an_overwrite_lasts_as_long_as_a_repeated_action() -> None:
     env = IrregularTime(EpisodeCounter(), (3, 3))
     once = RandomActionOverwrite(env, 1.0)
     once.reset(seed=9)

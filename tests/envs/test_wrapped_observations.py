@@ -1,4 +1,4 @@
-"""Noise, gaps, irregular time and windows: what is shown, what is told, and where an episode begins."""
+"""Noise, dropout, irregular time and windows: what is observed, what the info reports, and where an episode begins."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def clean(steps: int) -> Any:
     return np.stack([np.zeros(steps + 1), np.arange(steps + 1), np.zeros(steps + 1)], axis=1)
 
 
-def test_noise_has_the_deviation_asked_for() -> None:
+def test_noise_has_the_given_standard_deviation() -> None:
     env = ObservationNoise(EpisodeCounter((10**6,)), std=(0.0, 0.5, 2.0))
     seen, infos = observe(env, 1, 2000)
     np.testing.assert_array_equal([info["clean_observation"] for info in infos], clean(2000))
@@ -43,14 +43,14 @@ def test_noise_has_the_deviation_asked_for() -> None:
     assert abs(np.corrcoef(noise[:, 1], noise[:, 2])[0, 1]) < 0.1
 
 
-def test_noise_takes_the_bounds_of_what_it_moves() -> None:
+def test_entries_with_noise_have_no_bounds() -> None:
     space = ObservationNoise(EpisodeCounter(), std=(0.0, 0.5, 2.0)).observation_space
     np.testing.assert_array_equal(space.low, [-1, -np.inf, -np.inf])
     np.testing.assert_array_equal(space.high, [np.float32(1e6), np.inf, np.inf])
 
 
 @pytest.mark.parametrize("fill", [0.0, -5.0])
-def test_dropped_entries_read_the_fill_and_the_others_are_untouched(fill: float) -> None:
+def test_dropped_entries_have_the_fill_value_and_the_others_are_unchanged(fill: float) -> None:
     env = ObservationDropout(EpisodeCounter((10**6,)), 0.25, fill=fill)
     seen, infos = observe(env, 2, 2000)
     dropped = np.stack([info["dropped"] for info in infos])
@@ -60,7 +60,7 @@ def test_dropped_entries_read_the_fill_and_the_others_are_untouched(fill: float)
     assert all(observation in env.observation_space for observation in seen)
 
 
-def test_a_whole_observation_is_dropped_or_none_of_it() -> None:
+def test_all_entries_of_an_observation_are_dropped_or_none() -> None:
     seen, infos = observe(ObservationDropout(EpisodeCounter((10**6,)), 0.25, fill=-1, whole=True), 3, 1000)
     dropped = np.stack([info["dropped"] for info in infos])
     assert len(np.unique(dropped, axis=0)) == 2
@@ -68,7 +68,7 @@ def test_a_whole_observation_is_dropped_or_none_of_it() -> None:
     np.testing.assert_array_equal(seen, np.where(dropped, -1, clean(1000)))
 
 
-def test_a_gap_may_hold_what_was_shown_last() -> None:
+def test_a_dropped_entry_may_keep_its_last_value() -> None:
     env = ObservationDropout(EpisodeCounter((10**6,)), 0.5, fill="last")
     seen, infos = observe(env, 4, 200)
     expected = np.zeros(3)
@@ -77,15 +77,15 @@ def test_a_gap_may_hold_what_was_shown_last() -> None:
         np.testing.assert_array_equal(shown, expected)
 
 
-def test_a_gap_holds_nothing_of_another_episode() -> None:
+def test_a_dropped_entry_keeps_no_value_of_another_episode() -> None:
     env = ObservationDropout(EpisodeCounter((5,)), 1.0, fill="last")
     env.env.reset(seed=0)
     for _ in range(3):
         observation, _ = env.reset()
-        np.testing.assert_array_equal(observation, 0)  # the environment's says which episode it is: 1, 2, 3
+        np.testing.assert_array_equal(observation, 0)  # the environment itself observes its episode: 1, 2, 3
 
 
-def test_an_action_is_repeated_for_as_long_as_the_info_says() -> None:
+def test_an_action_is_repeated_for_the_reported_time() -> None:
     env = IrregularTime(EpisodeCounter((10**6,)), (2, 5))
     assert env.reset(seed=5)[1]["elapsed"] == 1.0
     before, counts = 0, []
@@ -100,13 +100,13 @@ def test_an_action_is_repeated_for_as_long_as_the_info_says() -> None:
     assert np.bincount(counts)[2:].min() > 40
 
 
-def test_a_largest_number_of_frames_alone_begins_at_one() -> None:
+def test_one_number_of_frames_is_the_largest_and_the_smallest_is_one() -> None:
     _, infos = observe(IrregularTime(EpisodeCounter((10**6,)), 3), 6, 100)
     assert {info["elapsed"] for info in infos} == {1.0, 2.0, 3.0}
 
 
 @given(length=st.integers(1, 20), high=st.integers(1, 9), seed=st.integers(0, 1000))
-def test_an_episodes_end_cuts_the_time_short(length: int, high: int, seed: int) -> None:
+def test_the_end_of_an_episode_ends_the_repetition(length: int, high: int, seed: int) -> None:
     env = IrregularTime(EpisodeCounter((length,)), high)
     env.reset(seed=seed)
     passed, total, ended = 0.0, 0.0, False
@@ -129,7 +129,7 @@ def test_a_time_limit_inside_counts_the_environments_steps() -> None:
 
 
 @pytest.mark.parametrize(("nominal", "low", "high"), [(1.0, 1.0, 6.0), (3.0, 1 / 3, 2.0), (10.0, 0.1, 1.0)])
-def test_time_may_be_observed_in_units_of_ones_own(nominal: float, low: float, high: float) -> None:
+def test_the_unit_of_the_elapsed_time_can_be_chosen(nominal: float, low: float, high: float) -> None:
     env = IrregularTime(EpisodeCounter((10, 9)), 6, observe_elapsed=True, nominal=nominal)
     space = env.observation_space
     assert (space.low[-1], space.high[-1]) == (np.float32(low), np.float32(high))
@@ -160,13 +160,13 @@ def test_a_window_holds_the_last_observations_of_this_episode(window: int, lengt
             expected[window - real :, 0] = episode
             expected[window - real :, 1] = range(step + 1 - real, step + 1)
             np.testing.assert_array_equal(shown["observations"], expected)
-            # The flags stand on the padding and on the episode's first observation, and on nothing else.
+            # Only the padding and the episode's first observation have the flag 1.
             began = step < window
             assert shown["starts"].tolist() == [1] * (window - real + began) + [0] * (real - began)
 
 
 def test_a_scan_with_resets_forgets_the_padding() -> None:
-    """What a recurrent network makes of a padded window is what it makes of the episode so far."""
+    """A recurrent network computes the same from a padded window as from the episode so far."""
     env = History(EpisodeCounter(), 5)
     shown, _ = env.reset(seed=0)
     for step in range(4):
@@ -180,7 +180,7 @@ def test_a_scan_with_resets_forgets_the_padding() -> None:
         shown, *_ = env.step(ACTION)
 
 
-def test_the_bounds_hold_the_padding_too() -> None:
+def test_the_bounds_include_the_padding() -> None:
     class Positive(EpisodeCounter):
         def __init__(self) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""What holds for every wrapper: the checkers accept it, its spec makes it again, seeds repeat it, nothing is shared."""
+"""What holds for every wrapper: checkers accept it, its spec makes it again, seeds repeat it, no array is shared."""
 
 import warnings
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ PLAIN: dict[str, Any] = {
 
 
 def everything(env: Any) -> Any:
-    """All of them at once, one inside the other."""
+    """Several wrappers, one inside the other."""
     env = ncp_envs.ActionDelay(env, 1)
     env = ncp_envs.IrregularTime(env, 3, observe_elapsed=True)
     env = ncp_envs.RandomActionOverwrite(env, 0.2)
@@ -66,7 +66,7 @@ def wrap(request: pytest.FixtureRequest) -> Any:
 
 
 def play(env: Any, seed: int | None, steps: int = 30) -> list[Any]:
-    """All that an episode with one fixed sequence of actions returns."""
+    """Returns everything that an environment returns for a fixed sequence of actions."""
     actions = np.random.default_rng(5).uniform(-1.0, 1.0, (steps, 1)).astype(np.float32)
     seen: list[Any] = [env.reset(seed=seed)]
     for action in actions:
@@ -111,7 +111,7 @@ def test_a_seed_repeats_everything_whatever_ran_before(wrap: Any) -> None:
 
 
 @pytest.mark.parametrize("name", RANDOM)
-def test_another_seed_and_no_seed_are_another_episode(name: str) -> None:
+def test_another_seed_gives_another_episode_and_so_does_none(name: str) -> None:
     env = WRAPPERS[name](EpisodeCounter((1000,)))
     seeded, other, going_on = play(env, 3), play(env, 4), play(env, None)
     assert not data_equivalence(seeded[1:], other[1:])
@@ -119,7 +119,7 @@ def test_another_seed_and_no_seed_are_another_episode(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in RANDOM if name != "everything"])
-def test_a_seed_given_at_the_start_repeats_everything_too(name: str) -> None:
+def test_a_seed_of_the_wrapper_repeats_everything_too(name: str) -> None:
     def seeded(seed: int) -> list[Any]:
         return play(WRAPPERS[name](EpisodeCounter((7, 4)), seed=seed), None)
 
@@ -127,7 +127,7 @@ def test_a_seed_given_at_the_start_repeats_everything_too(name: str) -> None:
     assert not data_equivalence(seeded(8), seeded(9))
 
 
-def test_what_is_returned_is_the_users_to_keep(wrap: Any) -> None:
+def test_no_two_returned_arrays_share_memory(wrap: Any) -> None:
     kept = play(wrap(EpisodeCounter((6, 6))), 3, steps=20)
     arrays = [list(arrays_in(returned)) for returned in kept]
     for first, second in combinations(arrays, 2):
@@ -147,13 +147,13 @@ def test_writing_into_what_was_returned_changes_nothing_later(wrap: Any) -> None
 
 
 def spoil(data: Any) -> None:
-    """Overwrite every array in `data`."""
+    """Overwrites every array in `data`."""
     for array in arrays_in(data):
         array[...] = 1
 
 
 def arrays_in(data: Any) -> Iterator[Any]:
-    """Every array in `data`, however deep."""
+    """Yields every array in `data`, at any depth."""
     if isinstance(data, np.ndarray):
         yield data
     elif isinstance(data, dict | tuple | list):
@@ -162,7 +162,7 @@ def arrays_in(data: Any) -> Iterator[Any]:
 
 
 class Reusing(EpisodeCounter):
-    """Observes into one array, always the same."""
+    """Writes every observation into the same array."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,8 +174,8 @@ class Reusing(EpisodeCounter):
 
 
 @pytest.mark.parametrize("name", list(WRAPPERS))
-def test_what_was_returned_stays_as_it_was(name: str) -> None:
-    """Even where the environment and the agent use their arrays again."""
+def test_a_returned_array_does_not_change_later(name: str) -> None:
+    """Even where the environment and the agent reuse their arrays."""
     passes_observations_on = name.startswith(("overwrite", "delay", "no-delay")) or name == "irregular"
     env = WRAPPERS[name](EpisodeCounter() if passes_observations_on else Reusing())
     kept, action = [env.reset(seed=3)], np.zeros(1, dtype=np.float32)
@@ -192,15 +192,15 @@ def test_streams_of_one_seed_are_all_different() -> None:
     space = gym.spaces.Box(0, 1, ())
     space.seed(3)
     draws = [stream.random() for stream in [*streams, np.random.default_rng(3), space.np_random]]
-    assert len(set(draws)) == len(draws) - 1  # Gymnasium's own two are one
+    assert len(set(draws)) == len(draws) - 1  # the two of Gymnasium are the same
 
 
-def test_two_of_a_kind_are_not_one_twice() -> None:
+def test_two_wrappers_of_one_class_draw_different_numbers() -> None:
     env = ncp_envs.ObservationNoise(ncp_envs.ObservationNoise(EpisodeCounter(), 1.0), 1.0)
     outer, info = env.reset(seed=3)
     inner, _ = env.env.reset(seed=3)
     clean = info["clean_observation"]
-    np.testing.assert_array_equal(clean, [0, 0, 0])  # the innermost wrapper's, not what reached the outer one
+    np.testing.assert_array_equal(clean, [0, 0, 0])  # from before the inner wrapper, not the outer one
     assert not np.isclose(outer - inner, inner - clean).any()
 
 
@@ -217,7 +217,11 @@ def test_two_of_a_kind_are_not_one_twice() -> None:
         (lambda env: ncp_envs.ActionDelay(env, -1), ValueError, "steps of at least 0, and got -1"),
         (lambda env: ncp_envs.ActionDelay(env, 1.5), TypeError, "whole number for steps, and got 1.5"),
         (lambda env: ncp_envs.ActionDelay(env, True), TypeError, "whole number for steps, and got True"),
-        (lambda env: ncp_envs.ActionDelay(env, 1, first=[7.0]), ValueError, r"begin with \[7.0\], which is no action"),
+        (
+            lambda env: ncp_envs.ActionDelay(env, 1, first=[7.0]),
+            ValueError,
+            r"with \[7.0\], which is not an action",
+        ),
         (lambda env: ncp_envs.IrregularTime(env, 0), ValueError, "most frames of at least 1, and got 0"),
         (lambda env: ncp_envs.IrregularTime(env, (3, 2)), ValueError, "most frames of at least 3, and got 2"),
         (lambda env: ncp_envs.IrregularTime(env, (1, 2, 3)), ValueError, r"or \(low, high\), and got \(1, 2, 3\)"),
@@ -225,19 +229,19 @@ def test_two_of_a_kind_are_not_one_twice() -> None:
         (lambda env: ncp_envs.History(env, 0), ValueError, "window of at least 1, and got 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(make: Any, error: type[Exception], reason: str) -> None:
+def test_wrong_arguments_are_refused_in_one_sentence(make: Any, error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason) as refusal:
         make(EpisodeCounter())
     assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["noise", "dropout", "history", "irregular-seen", "previous"])
-def test_observations_that_are_no_box_are_refused(name: str) -> None:
+def test_observations_that_are_not_a_box_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match=r"needs .*observations"):
         WRAPPERS[name](gym.make("Taxi-v4" if "Taxi-v4" in gym.registry else "Taxi-v3"))
 
 
-def test_matrices_and_whole_numbers_are_refused_where_they_cannot_be() -> None:
+def test_matrices_and_integers_are_refused_where_they_do_not_work() -> None:
     class Grid(EpisodeCounter):
         def __init__(self) -> None:
             super().__init__()
@@ -278,7 +282,7 @@ def test_stable_baselines_vector_environments(kind: str) -> None:
     envs.close()
 
 
-def test_an_algorithm_without_memory_takes_a_history() -> None:
+def test_an_algorithm_without_memory_learns_from_a_history() -> None:
     stable_baselines3 = pytest.importorskip("stable_baselines3")
     env = ncp_envs.History(gym.make("ncp/PendulumNoVel-v0"), 4)
     model = stable_baselines3.PPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu")
@@ -286,26 +290,3 @@ def test_an_algorithm_without_memory_takes_a_history() -> None:
     assert model.policy.features_extractor.features_dim == 4 * 2 + 4  # every entry and every flag, and no image
     with pytest.raises(ValueError, match="norm_obs_keys"):
         stable_baselines3.common.vec_env.VecNormalize(model.env)
-
-
-def test_what_was_done_is_seen_next() -> None:
-    env = ncp_envs.PreviousAction(EpisodeCounter((3, 5)), reward=True)
-    plain = EpisodeCounter((3, 5))
-    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (9, 1)).astype(np.float32)
-    seen, wanted = env.reset(seed=0)[0], plain.reset(seed=0)[0]
-    np.testing.assert_array_equal(seen, [*wanted, 0, 0])
-    for action in actions:
-        seen, reward, terminated, truncated, _ = env.step(action)
-        wanted = plain.step(action)[0]
-        np.testing.assert_array_equal(seen, np.array([*wanted, *action, reward], dtype=seen.dtype))
-        if terminated or truncated:
-            np.testing.assert_array_equal(env.reset()[0], [*plain.reset()[0], 0, 0])
-    assert ncp_envs.observation_names(env)[-2:] == ["previous action", "previous reward"]
-
-
-def test_a_choice_is_seen_as_one_hot() -> None:
-    env = ncp_envs.PreviousAction(gym.make("CartPole-v1"))
-    env.reset(seed=0)
-    np.testing.assert_array_equal(env.step(1)[0][4:], [0, 1])
-    np.testing.assert_array_equal(env.step(np.int64(0))[0][4:], [1, 0])
-    assert env.observation_space.shape == (6,)

@@ -1,13 +1,15 @@
-"""One of everything: named cells that all suites run over, small and of odd sizes.
+"""One of everything: named cells that all suites run over.
 
     @pytest.mark.parametrize("name", names(ode=True))
     def test_something(name):
         cell = build(name, torch.float64)
 
-A name says what is in the cell: "ltc-gaps" is an LTC with gap junctions, "ctrnn-rk4" a CT-RNN solved by RK4.
+A name says what is in the cell: "ltc-gaps" is an LTC with gap junctions, "ctrnn-rk4" a CT-RNN solved by RK4. The cells
+of `ZOO` are small and of odd sizes. Those of `WIDE` have more neurons and inputs: compiled code needs them to fill its
+vectors and to use its longer loops; `compiled` chooses among both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -32,6 +34,14 @@ CHAIN = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0, -1)], synapses=[(
 # No chemical synapse among neurons: the motor neuron hears of the input through a gap junction only.
 GAP_ONLY = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0)], gap_junctions=[(0, 1)])
 SOLITARY = Wiring.from_edges(1, motor=1, sensory=[(0, 0)])
+# The second neuron has many more synapses than the others.
+UNEVEN_19 = Wiring.from_edges(
+    3, inter=17, motor=2, sensory=[(0, 0), (1, 1), (2, 1)], synapses=[(i, 1) for i in range(17)] + [(1, 17), (1, 18)]
+)
+SPARSE_12 = NCP(
+    5, 4, 3, sensory_fanout=2, inter_fanout=2, recurrent_command=5, motor_fanin=2, recurrent_inter=4, seed=2
+)
+SLOW = (1.0, 9.0)  # with fast neurons, rounding grows from step to step under an explicit solver
 
 ZOO: dict[str, Callable[[], Cell]] = {
     "ltc-sparse": lambda: LTC(3, NCP_7),
@@ -43,6 +53,10 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "ltc-gap-only": lambda: LTC(1, GAP_ONLY, input_map="none", output_map="linear"),
     "ltc-solitary": lambda: LTC(1, SOLITARY),
     "ltc-slow": lambda: LTC(3, NCP_7, time_constants=(0.5, 20.0)),
+    "ltc-one": lambda: LTC(1, 1, unfolds=1),
+    "ltc-no-maps": lambda: LTC(5, 3, unfolds=3, input_map="none", output_map="none"),
+    "ltc-uneven": lambda: LTC(3, UNEVEN_19, unfolds=2, init="centred"),
+    "ltc-gaps-quick": lambda: LTC(3, GAPS_7, unfolds=2),
     **{
         f"ltc-{solver}": lambda solver=solver: LTC(2, GAPS_3, solver=solver, unfolds=3, time_constants=(0.5, 2.0))
         for solver in SOLVERS[1:]
@@ -53,6 +67,8 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "neural-ltc-hard_tanh": lambda: NeuralLTC(2, 3, activation="hard_tanh", time_constants=(0.1, 0.8)),
     "neural-ltc-deep": lambda: NeuralLTC(2, DEEP_9),
     "neural-ltc-chain": lambda: NeuralLTC(1, CHAIN, unfolds=1),
+    "neural-ltc-uneven": lambda: NeuralLTC(3, UNEVEN_19, unfolds=2),
+    "neural-ltc-quick": lambda: NeuralLTC(3, NCP_7, unfolds=2),
     **{
         f"neural-ltc-{solver}": lambda solver=solver: NeuralLTC(
             3, RANDOM_5, solver=solver, unfolds=3, time_constants=(0.5, 2.0)
@@ -60,6 +76,7 @@ ZOO: dict[str, Callable[[], Cell]] = {
         for solver in SOLVERS[1:]
     },
     **{f"ctrnn-{solver}": lambda solver=solver: CTRNN(2, DENSE_5, solver=solver) for solver in SOLVERS},
+    "ctrnn-relu": lambda: CTRNN(3, 3, unfolds=2, solver="fused", activation="relu"),
     "ctrnn-sparse": lambda: CTRNN(3, NCP_7, activation="sigmoid", time_constants=(0.5, 5.0)),
     **{
         f"neural-ode-{solver}": lambda solver=solver: NeuralODE(2, DENSE_5, solver=solver, unfolds=2)
@@ -71,18 +88,49 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "cfc-pure": lambda: CfC(3, RANDOM_5, mode="pure"),
     "cfc-dense": lambda: CfC(2, DENSE_5),
     "cfc-chain": lambda: CfC(1, CHAIN),
+    "cfc-uneven": lambda: CfC(3, UNEVEN_19),
     "cfc-backbone": lambda: CfC(2, 3, backbone=(11,)),
     "cfc-backbone-no_gate": lambda: CfC(2, 3, mode="no_gate", backbone=(5, 4)),
     "cfc-backbone-pure": lambda: CfC(1, 3, mode="pure", backbone=(5,)),
     "ct-gru": lambda: CTGRU(2, FullyConnected(3, 2)),
     "ct-gru-scales": lambda: CTGRU(1, 3, scales=3),
+    "ct-gru-one": lambda: CTGRU(1, 1, scales=1),
     "lstm": lambda: LSTM(3, DENSE_5),
+    "lstm-one": lambda: LSTM(1, 1),
     "gru": lambda: GRU(3, DENSE_5),
     "gru-solitary": lambda: GRU(1, 1),
     "mixed-cfc": lambda: MixedMemory(CfC(1, CHAIN)),
     "mixed-ltc": lambda: MixedMemory(LTC(2, GAPS_3, unfolds=2)),
     "mixed-ct-gru": lambda: MixedMemory(CTGRU(1, 2, scales=2)),
     "mixed-gru": lambda: MixedMemory(GRU(1, FullyConnected(3, 1))),
+}
+WIDE: dict[str, Callable[[], Cell]] = {
+    "ltc-wide": lambda: LTC(5, AutoNCP(17, 3)),
+    "ltc-gaps-wide": lambda: LTC(5, GapJunctions(SPARSE_12, 6)),
+    "ltc-no-maps-wide": lambda: LTC(5, 7, input_map="none", output_map="none"),
+    "ltc-euler-wide": lambda: LTC(3, GapJunctions(AutoNCP(9, 2), 3), solver="euler", input_map="linear"),
+    "neural-ltc-wide": lambda: NeuralLTC(5, SPARSE_12),
+    "neural-ltc-relu-wide": lambda: NeuralLTC(5, SPARSE_12, activation="relu", unfolds=3),
+    "neural-ltc-tanh-wide": lambda: NeuralLTC(5, 6, activation="tanh"),
+    "neural-ltc-hard_tanh-wide": lambda: NeuralLTC(2, 3, activation="hard_tanh"),
+    "neural-ltc-euler-wide": lambda: NeuralLTC(5, SPARSE_12, solver="euler", time_constants=SLOW),
+    "neural-ltc-rk4-wide": lambda: NeuralLTC(5, SPARSE_12, solver="rk4", time_constants=SLOW),
+    "neural-ltc-rk4-tanh-wide": lambda: NeuralLTC(5, 6, solver="rk4", activation="tanh", time_constants=SLOW),
+    "ctrnn-wide": lambda: CTRNN(5, SPARSE_12),
+    "ctrnn-relu-wide": lambda: CTRNN(5, 4, solver="fused", activation="relu"),
+    "ctrnn-rk4-wide": lambda: CTRNN(5, SPARSE_12, solver="rk4", unfolds=2, time_constants=SLOW),
+    "neural-ode-wide": lambda: NeuralODE(5, SPARSE_12),
+    "neural-ode-euler-wide": lambda: NeuralODE(5, SPARSE_12, solver="euler"),
+    "neural-ode-relu-wide": lambda: NeuralODE(5, 7, activation="relu", unfolds=1),
+    "neural-ode-hard_tanh-wide": lambda: NeuralODE(1, 1, activation="hard_tanh"),
+    "cfc-wide": lambda: CfC(5, SPARSE_12),
+    "cfc-no_gate-wide": lambda: CfC(5, SPARSE_12, mode="no_gate"),
+    "cfc-pure-wide": lambda: CfC(5, SPARSE_12, mode="pure"),
+    "cfc-dense-wide": lambda: CfC(4, FullyConnected(9, 2)),
+    "lstm-wide": lambda: LSTM(5, FullyConnected(9, 2)),
+    "gru-wide": lambda: GRU(5, FullyConnected(11, 2)),
+    "ct-gru-wide": lambda: CTGRU(5, FullyConnected(9, 2)),
+    "ct-gru-scales-wide": lambda: CTGRU(5, 7, scales=3),
 }
 
 
@@ -93,7 +141,7 @@ def build(name: str, dtype: torch.dtype = torch.float32, shaken: float = 0.0) ->
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        cell = ZOO[name]()
+        cell = (ZOO | WIDE)[name]()
         with torch.no_grad():
             for parameter in cell.parameters():
                 parameter += shaken * torch.randn_like(parameter)
@@ -101,9 +149,9 @@ def build(name: str, dtype: torch.dtype = torch.float32, shaken: float = 0.0) ->
 
 
 def names(*, ode: bool | None = None, exact: bool | None = None) -> list[str]:
-    """Names of all cells, or of those that are (not) an ODE's, or (not) exact.
+    """Names of all small cells, or of those that are (not) an ODE's, or (not) exact.
 
-    Rows of a cell that is not exact share the steps of an adaptive solver, and so agree within its tolerance only.
+    Rows of a cell that is not exact share the steps of an adaptive solver, and so agree only within its tolerance.
     """
     chosen = []
     for name in ZOO:
@@ -115,7 +163,7 @@ def names(*, ode: bool | None = None, exact: bool | None = None) -> list[str]:
 
 
 def runs(**chosen: bool) -> list[Any]:
-    """Names as `names` chooses them, each with every backend that can run the cell here."""
+    """Names as `names` chooses them, each once with every backend that can run the cell here."""
     pairs = []
     for name in names(**chosen):
         cell = build(name)
@@ -125,7 +173,16 @@ def runs(**chosen: bool) -> list[Any]:
     return pairs
 
 
+def compiled(kinds: Sequence[str], *, wide: bool = True) -> list[str]:
+    """Names of the cells with a compiled form of one of these kinds, such as `launch.KINDS` of `ops.cpu` or `ops.gpu`.
+
+    :param wide: also those of `WIDE`
+    """
+    programs = {name: build(name).program() for name in (ZOO | WIDE if wide else ZOO)}
+    return [name for name, program in programs.items() if program is not None and program.kind in kinds]
+
+
 def tolerance(cell: Cell, exact: float = 1e-12) -> dict[str, float]:
-    """How near two float64 runs of one cell come that are equal in exact arithmetic: `exact`, or dopri5's own."""
+    """The tolerance for two float64 runs that are equal in exact arithmetic: `exact`, or that of the solver dopri5."""
     allowed = 1e-6 if getattr(cell, "solver", "") == "dopri5" else exact
     return {"rtol": allowed, "atol": allowed}

@@ -1,4 +1,4 @@
-"""Work in a process of its own, forked from this one, so that a crash, a kill or a limit is that process's alone."""
+"""Runs work in a fork of this process, so that a crash, a kill or a limit affects only the fork."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 
 class Ended(NamedTuple):
-    """How a process ended: its exit code, negative the number of the signal; what it wrote; what its work returned."""
+    """How a process ended: its exit code (minus the number of a signal), its output, and what its work returned."""
 
     code: int
     output: str
@@ -26,8 +26,8 @@ class Ended(NamedTuple):
 class Child:
     """A fork of this process that does some work, in a process group of its own.
 
-    :param work: what it does; what that returns has to be picklable
-    :param scratch: a folder for what it writes to stdout and stderr
+    :param work: the work, which must return something picklable
+    :param scratch: a folder for its output
     """
 
     def __init__(self, work: Callable[[], Any], scratch: Path) -> None:
@@ -61,11 +61,11 @@ class Child:
             os._exit(code)
 
     def kill(self) -> None:
-        """As kill -9 does: this process alone, not those that it started."""
+        """Kills this process with SIGKILL, but not the processes that it started."""
         os.kill(self.process, signal.SIGKILL)
 
     def wait(self, seconds: float = 300) -> Ended:
-        """Until it has ended; after so many seconds it is killed, and the test fails."""
+        """Waits until the process has ended; after `seconds` it is killed and the test fails."""
         until = time.monotonic() + seconds
         while True:
             ended, status = os.waitpid(self.process, os.WNOHANG)
@@ -83,12 +83,12 @@ class Child:
         return Ended(os.waitstatus_to_exitcode(status), words, value)
 
     def is_gone(self, seconds: float = 60) -> bool:
-        """Whether nothing is left of its process group, all that it started included, within some seconds."""
+        """Whether its whole process group, with the processes that it started, ends within some seconds."""
         return wait_for(lambda: not group_exists(self.process), seconds)
 
 
 def group_exists(process: int) -> bool:
-    """Whether a process of the group is there; processes that nobody has waited for do not count."""
+    """Whether a process group has a process; zombies do not count."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, group = path.read_text().rpartition(")")[2].split()[:3]
@@ -100,7 +100,7 @@ def group_exists(process: int) -> bool:
 
 
 def wait_for(true: Callable[[], bool], seconds: float = 120) -> bool:
-    """Whether it becomes true within some seconds."""
+    """Whether a condition becomes true within some seconds."""
     until = time.monotonic() + seconds
     while not true():
         if time.monotonic() > until:
@@ -110,12 +110,12 @@ def wait_for(true: Callable[[], bool], seconds: float = 120) -> bool:
 
 
 def run_in_child(work: Callable[[], Any], scratch: Path, seconds: float = 300) -> Ended:
-    """Does the work in a fork of this process."""
+    """Runs work in a fork of this process and waits for its end."""
     return Child(work, scratch).wait(seconds)
 
 
 def in_child(work: Callable[[], Any], scratch: Path, seconds: float = 300) -> Any:
-    """The same, for work that must not fail: what it returns."""
+    """Runs work that must not fail in a fork of this process, and returns its result."""
     ended = run_in_child(work, scratch, seconds)
     assert ended.code == 0, f"a process ended with {ended.code}:\n{ended.output[-4000:]}"
     return ended.value

@@ -1,4 +1,4 @@
-"""An environment that shows where it is: its episode, its step and the action it was given."""
+"""An environment whose observation is its episode, its step and the last action."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ Info = dict[str, Any]
 
 
 class EpisodeCounter(gym.Env[Any, Any]):
-    """Observes (episode, step, action), pays one more at each step, and ends when the next of `lengths` is reached.
+    """Observes (episode, step, action). The reward is the number of the step.
 
-    :param lengths: how many steps the episodes last, in turn; every second one is truncated
+    :param lengths: the numbers of steps of the episodes, in turn; every second episode is truncated
     """
 
     def __init__(self, lengths: Sequence[int] = (1000,)) -> None:
@@ -36,6 +36,3 @@ class EpisodeCounter(gym.Env[Any, Any]):
 
     def _observe(self, action: float) -> Any:
         return np.array([self._episode, self._step, action], dtype=np.float32)
-
-
-gym.register("tests/EpisodeCounter-v0", entry_point=EpisodeCounter, max_episode_steps=None)

@@ -1,7 +1,8 @@
-"""The long commands in small, and whether two folders hold the same results."""
+"""The long commands at small sizes, and whether two folders hold the same results."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -103,6 +104,13 @@ def collect_words(folder: Path) -> Words:
     return ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
 
 
+def compare_words(folder: Path) -> list[str]:
+    (folder / "data").mkdir()
+    for k, rollout in enumerate(oscillators(steps=40)):
+        write_trace(rollout, folder / "data" / f"{k}.npz")
+    return ["compare", str(folder / "data"), "--seeds", "1", "--epochs", "1", "--rows", "GRU", "--workers", "1"]
+
+
 def write_data(folder: Path) -> None:
     folder.mkdir()
     for k, rollout in enumerate(oscillators(actions=True, steps=40)):
@@ -110,7 +118,7 @@ def write_data(folder: Path) -> None:
 
 
 def same_training(one: Path, other: Path) -> None:
-    """Weights, optimizers, statistics, replay buffer and evaluations are the same."""
+    """Asserts that weights, optimizers, statistics, replay buffer and evaluations are the same."""
     assert (one / "curve.csv").read_text() == (other / "curve.csv").read_text()
     same_tensors(one, other, ("state.safetensors", "best.safetensors", "last.safetensors"))
 
@@ -134,3 +142,13 @@ def same_dataset(one: Path, other: Path) -> None:
         for key in ("observations", "actions", "rewards", "is_random"):
             assert np.array_equal(getattr(a, key), getattr(b, key)), key
         assert a.seed == b.seed
+
+
+COMMANDS: dict[str, Callable[[Path], list[str]]] = {
+    "train": lambda folder: train_words(folder, "RecurrentPPO"),
+    "fit": fit_words,
+    "collect": collect_words,
+    "compare": compare_words,
+}
+
+SAME: dict[str, Callable[[Path, Path], None]] = {"train": same_training, "fit": same_fit, "collect": same_dataset}

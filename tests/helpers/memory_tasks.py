@@ -1,4 +1,4 @@
-"""Small environments whose every number can be foretold, and one that nobody solves without a memory."""
+"""Small environments whose every number can be predicted, and some that no agent solves without a memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 
 Info = dict[str, Any]
 
 
 class Recall(gym.Env[Any, Any]):
-    """Shows +1 or -1 at the first step only; the last action is paid 1 if it repeats it, 0 if not.
+    """Shows a cue, +1 or -1, at the first step only; the last action earns 1 if it repeats the cue, and 0 if not.
 
-    :param steps: of an episode
+    :param steps: the length of an episode
     """
 
     def __init__(self, steps: int = 6) -> None:
@@ -38,12 +39,12 @@ class Recall(gym.Env[Any, Any]):
 
 
 class Steps(gym.Env[Any, Any]):
-    """Observes (its own number, the episode's, the step's), and pays the step's number.
+    """Observes the numbers of the environment, the episode and the step; the reward is the step's number.
 
-    :param number: of this environment among several
-    :param lengths: how many steps the episodes last, in turn; negative for those that a time limit cuts
-    :param space: of the actions, which change nothing
-    :param as_dict: show where = (number, episode) and when = (step,)
+    :param number: the number of this environment among several
+    :param lengths: the lengths of the episodes, in turn; negative for episodes that a time limit ends
+    :param space: the space of the actions, which change nothing
+    :param as_dict: return dictionaries with where = (number, episode) and when = (step,)
     """
 
     def __init__(
@@ -72,3 +73,30 @@ class Steps(gym.Env[Any, Any]):
     def _observe(self) -> Any:
         seen = np.array([self._number, self._episode, self._step], dtype=np.float32)
         return {"where": seen[:2], "when": seen[2:]} if self._as_dict else seen
+
+
+class Repeat(Recall):
+    """Rewards the last action by its distance from the cue: 1 for the cue itself, 0 on average without a memory."""
+
+    def __init__(self, steps: int = 6) -> None:
+        super().__init__(steps)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def step(self, action: Any) -> Any:
+        self._step += 1
+        ended = self._step == self._steps
+        paid = 1 - abs(float(action[0]) - (2 * self._cue - 1)) if ended else 0.0
+        return self._observe(0.0), paid, ended, False, {}
+
+
+def joined(seen: Any) -> Any:
+    """Returns (environment, episode, step) from observations of `Steps` of either kind, (..., 3)."""
+    if not isinstance(seen, dict):
+        return seen
+    values = (seen["where"], seen["when"])
+    return torch.cat(values, dim=-1) if isinstance(values[0], torch.Tensor) else np.concatenate(values, axis=-1)
+
+
+def shown(rows: Any, as_dict: bool) -> Any:
+    """Returns observations of `Steps` of either kind from (environment, episode, step)."""
+    return {"where": rows[..., :2], "when": rows[..., 2:]} if as_dict else rows

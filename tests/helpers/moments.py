@@ -1,4 +1,4 @@
-"""Killing a process, as kill -9 does, at a chosen moment of its work with files."""
+"""Kills a process with SIGKILL at a chosen moment of its work with files."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 
 
 class Moments:
-    """Counts how often this process is about to open a file for writing, to rename, to make or to remove one, below a
-    folder; at one of these moments it is killed. The moments of a deterministic program are the same each time.
+    """Counts the moments at which this process is about to change a file below a folder, and kills it at one of them.
 
-    :param folder: files elsewhere do not count
-    :param kill_at: the number of the moment, 1 the first; None never
-    :param half: a file that is about to be renamed loses half of its bytes first, as if they had not been written yet
+    A change opens a file for writing, or renames, makes or removes a file or a folder. A deterministic program has the
+    same moments each time.
+
+    :param folder: the folder; changes elsewhere do not count
+    :param kill_at: the number of the moment, from 1; None kills never
+    :param half: a file that is about to be renamed first loses half of its bytes, as if they were not written yet
     """
 
     def __init__(self, folder: Path, kill_at: int | None = None, half: bool = False) -> None:
         self.folder, self.kill_at, self.half = str(folder), kill_at, half
         self.process = os.getpid()
         self.count = 0
-        self.renamed: list[tuple[int, str]] = []  # the moments of renames, and the names that files got
-        sys.addaudithook(self._hear)  # there is no way to take it away: for processes that end soon
+        self.renamed: list[tuple[int, str]] = []  # the moments of renames, and the new names
+        sys.addaudithook(self._hear)  # a hook cannot be removed, so the process should end soon
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -41,7 +43,7 @@ class Moments:
         self.count += 1
         if self.count == self.kill_at:
             if self.half and event == "os.rename" and os.path.isfile(path):
-                with open(os.open(path, os.O_RDWR), "r+b") as file:  # this is heard, too, and is a later moment
+                with open(os.open(path, os.O_RDWR), "r+b") as file:  # the hook hears this too, as a later moment
                     file.truncate(os.path.getsize(path) // 2)
             os.kill(os.getpid(), signal.SIGKILL)
         if event == "os.rename":

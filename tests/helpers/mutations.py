@@ -1,4 +1,4 @@
-"""Files made wrong, by chance and on purpose: flipped, cut, spliced, and forged so that every checksum still fits."""
+"""Damages files by chance (flipped, cut, spliced), and forges them so that every checksum still fits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 class Trap:
-    """Leaves a mark where it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark
@@ -38,11 +38,8 @@ class Trap:
         return open, (str(self.mark), "w")
 
 
-# Bytes
-
-
 def damaged(content: bytes, random: Random, other: bytes) -> bytes:
-    """The content after one to three accidents; `other` is a file of the same kind that may be mixed in."""
+    """Damages a content one to three times; parts of `other`, a file of the same kind, may be mixed in."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         content = random.choice(ACCIDENTS)(content, random, other)
     return content
@@ -56,7 +53,7 @@ def flip(content: bytes, random: Random, other: bytes) -> bytes:
 
 
 def flip_early(content: bytes, random: Random, other: bytes) -> bytes:
-    """Where headers are."""
+    """Flips bits in the first 512 bytes, where headers are."""
     return flip(content[:512], random, other) + content[512:]
 
 
@@ -93,7 +90,7 @@ def splice(content: bytes, random: Random, other: bytes) -> bytes:
 
 
 def resize(content: bytes, random: Random, other: bytes) -> bytes:
-    """Another number where a length may be written."""
+    """Writes another number where a length may be."""
     place = 0 if random.random() < 0.5 else random.randrange(max(1, len(content) - 8))
     form = random.choice(("<Q", "<I", "<H"))
     number = struct.pack("<Q", random.choice(SIZES))[: struct.calcsize(form)]
@@ -105,11 +102,8 @@ ACCIDENTS: tuple[Callable[[bytes, Random, bytes], bytes], ...] = (
 )  # fmt: skip
 
 
-# JSON
-
-
 def altered(value: Any, random: Random) -> Any:
-    """JSON values with one to three of them replaced, removed, renamed, moved or nested."""
+    """Replaces, removes, renames, moves or nests one to three of some JSON values."""
     value = copy.deepcopy(value)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         places = list(places_in(value))
@@ -133,7 +127,7 @@ def altered(value: Any, random: Random) -> Any:
 
 
 def places_in(value: Any) -> Any:
-    """Every place of a value in a value."""
+    """Yields the holder and the key of every value within a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, own in list(items):
         yield value, key
@@ -141,7 +135,7 @@ def places_in(value: Any) -> Any:
 
 
 def json_text(value: Any, random: Random) -> str:
-    """As JSON, now and then with a key twice, nested deeper than any parser goes, or with a number without end."""
+    """Writes JSON, sometimes with a repeated key, too deep for any parser, with a very long number, or cut short."""
     text = json.dumps(value)
     trick = random.randrange(40)
     if trick == 0:
@@ -155,11 +149,8 @@ def json_text(value: Any, random: Random) -> str:
     return text
 
 
-# Safetensors
-
-
 def forged(content: bytes, described: tuple[str, ...], random: Random) -> bytes:
-    """A checkpoint with another description or other tensors, and a checksum that fits them."""
+    """Forges a checkpoint with another description or other tensors, and a checksum that fits them."""
     length = struct.unpack("<Q", content[:8])[0]
     metadata = json.loads(content[8 : 8 + length])["__metadata__"]
     tensors = load(content)
@@ -167,7 +158,6 @@ def forged(content: bytes, described: tuple[str, ...], random: Random) -> bytes:
         key = random.choice((*described, *described, "format", "version", "package"))
         if key in described:
             written = json.loads(metadata[key])
-            # the wiring of a policy is JSON in JSON
             metadata[key] = json_text(altered(written, random), random)
         else:
             metadata[key] = str(random.choice(STRANGE)).encode("utf-8", "replace").decode()
@@ -179,7 +169,7 @@ def forged(content: bytes, described: tuple[str, ...], random: Random) -> bytes:
 
 
 def other_tensors(tensors: dict[str, torch.Tensor], random: Random) -> dict[str, torch.Tensor]:
-    """One of them is of another type or shape, gone, renamed, or has a companion."""
+    """Changes the type, the shape or the values of one tensor, removes it, or adds another."""
     name = random.choice(sorted(tensors))
     value = tensors[name]
     kinds = (torch.int64, torch.bool, torch.float16, torch.complex64, torch.float8_e4m3fn, torch.uint8, torch.float64)
@@ -197,18 +187,15 @@ def other_tensors(tensors: dict[str, torch.Tensor], random: Random) -> dict[str,
 
 
 def reheaded(content: bytes, random: Random) -> bytes:
-    """A safetensors file whose own header says other things: offsets, shapes, types."""
+    """Changes the header of a safetensors file: offsets, shapes, types."""
     length = struct.unpack("<Q", content[:8])[0]
     header = json_text(altered(json.loads(content[8 : 8 + length]), random), random).encode("utf-8", "replace")
     declared = len(header) if random.random() < 0.8 else random.choice(SIZES)
     return struct.pack("<Q", declared) + header + content[8 + length :]
 
 
-# Zip archives and NumPy's headers
-
-
 def rezipped(content: bytes, random: Random, trap: Path) -> bytes:
-    """An `.npz` with members renamed, lost, doubled, swapped, pickled, or with other headers; its checksums fit."""
+    """Renames, removes, doubles, swaps or pickles members of an `.npz`, or changes their headers; its checksums fit."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
     k = random.randrange(len(members))
@@ -241,7 +228,7 @@ def rezipped(content: bytes, random: Random, trap: Path) -> bytes:
 
 
 def misdeclared(content: bytes, random: Random) -> bytes:
-    """An archive whose directory declares other sizes, packings or places."""
+    """Changes sizes, compressions or places in the directory of an archive."""
     found = bytearray(content)
     place = found.find(b"PK\x01\x02", random.randrange(len(found)))
     place = found.find(b"PK\x01\x02") if place < 0 else place
@@ -251,15 +238,15 @@ def misdeclared(content: bytes, random: Random) -> bytes:
 
 
 def objects(trap: Path) -> bytes:
-    """An `.npy` of Python objects."""
+    """Makes an `.npy` of Python objects."""
     buffer = io.BytesIO()
     np.save(buffer, np.array([Trap(trap)], dtype=object), allow_pickle=True)
-    trap.unlink(missing_ok=True)  # NumPy does not call it, but be sure
+    trap.unlink(missing_ok=True)  # NumPy has not unpickled it, but to be sure
     return buffer.getvalue()
 
 
 def reshaped(content: bytes, random: Random) -> bytes:
-    """An `.npy` with another header."""
+    """Makes an `.npy` with another header."""
     shape = random.choice(
         ("()", "(1,)", "(3,)", "(-1,)", "(-5, 2)", "(0, 10**30)", f"(0, {10**30})", f"({2**62}, 4)", "(1099511627776,)",
          "(True, 2)", "(1.5,)", "('a',)", "[3]", "(" * 200, "-" * 5000 + "1", "(" + "1," * 3000 + ")", "(2, 3)")

@@ -1,4 +1,4 @@
-"""Environments whose spaces or numbers are not what a circuit can learn from."""
+"""Environments with spaces or numbers that a circuit cannot learn from; importing this registers one."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ ACTIONS: dict[str, spaces.Space[Any]] = {
 
 
 class Odd(gym.Env[Any, Any]):
-    """Shows random observations of a space and pays 1 for whatever is done, for episodes of `steps` steps.
+    """Draws observations from a space, and pays a reward of 1 at each step.
 
     :param observations: a name in `OBSERVATIONS`
     :param actions: a name in `ACTIONS`
-    :param bad: "observation" or "reward", which is not a number in the `at`-th step of this environment's life; 0 is
-        the observation of its first reset
-    :param value: what it is instead
+    :param bad: "observation" or "reward" to make one of them wrong, once
+    :param at: the step at which it is wrong, counted over all episodes; 0 is the first reset
+    :param value: the wrong value
+    :param steps: the length of an episode
     """
 
     def __init__(
@@ -77,4 +78,4 @@ class Odd(gym.Env[Any, Any]):
         return seen
 
 
-gym.register(ID, entry_point="odd_environments:Odd")
+gym.register(ID, entry_point="helpers.odd_environments:Odd")

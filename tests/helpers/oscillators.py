@@ -1,4 +1,4 @@
-"""Small rollouts whose dynamics are known exactly, for the tests of models of dynamics."""
+"""Small rollouts with known dynamics, for the tests of models of the dynamics."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ MATRIX = np.array([[np.cos(TURN), np.sin(TURN)], [-np.sin(TURN), np.cos(TURN)]])
 def oscillators(
     count: int = 6, steps: int = 80, seed: int = 0, actions: bool = False, elapsed: bool = False, offset: float = 3.0
 ) -> Rollouts:
-    """Turning points in the plane, their centre at `offset`; with actions that push, or at irregular times."""
+    """Returns rollouts of points that turn around `offset` in the plane, with pushes as actions or irregular times."""
     random = np.random.default_rng(seed)
     found = []
     for k in range(count):

@@ -1,4 +1,4 @@
-"""An environment whose observations mean nothing until they are normalised; importing this registers it."""
+"""An environment that can only be learned from normalised observations; importing this registers it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEPS = 50
 
 
 class Sign(gym.Env[Any, Any]):
-    """Shows numbers from a normal distribution about 1000, and pays the action times the side of 1000 they were on."""
+    """Observes normally distributed numbers around 1000. The reward is the action times the sign of number - 1000."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
     action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
@@ -32,5 +32,5 @@ class Sign(gym.Env[Any, Any]):
         return np.array([self._shown], np.float32)
 
 
-gym.register(ID, entry_point="sign_environment:Sign")
+gym.register(ID, entry_point=f"{__name__}:Sign")
 gym.register("SignClass-v0", entry_point=Sign)

@@ -1,4 +1,4 @@
-"""Circuits that follow other systems: the systems against outside numbers, the construction, the fit, the report."""
+"""Circuits that follow other systems: the systems against known numbers, the construction, the fit, and the report."""
 
 import importlib
 import json
@@ -59,7 +59,7 @@ def data_of(system: System) -> Data:
 
 
 @BOTH
-def test_rollouts_are_those_of_an_adaptive_solver_of_high_order(system: System) -> None:
+def test_rollouts_agree_with_an_adaptive_solver_of_high_order(system: System) -> None:
     from scipy.integrate import solve_ivp
 
     start = draw_starts(system, 3, np.random.default_rng(0))
@@ -70,7 +70,7 @@ def test_rollouts_are_those_of_an_adaptive_solver_of_high_order(system: System) 
         np.testing.assert_allclose(path, true.y.T, rtol=0, atol=1e-5)
 
 
-def test_the_period_of_van_der_pol_is_the_known_one() -> None:
+def test_van_der_pol_has_its_known_period() -> None:
     path = rollouts(VAN_DER_POL, np.array([1.0, 0.0]), 600)
     x = path[200:, 0]
     (up,) = np.nonzero((x[:-1] < 0) & (x[1:] >= 0))
@@ -81,8 +81,8 @@ def test_the_period_of_van_der_pol_is_the_known_one() -> None:
     assert np.abs(x).max() == pytest.approx(2.0086, abs=2e-3)
 
 
-def test_the_lyapunov_exponent_of_lorenz_is_the_known_one() -> None:
-    """Neighbours of 64 points drift apart, and are brought back every half unit of time."""
+def test_lorenz_has_its_known_lyapunov_exponent() -> None:
+    """Neighbours of 64 points drift apart, and are moved back to them every half unit of time."""
     here = draw_starts(LORENZ, 64, np.random.default_rng(1))
     there = here + 1e-7
     growth = []
@@ -96,13 +96,13 @@ def test_the_lyapunov_exponent_of_lorenz_is_the_known_one() -> None:
 
 def test_eigenvalues_of_lorenz_at_the_origin() -> None:
     eigenvalues = np.sort(np.linalg.eigvals(LORENZ.jacobian(np.zeros(3))))
-    expected = [(-11 - 1201**0.5) / 2, -8 / 3, (-11 + 1201**0.5) / 2]  # of sigma, beta and rho = 10, 8 / 3, 28
+    expected = [(-11 - 1201**0.5) / 2, -8 / 3, (-11 + 1201**0.5) / 2]  # for sigma, beta and rho = 10, 8 / 3, 28
     assert eigenvalues == pytest.approx(expected)
     assert time_scales(LORENZ, np.zeros((2, 3)))[1] == pytest.approx([1 / 22.8277, 1 / 11.8277, 3 / 8], rel=1e-5)
 
 
 def test_time_scales_of_van_der_pol_where_a_formula_gives_them() -> None:
-    # at the origin (1 +- i sqrt 3) / 2; at (1, 0), where nothing damps, +- i; at (2, 0), (-3 +- sqrt 5) / 2
+    # the eigenvalues: at the origin (1 +- i sqrt 3) / 2, at (1, 0), without damping, +- i, at (2, 0) (-3 +- sqrt 5) / 2
     scales = time_scales(VAN_DER_POL, np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
     assert scales[0] == pytest.approx([2, 2])
     assert (scales[1] > 1e9).all()
@@ -125,7 +125,7 @@ def test_data_are_standardised_and_on_the_attractor(system: System) -> None:
     assert data.train.std(axis=(0, 1)) == pytest.approx(1)
     assert data.train.shape == (64, system.horizon + 1, len(system.coordinates))
     assert data.test.shape[1] * system.sample / system.clock > CLOCKS
-    # the slope in standardised coordinates and the points are one another's derivative
+    # in standardised coordinates too, slopes are the derivatives of points
     slopes = data.slopes().reshape(data.train.shape)
     along = (data.train[:, 2:] - data.train[:, :-2]) / (2 * system.sample)
     assert np.abs(slopes[:, 1:-1] - along).mean() < 0.05 * np.abs(along).mean()
@@ -133,7 +133,7 @@ def test_data_are_standardised_and_on_the_attractor(system: System) -> None:
 
 @BOTH
 def test_a_constructed_circuit_moves_as_the_system_does(system: System) -> None:
-    """The hidden units as gamma F(x), the output units as F(x), in the units of time that were asked for."""
+    """Hidden units move by gamma F(x) and output units by F(x), in the circuit's units of time."""
     data = data_of(system)
     points, slopes = data.train.reshape(-1, len(data.mean)), data.slopes() * 0.1
     circuit = ProofCircuit(len(data.mean), 48, elapsed=0.1).double()
@@ -153,7 +153,7 @@ def test_a_constructed_circuit_moves_as_the_system_does(system: System) -> None:
     np.testing.assert_allclose(moved[:, :48], wanted @ gamma.T, atol=0.1 * size)
 
 
-def test_nothing_leads_from_outputs_to_hidden_units_and_inputs_say_nothing() -> None:
+def test_outputs_and_inputs_have_no_effect_on_hidden_units() -> None:
     data = data_of(VAN_DER_POL)
     circuit = ProofCircuit(2, 6, elapsed=0.1)
     construct(circuit, data.train.reshape(-1, 2), data.slopes(), np.random.default_rng(0), ridge=1e-3)
@@ -165,7 +165,7 @@ def test_nothing_leads_from_outputs_to_hidden_units_and_inputs_say_nothing() -> 
 
 
 @pytest.mark.parametrize("kind", [ProofCircuit, OneGateCircuit])
-def test_circuits_start_at_the_start_and_are_as_long_as_asked(kind: type) -> None:
+def test_a_circuits_rollout_begins_at_the_given_point_and_has_the_wanted_length(kind: type) -> None:
     circuit = kind(3, 5, elapsed=0.2)
     start = torch.randn(7, 3)
     assert circuit(start, 11).shape == (7, 12, 3)
@@ -182,7 +182,7 @@ def test_the_error_of_constructed_circuits_falls_with_neurons(system: System) ->
     assert peaks[2] < 0.25
 
 
-def test_the_gradient_of_the_objective_is_that_of_differences() -> None:
+def test_the_gradient_of_the_objective_agrees_with_finite_differences() -> None:
     data = data_of(VAN_DER_POL)
     circuit = make_circuit(CONSTRUCTED, 4, data, SMALL, (0, 0))
     objective = Objective(circuit, torch.as_tensor(data.train[:5, :9]))
@@ -193,7 +193,7 @@ def test_the_gradient_of_the_objective_is_that_of_differences() -> None:
     assert gradient @ direction == pytest.approx((ahead - behind) / 2e-6, rel=1e-4)
 
 
-def test_a_circuit_that_diverges_is_a_bad_one_and_not_the_end() -> None:
+def test_a_circuit_that_diverges_has_a_large_error_and_no_gradient() -> None:
     data = data_of(VAN_DER_POL)
     objective = Objective(OneGateCircuit(2, 3, elapsed=0.1), torch.as_tensor(data.train[:5], dtype=torch.float32))
     error, gradient = objective(np.full_like(objective.get(), np.nan))
@@ -202,7 +202,7 @@ def test_a_circuit_that_diverges_is_a_bad_one_and_not_the_end() -> None:
 
 
 @pytest.mark.parametrize("kind", [TRAINED, ONE_GATE])
-def test_training_comes_nearer_to_rollouts_that_it_does_not_see(kind: str) -> None:
+def test_training_lowers_the_error_on_unseen_rollouts(kind: str) -> None:
     data = data_of(VAN_DER_POL)
     before = make_circuit(kind, 6, data, replace(SMALL, stages=()), (0, 0))
     after = make_circuit(kind, 6, data, SMALL, (0, 0))
@@ -214,12 +214,12 @@ def test_the_best_weights_by_validation_are_kept() -> None:
     circuit = make_circuit(TRAINED, 6, data, SMALL, (0, 0))
     valid = torch.as_tensor(data.valid, dtype=torch.float32)
     before = mean_squared_error(circuit, valid).item()
-    # windows that end where they begin teach it to stand still, which no validation rollout does
+    # windows of a single repeated point teach the circuit to stand still, unlike any validation rollout
     fit(circuit, np.repeat(data.train[:, :1], 9, axis=1), data.valid, np.random.default_rng(0), 16, [(8, 30)])
     assert mean_squared_error(circuit, valid).item() <= before
 
 
-def test_measured_errors_are_those_of_the_definitions() -> None:
+def test_measured_errors_follow_their_definitions() -> None:
     data = data_of(VAN_DER_POL)
     circuit = make_circuit(TRAINED, 4, data, SMALL, (0, 0))
     found = measure(circuit, data, TRAINED, 3)
@@ -234,7 +234,7 @@ def test_measured_errors_are_those_of_the_definitions() -> None:
     assert found.seed == 3
 
 
-def test_an_ode_is_what_more_and_more_solver_steps_come_to() -> None:
+def test_more_solver_steps_converge_to_the_ode() -> None:
     data = data_of(VAN_DER_POL)
     circuit = make_circuit(TRAINED, 4, data, SMALL, (0, 0))
     ode = follow(as_ode(circuit), data.test[:, :20])
@@ -262,7 +262,7 @@ TINY = replace(
 )
 
 
-def test_the_same_seed_gives_the_same_results_and_another_others() -> None:
+def test_the_same_seed_gives_the_same_results_and_another_seed_others() -> None:
     sizes = replace(TINY, neurons={CONSTRUCTED: (4,), TRAINED: (3,), ONE_GATE: (2,)})
     one = study(sizes, 1, 1, progress=False).results
     torch.manual_seed(99)
@@ -272,13 +272,12 @@ def test_the_same_seed_gives_the_same_results_and_another_others() -> None:
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts" / "paper"))
-    return importlib.import_module("approximation")
+def script() -> Any:
+    return importlib.import_module("scripts.paper.approximation.__main__")
 
 
 def run(script: Any, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr("sys.argv", ["approximation.py", *words])
+    monkeypatch.setattr("sys.argv", ["approximation", *words])
     return script.run_report("approximation", script.__doc__, script.ApproximationSettings, script.make)
 
 
@@ -310,11 +309,11 @@ def test_the_command_writes_table_and_pictures(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--seeds", "0"], "approximation.py: --seeds must be at least 1, got 0\n"),
-        (["--seed", "-1"], "approximation.py: --seed must not be negative, got -1\n"),
+        (["--seeds", "0"], "python -m scripts.paper.approximation: --seeds must be at least 1, got 0\n"),
+        (["--seed", "-1"], "python -m scripts.paper.approximation: --seed must not be negative, got -1\n"),
     ],
 )
-def test_a_bad_argument_gets_a_sentence(
+def test_a_bad_argument_is_refused_with_a_sentence(
     script: Any,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -327,7 +326,7 @@ def test_a_bad_argument_gets_a_sentence(
     assert not (tmp_path / "none").exists()
 
 
-def test_circuits_whose_time_constants_are_shown_are_made(script: Any) -> None:
+def test_the_circuits_in_the_picture_of_time_constants_are_made(script: Any) -> None:
     for sizes in (DEFAULT, FULL):
         assert script.WATCHED in sizes.neurons[CONSTRUCTED]
         assert script.WATCHED in sizes.neurons[TRAINED]
@@ -335,7 +334,7 @@ def test_circuits_whose_time_constants_are_shown_are_made(script: Any) -> None:
 
 @pytest.mark.slow
 def test_theorem_3_is_seen(script: Any) -> None:
-    """The whole report, smaller: errors fall with neurons, and constructed circuits come below a tenth."""
+    """In a smaller report, errors fall with neurons, and those of constructed circuits below a tenth."""
     sizes = Sizes({CONSTRUCTED: (4, 8, 16, 32, 64), TRAINED: (2, 8, 16), ONE_GATE: (2, 8)}, held_out=16, unfolds=2)
     report = script.report(sizes, 2, 0, progress=False)
     verdicts = {finding.name: finding.holds for finding in report.findings}

@@ -1,4 +1,4 @@
-"""Networks under inputs without end: what is measured, who stays inside, who grows, which solvers keep the bounds."""
+"""Networks under growing inputs: the measurements, which states stay bounded or grow, and which solvers keep bounds."""
 
 import importlib
 import json
@@ -38,11 +38,11 @@ TINY = Sizes(units=8, batches=4, steps=30, long=256, rows=2, solver_steps=6)
 ROOT = Path(__file__).parents[2]
 
 
-def contestant(cell: Cell, judge: Cell | None = None) -> Contestant:
-    return Contestant("it", cell, "", judge or cell)
+def contestant(cell: Cell, bounding: Cell | None = None) -> Contestant:
+    return Contestant("it", cell, "", bounding or cell)
 
 
-def test_the_task_is_to_remember() -> None:
+def test_the_task_asks_for_an_earlier_sine() -> None:
     inputs, target = task(4, 30, torch.Generator().manual_seed(0))
     assert inputs.shape == (4, 30, 2)
     torch.testing.assert_close(target[:, LAG:, 0], inputs[:, :-LAG, 0])
@@ -51,7 +51,7 @@ def test_the_task_is_to_remember() -> None:
     assert 0.5 <= float(size.min()) <= float(size.max()) <= 1.5
 
 
-def test_signals_are_of_their_size_and_kind() -> None:
+def test_signals_have_their_size_and_their_kind() -> None:
     found = signals(1e4, Sizes(steps=50, rows=3), 2, torch.Generator().manual_seed(0))
     assert found.shape == (12, 50, 2)
     constant, alternating, random, growing = found.split(3)
@@ -69,11 +69,11 @@ def test_margins_by_hand() -> None:
     assert margins(torch.tensor([[0.5, 3.0], [-0.75, 9.0]]), (low, high), relative=False) == (0.25, True)
     assert margins(torch.tensor([[0.5, 10.5]]), (low, high), relative=False) == (-0.5, False)
     assert margins(torch.tensor([[0.5, math.inf]]), (low, high), relative=False) == (-math.inf, False)
-    # rounding: 3 units of the last place of 10 are let pass, 6 are not
+    # rounding: an error of 3 units of the last place of 10 is allowed, one of 6 is not
     unit = 10 * torch.finfo(torch.float32).eps
     assert margins(torch.tensor([[0.5, 10 + 3 * unit]]), (low, high), relative=False)[1]
     assert not margins(torch.tensor([[0.5, 10 + 6 * unit]]), (low, high), relative=False)[1]
-    # relative: one part in eleven of the upper bound, and none of a lower bound of zero
+    # relative: one part in eleven of the upper bound; a lower bound of zero has no relative distance
     assert margins(torch.tensor([[10.0]]), (torch.zeros(1), torch.tensor([11.0])), relative=True) == (
         pytest.approx(1 / 11),
         True,
@@ -102,26 +102,26 @@ def test_bounded_cells_stay_inside_whatever_the_inputs(make: Any) -> None:
     assert len(found.by_magnitude) == len(MAGNITUDES)
 
 
-def test_a_state_that_leaves_is_seen() -> None:
-    """Held to the bounds of a cell with half its reversal potentials."""
-    cell, judge = NeuralLTC(1, 3), NeuralLTC(1, 3)
+def test_a_state_outside_its_bounds_is_noticed() -> None:
+    """The bounds are those of a cell with half the reversal potentials."""
+    cell, bounding = NeuralLTC(1, 3), NeuralLTC(1, 3)
     with torch.no_grad():
         cell.tau_raw.copy_(raw_of(torch.full((3,), 100.0)))
         cell.A.fill_(2.0)
-        judge.load_state_dict(cell.state_dict())
-        judge.A.fill_(1.0)
+        bounding.load_state_dict(cell.state_dict())
+        bounding.A.fill_(1.0)
         cell.mu.fill_(50.0)
-    # f = 1: states come to A / (1 + 1 / tau), time constants to tau / (1 + tau)
+    # f = 1: states converge to A / (1 + 1 / tau), time constants to tau / (1 + tau)
     inputs = torch.zeros(1, 100, 1)
     states = torch.full((1, 100, 3), 2 / 1.01)
-    found = reach(contestant(cell, judge), inputs, states)
+    found = reach(contestant(cell, bounding), inputs, states)
     assert not found.states_inside
     assert found.state_margin == pytest.approx(1 - 2 / 1.01)
     assert found.taus_inside
     assert found.shortest == pytest.approx([100 / 101] * 3)
 
 
-def test_what_overflows_is_outside() -> None:
+def test_a_state_that_overflows_is_outside() -> None:
     cell = NeuralLTC(1, 2)
     found = reach(contestant(cell), torch.zeros(1, 2, 1), torch.tensor([[[0.0, 0.0], [math.nan, 0.0]]]))
     assert found.largest == math.inf
@@ -152,7 +152,7 @@ def test_a_neural_ode_grows_by_one_a_step() -> None:
     assert found.grows
 
 
-def test_long_runs_go_on_where_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_run_in_parts_equals_one_in_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = drive(contestant(LTC(2, 3)), TINY, seed=0)
     monkeypatch.setattr("scripts.paper.bounds.driven.CHUNK", 37)
     parts = drive(contestant(whole.contestant.cell), TINY, seed=0)
@@ -160,7 +160,7 @@ def test_long_runs_go_on_where_they_were(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(parts.by_time) == [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
 
-def test_training_teaches_the_task() -> None:
+def test_training_lowers_the_error_of_the_task() -> None:
     torch.manual_seed(0)
     cell = NeuralLTC(2, 8, time_constants=(0.5, 5.0))
     before = train(cell, 0, 0.01, torch.Generator().manual_seed(0))
@@ -168,7 +168,7 @@ def test_training_teaches_the_task() -> None:
     assert after < 0.7 < before
 
 
-def test_networks_keep_the_bounds_or_leave_them_as_they_should() -> None:
+def test_networks_keep_or_leave_their_bounds_as_expected() -> None:
     by_name = {name: drive(train_one(name, TINY, seed=0), TINY, seed=0) for name in NETWORKS}
     assert by_name[LIQUID].inside == by_name[NEURAL].inside == by_name[RECURRENT].inside == (True, True)
     assert by_name[TANH].inside == (False, False)
@@ -178,7 +178,7 @@ def test_networks_keep_the_bounds_or_leave_them_as_they_should() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: LTC(2, AutoNCP(8, 2, seed=0)), lambda: NeuralLTC(2, 5)])
-def test_fused_steps_never_leave_and_explicit_ones_do_when_they_are_long(make: Any) -> None:
+def test_fused_steps_never_leave_the_bounds_and_long_explicit_ones_do(make: Any) -> None:
     torch.manual_seed(0)
     one = contestant(make())
     found = {solver: overshoots(one, solver, rows=4, steps=8, seed=0) for solver in ("fused", "euler", "rk4")}
@@ -187,11 +187,11 @@ def test_fused_steps_never_leave_and_explicit_ones_do_when_they_are_long(make: A
     for solver in ("euler", "rk4"):
         ratio = leaves_at(found[solver])
         assert ratio is not None
-        assert ratio > 1  # up to one shortest time constant an Euler step is a weighted mean, too
+        assert ratio > 1  # an Euler step below the shortest time constant is a weighted mean too
     assert found["euler"][-1].beyond == math.inf
 
 
-def test_an_euler_step_overshoots_as_far_as_one_can_reckon() -> None:
+def test_an_euler_step_overshoots_by_the_computed_distance() -> None:
     """One neuron with f = 1 that starts from 0: x = h A after a step, A h - (h / tau_sys) A after two, and so on."""
     cell = NeuralLTC(1, 1, unfolds=1)
     with torch.no_grad():
@@ -205,18 +205,17 @@ def test_an_euler_step_overshoots_as_far_as_one_can_reckon() -> None:
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "paper"))
-    script = importlib.import_module("bounds")
+    script = importlib.import_module("scripts.paper.bounds.__main__")
     monkeypatch.setattr(script, "Sizes", lambda: TINY)
     return script
 
 
 def run(script: Any, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr("sys.argv", ["bounds.py", *words])
+    monkeypatch.setattr("sys.argv", ["bounds", *words])
     return script.run_report("bounds", script.__doc__, script.BoundsSettings, script.make)
 
 
-def test_the_report_says_who_stays_and_who_leaves_and_says_it_again(script: Any) -> None:
+def test_the_report_names_the_networks_that_stay_and_is_repeatable(script: Any) -> None:
     pytest.importorskip("matplotlib")
     one, same = (script.report(TINY, 0, progress=False) for _ in range(2))
     assert one.rows == same.rows
@@ -253,12 +252,12 @@ def test_a_shipped_agents_circuit_stays_inside(script: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--seed", "-3"], "bounds.py: --seed must not be negative, got -3\n"),
+        (["--seed", "-3"], "python -m scripts.paper.bounds: --seed must not be negative, got -3\n"),
         (["--agent", "nobody.safetensors"], "nobody.safetensors"),
         (["--agent", str(ROOT / "checkpoints" / "halfcheetah-teacher.safetensors")], "agent without a circuit"),
     ],
 )
-def test_a_bad_argument_gets_a_sentence(
+def test_a_bad_argument_is_refused_with_a_sentence(
     script: Any,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -269,7 +268,7 @@ def test_a_bad_argument_gets_a_sentence(
     pytest.importorskip("stable_baselines3")
     assert run(script, monkeypatch, *words, "--out", str(tmp_path / "none")) == 2
     said = capsys.readouterr().err
-    assert said.startswith("bounds.py: ")
+    assert said.startswith("python -m scripts.paper.bounds: ")
     assert message in said
     assert said.count("\n") == 1
     assert not (tmp_path / "none").exists()

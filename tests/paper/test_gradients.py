@@ -1,9 +1,8 @@
-"""Gradients by backpropagation and by the adjoint method: closed forms, each other, memory, depth, and the report."""
+"""Gradients by backpropagation and by the adjoint method, against closed forms and each other; memory and depth."""
 
 import importlib
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ THROUGH_ODEINT = [method for method in METHODS if method.solver != "fused"]
 
 
 def decaying(steps: int, unfolds: int) -> tuple[Problem, float]:
-    """Neurons that hear nothing: `dx/dt = -x / tau`, from 0.5 to -1.5, to be 0 at the end; and tau."""
+    """Makes neurons without inputs, `dx/dt = -x / tau`, from 0.5, 1 and -1.5, with target 0; also returns tau."""
     cell = CTRNN(INPUTS, 3, solver="fused", unfolds=unfolds, time_constants=(0.8, 0.8)).double()
     with torch.no_grad():
         for parameter in (cell.gamma, cell.gamma_r, cell.mu):
@@ -37,7 +36,7 @@ def decaying(steps: int, unfolds: int) -> tuple[Problem, float]:
 
 
 def parts(problem: Problem, found: Run) -> dict[str, torch.Tensor]:
-    """The gradient by name."""
+    """Splits a gradient into named parts."""
     assert found.gradient is not None
     named = {"state": problem.state, **dict(problem.cell.named_parameters())}
     pieces = found.gradient.split([tensor.numel() for tensor in named.values()])
@@ -61,7 +60,7 @@ def test_exponential_decay_has_the_gradient_of_its_closed_form(method: Method) -
 
 
 @pytest.mark.parametrize("method", EACH[:2])
-def test_fused_steps_have_the_gradient_of_their_own_closed_form(method: Method) -> None:
+def test_fused_steps_have_the_gradient_of_their_closed_form(method: Method) -> None:
     steps, unfolds = 3, 4
     problem, tau = decaying(steps, unfolds)
     h, count = 1 / unfolds, steps * unfolds
@@ -76,7 +75,7 @@ def test_fused_steps_have_the_gradient_of_their_own_closed_form(method: Method) 
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_every_solver_comes_to_the_gradient_of_the_ode(cell: str) -> None:
+def test_every_solver_converges_to_the_gradient_of_the_ode(cell: str) -> None:
     problem = make_problem(cell, 2, 1, tau=0.7, unfolds=8, units=4, batch=2)
     first = problem.state.clone().requires_grad_()
     problem.cell.solver, problem.cell.unfolds = "rk4", 40  # our own RK4, through our own scan
@@ -129,7 +128,7 @@ def test_memory_of_backpropagation_grows_with_length_and_steps(name: str) -> Non
 def test_memory_of_the_adjoint_does_not_grow_with_steps() -> None:
     assert peak("RK4, whole", 2, 2) == peak("RK4, whole", 2, 8) == peak("RK4, whole", 6, 2)
     assert peak("RK4, stepwise", 4, 2) == peak("RK4, stepwise", 4, 8)
-    # two states of 2 x 3 numbers and two times for every input more
+    # each further input keeps two states of 2 x 3 numbers and two times
     assert peak("RK4, stepwise", 6, 2) - peak("RK4, stepwise", 4, 2) == 2 * (2 * 2 * 3 + 2) * 8
     assert peak("RK4, whole", 6, 8) < peak("RK4", 6, 8) / 10
 
@@ -160,12 +159,12 @@ def test_what_decays_forward_cannot_be_solved_backward() -> None:
     errors = [rebuilt_start(whole, make_problem("NeuralLTC", steps, 0, tau=0.5, **SMALL)) for steps in (1, 2, 4, 8)]
     assert errors[0] < 0.1
     assert errors[-1] > 100
-    # between the rates 1 / tau and 1 / tau + 1 that the neurons can have
+    # the neurons' rates lie between 1 / tau and 1 / tau + 1
     assert 2 < slope([2, 4, 8], [math.log(error) for error in errors[1:]]) < 3.1
     assert rebuilt_start(whole, make_problem("Neural ODE", 8, 0, **SMALL)) < 1e-3
 
 
-def test_over_a_long_sequence_a_whole_adjoint_solve_is_lost_and_one_an_input_is_not() -> None:
+def test_on_a_long_sequence_the_whole_adjoint_solve_fails_and_the_stepwise_one_does_not() -> None:
     problem = make_problem("NeuralLTC", 16, 2, units=16, batch=8)
     through = run(BY_NAME["RK4"], problem).gradient
     assert through is not None
@@ -202,18 +201,18 @@ def test_a_longer_sequence_begins_like_a_shorter_one() -> None:
     assert torch.equal(single.inputs.double(), short.inputs)
 
 
-def test_saved_bytes_of_operations_whose_needs_are_known() -> None:
+def test_saved_bytes_of_known_operations() -> None:
     x = torch.randn(100, dtype=torch.float64, requires_grad=True)
     with SavedBytes([x]) as saved:
-        total = x.exp().exp().sum()  # each keeps its result
+        total = x.exp().exp().sum()  # each operation keeps its result
         assert saved.now == 1600
         total.backward()  # type: ignore[no-untyped-call]
     assert (saved.now, saved.peak) == (0, 1600)
     with SavedBytes([x]) as saved:
         y = x.exp()
-        z = y * y  # the same memory thrice
+        z = y * y  # keeps the same memory three times
         assert saved.now == 800
-        w = x.sin()  # keeps what was given
+        w = x.sin()  # keeps its input
         assert saved.now == 800
         del y, z, w
     assert saved.now == 0
@@ -226,7 +225,7 @@ def test_saved_bytes_of_operations_whose_needs_are_known() -> None:
 def test_graph_depth_of_graphs_drawn_by_hand() -> None:
     x = torch.ones(2, requires_grad=True)
     assert graph_depth(torch.ones(2)) == 0
-    assert graph_depth(x.exp()) == 2  # and the leaf's own node
+    assert graph_depth(x.exp()) == 2  # the leaf has a node of its own
     assert graph_depth(x.exp().exp().exp() + x) == 5
     y = x
     for _ in range(5000):
@@ -254,7 +253,7 @@ def without_times(found: Sweeps) -> list[Measured]:
 
 
 def as_published(method: Method, T: int, L: float) -> Measured:
-    """Numbers as Table 1 of the paper has them."""
+    """Returns numbers as in Table 1 of the paper."""
     kept = L * T if not method.adjoint else 7.0
     error = 1e-7 if not method.adjoint else 0.5
     return Measured(kept, (L * T, L * T), (L, L), L, error, error, 1e-5)
@@ -294,8 +293,7 @@ def test_findings_follow_the_numbers() -> None:
 
 def load_script(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts" / "paper"))
-    script = importlib.import_module("gradients")
+    script = importlib.import_module("scripts.paper.gradients.__main__")
     monkeypatch.setattr(script, "Sizes", lambda: TINY)
     monkeypatch.setattr(script, "available_backends", lambda: {"cpu": (True, "")})
     return script
@@ -316,7 +314,7 @@ def test_the_report_of_published_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(report.figures) == ["cost", "gradient_error"]
 
 
-def test_what_was_given_up_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_says_which_solves_were_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     script = load_script(monkeypatch)
     found = published_sweeps(TINY)
     lost = [one._replace(same=math.inf, true=math.inf) for one in found.length["dopri5, whole"]]

@@ -1,7 +1,6 @@
-"""Parameters as counted, by formula, by torch and ncps, and by the LTC paper."""
+"""Numbers of parameters: counted, by formula, in torch and ncps, and in the LTC paper."""
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,8 +131,7 @@ def test_a_cell_without_a_formula_is_refused() -> None:
 
 def test_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "scripts" / "paper"))
-    script = importlib.import_module("parameters")
+    script = importlib.import_module("scripts.paper.parameters.__main__")
     monkeypatch.setattr(script, "WIDTHS", (8, 16, 32))
     report = script.make(script.Settings())
     table = {row[0]: dict(zip(report.head, row, strict=True)) for row in report.rows}

@@ -1,4 +1,4 @@
-"""Reports of the papers' experiments: tables, findings and figures, for a terminal and as files."""
+"""Reports of the studies: tables, findings and figures, for a terminal and as files."""
 
 import csv
 import json
@@ -12,7 +12,8 @@ import pytest
 from ncp_control.support.pictures import new_figure
 from scripts.paper.common.report import Finding, Report, Settings, drawing, run_report
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts" / "paper"
+ROOT = Path(__file__).resolve().parents[2]
+STUDIES = sorted(path.parent.name for path in (ROOT / "scripts" / "paper").glob("*/__main__.py"))
 
 
 def make(settings: Settings) -> Report:
@@ -45,14 +46,14 @@ def test_the_terminal_shows_table_findings_and_notes(monkeypatch, tmp_path, caps
     assert str(tmp_path / "new" / "folder") in shown[-1]
 
 
-def test_files(monkeypatch, tmp_path) -> None:
+def test_the_files_of_a_report(monkeypatch, tmp_path) -> None:
     assert run(monkeypatch, "--out", tmp_path, "--seed", 3) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "curve.png", "curve.svg", "report.json", "report.md", "table.csv",
     ]  # fmt: skip
     kept = json.loads((tmp_path / "report.json").read_text())
     assert kept["rows"][0] == {"who": "one", "ours": 1.23456789, "published": "1 ± 2"}
-    assert kept["rows"][2]["ours"] is None  # NaN is no JSON
+    assert kept["rows"][2]["ours"] is None  # JSON has no NaN
     assert kept["about"]["seed"] == 3
     assert "torch" in kept["versions"]
     assert [item["holds"] for item in kept["findings"]] == [True, False, None]
@@ -84,7 +85,7 @@ def test_a_style_restyles_and_an_unknown_one_is_refused(monkeypatch, tmp_path, c
     assert not (tmp_path / "none").exists()
 
 
-def test_json(monkeypatch, tmp_path, capsys) -> None:
+def test_the_report_as_one_json_object(monkeypatch, tmp_path, capsys) -> None:
     assert run(monkeypatch, "--out", tmp_path, "--json") == 0
     assert json.loads(capsys.readouterr().out)["title"] == "A table"
 
@@ -112,9 +113,11 @@ def test_drawing_leaves_the_style_as_it_was() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
-def test_every_command_helps(script: Path) -> None:
-    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, timeout=120, check=True)
-    assert f"python scripts/paper/{script.name}" in done.stdout
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_study_explains_itself(study: str) -> None:
+    words = [sys.executable, "-m", f"scripts.paper.{study}", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
+    assert f"usage: python -m scripts.paper.{study} " in done.stdout
+    assert f"Example: python -m scripts.paper.{study} " in done.stdout
     assert "--full" in done.stdout
     assert len(done.stdout.splitlines()) <= 50

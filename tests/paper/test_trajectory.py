@@ -1,4 +1,4 @@
-"""Random networks, their paths, bounds and depth, against closed forms, torch\'s cells and the theorems."""
+"""Random networks, their paths, bounds and depth, against closed forms, our cells and the theorems."""
 
 import math
 
@@ -11,7 +11,7 @@ from scripts.paper.common.random_networks import ACTIVATIONS, KINDS, Layer, Rand
 from scripts.paper.common.simulate import ADAPTIVE, FIXED, circle, simulate
 from scripts.paper.depth.solver_steps import computational_depth
 from scripts.paper.trajectory import lower_bounds
-from scripts.paper.trajectory.expressivity import SOLVERS, Plan, cases, exponent, growth, measure_all, rank_correlation
+from scripts.paper.trajectory.expressivity import SOLVERS, Grid, cases, exponent, growth, measure_all, rank_correlation
 from scripts.paper.trajectory.figures import draw_bounds, draw_lengths, draw_paths
 from scripts.paper.trajectory.length import arc_length, latent, measure
 from scripts.paper.trajectory.observations import observations
@@ -20,7 +20,7 @@ LAP = np.linspace(0, 2 * np.pi, 1001)
 
 
 def blind(kind: str, activation: str, bias: list[float], leak: list[float], target: list[float]) -> RandomNetwork:
-    """A network that reads nothing: each neuron has a closed form."""
+    """Makes a network without inputs, whose neurons have closed forms."""
     k = len(bias)
     layer = Layer(np.zeros((k, 2)), np.zeros((k, k)), np.array(bias), np.array(leak), np.array(target))
     return RandomNetwork(kind, activation, (layer,))
@@ -43,7 +43,7 @@ def test_a_plane_of_a_larger_space_is_found(k: int) -> None:
     assert np.abs(found.path[:, 0]).max() == pytest.approx(3, rel=1e-3)  # the long axis comes first
 
 
-def test_what_the_plane_does_not_show_is_missing_from_the_share() -> None:
+def test_the_share_leaves_out_the_variance_outside_of_the_plane() -> None:
     states = np.stack([3 * np.cos(LAP), 2 * np.sin(LAP), np.cos(2 * LAP)], axis=1)[:-1]
     assert latent(states).share == pytest.approx((9 + 4) / (9 + 4 + 1))
 
@@ -60,7 +60,7 @@ def test_closed_forms_of_one_neuron(solver: str) -> None:
     np.testing.assert_allclose(ltc, -1.5 * f / (2 + f) * (1 - np.exp(-(2 + f) * LAP)), rtol=tolerance, atol=2e-3)
 
 
-def test_a_straight_path_has_the_length_of_its_speed() -> None:
+def test_a_straight_path_is_as_long_as_its_speed_times_its_time() -> None:
     found = measure(blind("neural_ode", "sigmoid", [0.3, -1.0, 2.0], [0, 0, 0], [0, 0, 0]))[0]
     speed = np.linalg.norm(1 / (1 + np.exp([-0.3, 1.0, -2.0])))
     assert found.length == pytest.approx(2 * np.pi * speed, rel=1e-6)
@@ -69,7 +69,7 @@ def test_a_straight_path_has_the_length_of_its_speed() -> None:
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_field_is_that_of_our_cells(kind: str, activation: str) -> None:
+def test_the_slope_agrees_with_our_cells(kind: str, activation: str) -> None:
     network = draw_network(kind, activation, seed=3, width=7)
     layer = network.layers[0]
     cell = {"neural_ode": nc.NeuralODE, "ct_rnn": nc.CTRNN, "ltc": nc.NeuralLTC}[kind](2, 7, activation=activation)
@@ -130,7 +130,7 @@ def test_lower_bounds() -> None:
     assert ltc == pytest.approx(b**6 * 2 * np.pi * (2**0.5 + 50))
 
 
-def test_depth_of_slow_networks_is_that_of_the_longest_step_and_fast_neurons_cost() -> None:
+def test_the_longest_step_limits_slow_networks_and_fast_neurons_need_more() -> None:
     slow = computational_depth(blind("ct_rnn", "tanh", [0.1, 0.2], [1.0, 1.0], [0, 0]))
     assert 0.10 <= slow.steps <= 0.14
     assert slow.points == 4 * slow.steps
@@ -151,7 +151,7 @@ def test_depth_of_slow_networks_is_that_of_the_longest_step_and_fast_neurons_cos
         ({"weight_variance": -1.0}, "variances must not be negative"),
     ],
 )
-def test_refusals(change: dict[str, object], sentence: str) -> None:
+def test_networks_that_cannot_be_drawn_are_refused(change: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         draw_network(**{"kind": "ltc", "activation": "tanh", "seed": 0, **change})  # type: ignore[arg-type]
 
@@ -161,7 +161,7 @@ def test_an_unknown_solver_is_refused() -> None:
         simulate(draw_network("ltc", "tanh", 0), LAP, "ode45")
 
 
-def test_fits() -> None:
+def test_exponents_growth_and_rank_correlations() -> None:
     values = (1.0, 2.0, 4.0, 8.0)
     lengths = np.array([[3 * v**1.5, 3 * v**1.5] for v in values])
     assert exponent(values, lengths) == pytest.approx(1.5)
@@ -171,41 +171,41 @@ def test_fits() -> None:
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[Plan, dict[tuple[str, str], object]]:
-    plan = Plan(layers=2, widths=(8, 16, 32), variances=(1.0, 4.0), seeds=2, solver_seeds=1, width=60)
-    return plan, measure_all(plan)
+def small() -> tuple[Grid, dict[tuple[str, str], object]]:
+    grid = Grid(layers=2, widths=(8, 16, 32), variances=(1.0, 4.0), seeds=2, solver_seeds=1, width=60)
+    return grid, measure_all(grid)
 
 
 def test_trends_of_small_networks(small) -> None:
-    plan, found = small
+    grid, found = small
     assert set(found) == set(cases())
     ltc, ode = found["ltc", "hard_tanh"], found["neural_ode", "hard_tanh"]
-    assert np.median(ltc.layer[0]) > 2 * np.median(ode.layer[0])  # f below zero: states grow
+    assert np.median(ltc.layer[0]) > 2 * np.median(ode.layer[0])  # where f is negative, states grow
     assert np.median(found["ltc", "sigmoid"].layer[0]) < np.median(found["neural_ode", "sigmoid"].layer[0])
     assert np.median(found["ltc", "sigmoid"].second_lap) < np.median(found["ltc", "sigmoid"].layer[0])
     for kind in ("neural_ode", "ct_rnn"):
         assert (np.diff(np.median(found[kind, "tanh"].width, axis=1)) > 0).all()
-        assert rank_correlation(plan.widths, found[kind, "tanh"].width) > 0.7
-    assert rank_correlation(plan.variances, found["neural_ode", "relu"].variance) > 0.5
+        assert rank_correlation(grid.widths, found[kind, "tanh"].width) > 0.7
+    assert rank_correlation(grid.variances, found["neural_ode", "relu"].variance) > 0.5
     for lengths in found.values():
         adaptive = lengths.solver[[SOLVERS.index(name) for name in ADAPTIVE]]
         np.testing.assert_allclose(adaptive, np.broadcast_to(adaptive[1], adaptive.shape), rtol=0.05)
 
 
-def test_the_observations_are_judged_by_the_numbers(small) -> None:
-    plan, found = small
-    findings = {item.name: item for item in observations(found, plan)}
+def test_the_observations_follow_the_numbers(small) -> None:
+    grid, found = small
+    findings = {item.name: item for item in observations(found, grid)}
     assert [f"Observation {n}" for n in ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")] == list(findings)[:9]
     assert findings["Observation VIII"].holds
     assert not findings["Observation III"].holds
     assert findings["Share of variance"].holds
     assert not findings["Theorems 4 and 5"].holds  # 1.06 to the power 81 a layer, and the paths do not grow
-    # Ten times as long with another solver: the choice of the solver would matter.
+    # With paths ten times as long with one solver, the choice of the solver would matter.
     swapped = dict(found)
     solver = found["ltc", "tanh"].solver.copy()
     solver[0] *= 10
     swapped["ltc", "tanh"] = type(found["ltc", "tanh"])(**{**vars(found["ltc", "tanh"]), "solver": solver})
-    assert not {item.name: item for item in observations(swapped, plan)}["Observation VIII"].holds
+    assert not {item.name: item for item in observations(swapped, grid)}["Observation VIII"].holds
 
 
 def test_the_same_seed_gives_the_same_lengths() -> None:
@@ -215,8 +215,8 @@ def test_the_same_seed_gives_the_same_lengths() -> None:
 
 
 def test_figures_draw(small, tmp_path) -> None:
-    plan, found = small
-    for figure, panels in ((draw_lengths(found, plan), 16), (draw_bounds(found, plan), 3)):
+    grid, found = small
+    for figure, panels in ((draw_lengths(found, grid), 16), (draw_bounds(found, grid), 3)):
         assert len(figure.axes) == panels
         figure.savefig(tmp_path / "figure.png", dpi=30)
     assert len(draw_paths("tanh", 0, layers=2, width=10).axes) == 6

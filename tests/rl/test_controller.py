@@ -1,4 +1,4 @@
-"""A trained agent as one module, run and exported: it does what the agent does."""
+"""A trained agent as one module acts as the agent does, when it is run and when it is exported."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-gym = pytest.importorskip("gymnasium")
-pytest.importorskip("sb3_contrib")
-
-from stable_baselines3 import PPO  # noqa: E402
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
-
-import ncp_control as nc  # noqa: E402
-from ncp_control.rl import Controller, RecurrentPPO, RecurrentSAC, RecurrentTD3, load_policy, save_policy  # noqa: E402
-from ncp_envs import IrregularTime  # noqa: E402
+import ncp_control as nc
+from ncp_control.rl import Controller, RecurrentPPO, RecurrentSAC, RecurrentTD3, load_policy, save_policy
+from ncp_envs import IrregularTime
 
 AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah.safetensors"
 CASES = {
@@ -55,7 +52,7 @@ def controller_width(controller: Any) -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_controller_acts_as_the_agent_does_and_so_does_what_is_exported_of_it(case: str, tmp_path: Path) -> None:
+def test_a_controller_and_its_exported_program_act_as_the_agent_does(case: str, tmp_path: Path) -> None:
     found = agent(case, tmp_path)
     controller = Controller(found)
     program = exported(controller).module()
@@ -76,7 +73,7 @@ def test_a_controller_acts_as_the_agent_does_and_so_does_what_is_exported_of_it(
     assert np.ptp(np.stack(moved)) > 0
 
 
-def test_the_compiled_scan_is_one_operator_and_the_reference_none() -> None:
+def test_a_program_has_one_operator_of_ours_for_the_compiled_scan_and_none_for_the_reference() -> None:
     found = nc.load(AGENT)
     for backend, wanted in (("cpu", 1), ("reference", 0)):
         if not nc.ops.available_backends()[backend][0]:
@@ -88,7 +85,7 @@ def test_the_compiled_scan_is_one_operator_and_the_reference_none() -> None:
 
 
 def run_apart(folder: Path, imports: str, last: str = "") -> None:
-    """Holds `controller.pt2` to `wanted.pt` in a process of its own."""
+    """Compares `controller.pt2` with `wanted.pt` in another process."""
     code = f"""
 {imports}
 module = torch.export.load('controller.pt2').module()
@@ -161,7 +158,7 @@ def test_a_policy_itself_can_be_exported() -> None:
     torch.testing.assert_close(program(seen, state), acting(seen, state))
 
 
-def test_what_no_controller_is_made_of_is_refused(tmp_path: Path) -> None:
+def test_an_agent_that_cannot_become_a_controller_is_refused(tmp_path: Path) -> None:
     def written(made: Any) -> Any:
         save_policy(made, tmp_path / "agent.safetensors")
         return load_policy(tmp_path / "agent.safetensors")
@@ -172,7 +169,7 @@ def test_what_no_controller_is_made_of_is_refused(tmp_path: Path) -> None:
     timed = IrregularTime(gym.make("Pendulum-v1"), frames=(1, 3), observe_elapsed="apart")
     with pytest.raises(ValueError, match="reads vectors, and this agent's observations are Dict"):
         Controller(written(RecurrentPPO("NCPPolicy", timed, policy_kwargs={"wiring": 4}, device="cpu")))
-    with pytest.raises(TypeError, match=r"made of what nc.load reads from a file of save_policy, not of PPO"):
+    with pytest.raises(TypeError, match=r"needs a policy that nc.load read from a file of save_policy, not a PPO"):
         Controller(plain)
     with pytest.raises(ValueError, match="unknown backend 'fast'"):
         Controller(nc.load(AGENT), backend="fast")

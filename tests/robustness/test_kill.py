@@ -1,8 +1,9 @@
-"""Killed at any moment, resumed, and the same in the end: kill -9 costs a checkpoint interval at most.
+"""Commands that are killed at any moment and resumed end with the same results.
 
-A first run without a kill counts the moments at which it is about to change a file. Then the same command is run again
-and again in a process that is killed at one of them, before a rename with half of the file still missing, resumed by
-the same command and --resume, perhaps killed once more, and compared: tensors bit for bit, curves, datasets, tables.
+A first run without a kill counts the moments at which it is about to change a file. Then the same command runs again
+and again in a process that is killed at one of these moments, sometimes with half of a file still missing before its
+rename. It is resumed with --resume, perhaps killed once more, and compared with the first run: tensors bit for bit,
+curves, datasets, tables. At most one checkpoint interval is lost.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from helpers.moments import Moments
 from ncp_control.cli import main
 from ncp_control.dynamics import comparison
 from ncp_control.dynamics.comparison import Comparison, compare
-from ncp_control.dynamics.fitting import FORMAT, STATE, VERSION
-from ncp_control.dynamics.rows import choose
+from ncp_control.dynamics.fit_loop import FORMAT, STATE, VERSION
+from ncp_control.dynamics.rows import choose_rows
 from ncp_control.rl.files.run_state import read_about
 from ncp_control.storage.safe_tensors import read_tensors
 
@@ -48,18 +49,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 
 
 def clean(folder: Path) -> list[str]:
-    """What lies in a folder that should not, once the work is done."""
+    """Lists the files that should be gone once the work is done."""
     return [str(path) for path in folder.rglob("*") if path.name.endswith((".tmp", ".unfinished"))]
 
 
-# How much of the work is on disk: checkpoints of a training, epochs of a fit, rollouts of a collection.
-
-
 def kept_of_training(out: Path) -> int:
+    """Counts the checkpoints of a training that are on disk."""
     return int(read_about(out / STATE)["steps"]) // EVERY if (out / STATE).exists() else 0
 
 
 def kept_of_fit(out: Path) -> int:
+    """Counts the epochs of a fit that are on disk."""
     if not (out / STATE).exists():
         return 0
     metadata, _ = read_tensors(out / STATE, FORMAT, VERSION, ("state",), "ncp-control fit")
@@ -67,11 +67,12 @@ def kept_of_fit(out: Path) -> int:
 
 
 def kept_of_collection(out: Path) -> int:
+    """Counts the rollouts of a collection that are on disk."""
     return 5 if out.exists() else len(list(out.parent.glob(".out.unfinished/rollout_*.npz")))
 
 
 def command(words: Words, out: Path, kill_at: int | None = None, half: bool = False) -> tuple[int, list[Any]]:
-    """Runs a command in this process, which may be killed; how many moments it had, and what got which name when."""
+    """Runs a command in this process, which may be killed; returns the number of moments and the renames."""
     out.parent.mkdir(exist_ok=True)
     moments = Moments(out.parent, kill_at, half)
     code = main([*words, "--out", str(out), "--json"])
@@ -88,9 +89,13 @@ def killed_and_resumed(
     monkeypatch: pytest.MonkeyPatch,
     seed: int = 0,
 ) -> None:
-    """The whole procedure, with so many moments drawn from the seed.
+    """Kills and resumes a command at `kills` moments that are drawn from the seed.
 
-    :param kept: how much of the work is on disk
+    :param words: the command
+    :param folder: an empty folder
+    :param kills: how many moments
+    :param same: asserts that two folders hold the same results
+    :param kept: counts how much of the work is on disk
     """
     random = Random(seed)
     monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")  # a checkpoint after each epoch
@@ -101,7 +106,7 @@ def killed_and_resumed(
     for kill in range(kills):
         place = folder / f"killed-{kill}"
         out = place / "out"
-        # of all moments, evenly, and not the same ones with every number of kills
+        # spread over all moments, and other ones for another number of kills
         moment = 1 + (moments * kill + random.randrange(moments)) // kills
         half = bool(kill % 2)
         ended = run_in_child(lambda: command(words, out, moment, half), folder)  # noqa: B023 (called here and now)
@@ -138,11 +143,8 @@ def test_an_ensemble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_and_resumed([*fit_words(tmp_path), "--members", "2"], tmp_path, 2, same, None, monkeypatch)
 
 
-# Real command lines, and the processes that they start
-
-
 def start(words: Words, out: Path, *more: str) -> subprocess.Popen[bytes]:
-    """`ncp-control` in a process of its own."""
+    """Starts `ncp-control` in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "ncp_control.cli", *words, "--out", str(out), *more],
         stdout=subprocess.DEVNULL,
@@ -165,11 +167,11 @@ def test_a_killed_command_line(tmp_path: Path) -> None:
     same_training(tmp_path / "whole", tmp_path / "out")
 
 
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for as Linux shows them")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found as Linux shows them")
 
 
 def workers_of(process: int) -> list[int]:
-    """The worker processes that one has started."""
+    """Lists the worker processes that a process has started."""
     children = [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
     return [child for child in children if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
 
@@ -186,7 +188,7 @@ def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path, capfd: py
     assert wait_for(lambda: len(list(keep.glob("rollout_*.npz"))) > 0)
     parent.kill()
     assert parent.wait().code == -signal.SIGKILL
-    assert parent.is_gone()  # workers do not go on for nobody
+    assert parent.is_gone()  # workers end with their parent
     kept = len(list(keep.glob("rollout_*.npz")))
     assert 0 < kept < 5
     parent = run("--resume")
@@ -206,7 +208,7 @@ def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path, capfd: py
 def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
     write_data(tmp_path / "data")
-    out, row = tmp_path / "out", choose(("GRU",))
+    out, row = tmp_path / "out", choose_rows(("GRU",))
     what = Comparison(str(tmp_path / "data"), seeds=1, epochs=60)
     words = [
         "compare",
@@ -245,7 +247,7 @@ def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypat
     assert epochs() < 60
     compare(what, out, row, workers=1, resume=True, progress=False)
     monkeypatch.setattr(comparison, "_reports", queue.SimpleQueue())
-    comparison.do(row[0], 0, what, str(tmp_path / "whole"))  # never stopped, in this process
+    comparison.fit_row(row[0], 0, what, str(tmp_path / "whole"))  # never stopped, in this process
     same_fit(tmp_path / "whole" / "gru-s0", state.parent)
     one, other = (
         json.loads((path / "result.json").read_text()) for path in (tmp_path / "whole" / "gru-s0", state.parent)

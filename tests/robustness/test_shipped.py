@@ -10,12 +10,14 @@ import ncp_control as nc
 from ncp_control.cli import main
 from ncp_control.data import collect
 from ncp_control.dynamics import one_step_error
+from ncp_control.dynamics.card import model_card
 from ncp_control.dynamics.model_file import checksum_of
-from ncp_control.storage.safe_tensors import read_kind
+from ncp_control.rl.files.card import policy_card
+from ncp_control.storage.kinds import Kind, kind_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
 FILES = sorted(FOLDER.glob("*.safetensors"))
-AGENTS = [path for path in FILES if read_kind(path) == "ncp_control.policy"]
+AGENTS = [path for path in FILES if kind_of(path) is Kind.POLICY]
 
 
 def name(path: Path) -> str:
@@ -40,6 +42,13 @@ def test_it_has_a_card_and_loads_in_one_line(path: Path) -> None:
         assert re.search(r"\d+ neurons", card)
 
 
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_its_card_is_what_the_scripts_write_from_the_note_in_the_file(path: Path) -> None:
+    text = path.with_suffix(".md").read_text(encoding="utf-8")
+    write = policy_card if path in AGENTS else model_card
+    assert write(path, description=text.split("\n\n")[1]) == text
+
+
 @pytest.mark.parametrize("path", AGENTS, ids=name)
 def test_it_returns_what_its_card_says(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     note = nc.load(path).note
@@ -49,7 +58,7 @@ def test_it_returns_what_its_card_says(path: Path, capsys: pytest.CaptureFixture
     assert f"`ncp-control evaluate checkpoints/{path.name} {' '.join(words)}`" in card
     assert main(["evaluate", str(path), *words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
-    # Another processor rounds otherwise, and a gait is chaotic: the mean may move by what episodes differ.
+    # Other processors round differently and a gait is chaotic, so the mean may differ as much as episodes do.
     spread = max(3 * note["return_std"] / note["episodes"] ** 0.5, 0.01 * note["return"])
     assert found["episodes"] == note["episodes"]
     assert found["mean_return"] == pytest.approx(note["return"], abs=spread)
@@ -61,8 +70,8 @@ def test_the_model_predicts_new_rollouts_as_well_as_its_card_says() -> None:
     said = model.note["rows"][0]["one_step"]
     assert f"| this model | {said:.4f} |" in path.with_suffix(".md").read_text()
     rollouts = collect(teacher, "HalfCheetah-v5", 3, random_action_fraction=0.05, seed=2026, progress=False)
-    # Three rollouts of each seed from 101 to 112 gave 0.0057 to 0.0176, mean 0.0116 and standard deviation 0.0036: the
-    # band holds them all, and not the card's linear model with its 0.0523.
+    # Three rollouts from each seed from 101 to 112 gave 0.0057 to 0.0176, with mean 0.0116 and standard deviation
+    # 0.0036. The band includes them all, and excludes the card's linear model with its 0.0523.
     assert one_step_error(model, rollouts, scale=model.std) == pytest.approx(said, abs=0.0085)
 
 

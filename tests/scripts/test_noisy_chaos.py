@@ -1,4 +1,4 @@
-"""The demonstration script on its smallest setting: what it writes, that it goes on, that it repeats itself."""
+"""The demonstration script with its smallest settings: what it writes, and that it continues and repeats itself."""
 
 import csv
 import importlib
@@ -19,7 +19,7 @@ First = tuple[Path, dict[str, Any]]
 
 
 def call(*words: str | Path) -> str:
-    """What the script prints with one seed of the smallest setting."""
+    """Returns what the script prints with one seed and the smallest settings."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, str(ROOT / "scripts" / "noisy_chaos.py"), "--quick", "--seeds", "1", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=300)
@@ -75,7 +75,7 @@ def test_noise_harms_a_forecast_and_least_squares_beat_persistence(first: First)
 
 
 def test_does_only_what_is_missing_and_gets_the_same_numbers(first: First, tmp_path: Path) -> None:
-    """A kept run carries a mark in place of its error, which would be gone if it had been done again."""
+    """A kept run has a mark instead of its error; the mark would be gone if the run had been done again."""
     before = runs(first[0])
     missing = {("LTC NCP", 0.3), ("LSTM", 0.0), ("linear", 0.3)}
     kept = [row for row in before if (row["model"], row["noise"]) not in missing]

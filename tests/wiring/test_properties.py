@@ -1,3 +1,5 @@
+"""What holds for every plan and every wiring, whatever their sizes: property tests."""
+
 import json
 from typing import Any
 
@@ -37,7 +39,7 @@ def check_edges(wiring: Wiring) -> None:
 
 
 def check_fans(block: np.ndarray, fan: int) -> None:
-    """Rows draw `fan` columns each and leave none out; only if they are too few do columns draw a row each."""
+    """Each row draws `fan` columns, and no column is left out; columns draw rows only if there are too few rows."""
     rows, columns = block.shape
     left_over = max(0, columns - rows * fan)
     assert block.max() == 1
@@ -94,7 +96,7 @@ def test_random_is_exact_or_refuses_for_cause(data: Any, units: int, inputs: int
     sparsity = data.draw(st.floats(0, 0.999)) if data else 0.9
     plan = Random(units, outputs, sparsity, seed)
     sensory, recurrent = round((1 - sparsity) * inputs * units), round((1 - sparsity) * units**2)
-    # Each input needs a synapse out, each neuron one in, each neuron that is not motor one out.
+    # An input needs a synapse that leaves it, a neuron one into it, and a neuron that is not motor one that leaves it.
     if sensory < inputs or sensory + recurrent < units or recurrent < units - outputs:
         with pytest.raises(WiringError) as caught:
             plan.build(inputs)

@@ -1,4 +1,4 @@
-"""A recording as one HTML page."""
+"""Recorded rollouts as one web page."""
 
 from ncp_control.activity.page.write import write_page
 

@@ -1,4 +1,4 @@
-"""Which neurons matter: the return with each of them silenced."""
+"""Which neurons matter: an agent's return while each of them is silenced."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.activity.recording.record import changed, circuit_of
+from ncp_control.activity.recording.interventions import circuit_of, intervened
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.progress import tracked
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """What is left of the return without a neuron.
+    """The returns that are left while one neuron is held.
 
-    :param name: of the neuron
-    :param layer: it is in
-    :param returns: of episodes with the same seeds as the whole circuit's
+    :param name: the neuron's name
+    :param layer: the neuron's layer
+    :param returns: one for each episode; the episodes have the same seeds as those of the whole circuit
     """
 
     name: str
@@ -31,7 +31,7 @@ class Ablation:
 
     @property
     def mean(self) -> float:
-        """Of the returns."""
+        """The mean return."""
         return float(np.mean(self.returns))
 
 
@@ -46,15 +46,17 @@ def ablate(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> tuple[list[float], list[Ablation]]:
-    """Lets an agent act with one neuron after the other held at a value.
+    """Lets an agent act while one neuron after the other is held at a value.
 
-    :param actor: a policy of `load_policy`, or a model of Stable-Baselines3 whose policy has a circuit
-    :param make_env: makes an environment, as the agent was trained in
-    :param neurons: their names; all of them by default
-    :param value: at which a neuron is held; 0 is where every state starts
-    :param episodes: for each neuron, with the same seeds
-    :param out: a CSV file, written anew after every neuron, so that it holds what is known whenever this ends
-    :return: the returns of the whole circuit, and an `Ablation` for each neuron, the one that matters most first
+    :param actor: a policy from `load_policy`, or a model of Stable-Baselines3 whose policy has a circuit
+    :param make_env: makes an environment like the one that the agent was trained in
+    :param neurons: the neurons' names; all neurons by default
+    :param value: the value at which each neuron is held; every state starts at 0
+    :param episodes: how many episodes for each neuron; every neuron has the same seeds
+    :param seed: seed of the first episode
+    :param out: a CSV file that is rewritten after every neuron, so that an interrupted run leaves its results
+    :param progress: show a progress bar
+    :return: the returns of the whole circuit, and an `Ablation` for each neuron, the most important neuron first
     """
     from ncp_control.rl import evaluate
 
@@ -71,7 +73,7 @@ def ablate(
         whole = evaluate(actor, make_env, episodes, seed).returns
         tracker.advance(1, episodes, f"whole circuit {np.mean(whole):,.1f}")
         for name in names:
-            with changed(circuit, {name: value}, ()):
+            with intervened(circuit, {name: value}, ()):
                 returns = evaluate(actor, make_env, episodes, seed).returns
             found.append(Ablation(name, layers[name], list(returns)))
             found.sort(key=lambda one: one.mean)
@@ -82,7 +84,7 @@ def ablate(
 
 
 def write_ablations(whole: list[float], found: list[Ablation], path: Path) -> None:
-    """A CSV file: the whole circuit first, then each neuron."""
+    """Writes a CSV file with the whole circuit first and then each neuron."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["neuron", "layer", "mean_return", *(f"return_{k}" for k in range(len(whole)))])

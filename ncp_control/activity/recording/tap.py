@@ -10,17 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.activity.recording.currents import currents_of
+from ncp_control.cells import Cell, Currents
 from ncp_control.rnn import RNN
 
 Array = NDArray[Any]
-ROWS, CHUNKS = 64, 4  # of how many steps, and of how many chunks, derivatives are taken
+# The saliency is measured over at most ROWS steps of each of the first CHUNKS chunks.
+ROWS, CHUNKS = 64, 4
 
 
 class Tap:
-    """Keeps, of every call of a network, its last step's inputs, elapsed time, and the states before and after it.
+    """Listens to a network: keeps the last step of every call, with its inputs, elapsed time, and states.
 
-    Used in a `with` block, on a network that runs one sequence at a time.
+    Use it in a `with` block, on a network that runs one sequence at a time.
+
+    :param rnn: the network
     """
 
     def __init__(self, rnn: RNN) -> None:
@@ -39,11 +42,11 @@ class Tap:
         self._hook.remove()
 
     def _keep(self, module: Any, args: tuple[Any, ...], named: dict[str, Any], found: tuple[Any, ...]) -> None:
-        """One call, kept as it is: the agent is waiting."""
+        """Keeps a call as it is, because the agent is waiting; `take` evaluates it later."""
         self.calls.append((dict(zip(("inputs", "state", "elapsed", "reset"), args, strict=False)) | named, found))
 
     def take(self) -> dict[str, Array]:
-        """The rows kept since the last time, with time constants and currents: a chunk for a `Writer`."""
+        """Returns a chunk for a `Writer`: a row for each call since the last `take`."""
         steps = [self._last_step(*call) for call in self.calls]
         self.calls = []
         inputs, before, after = (torch.stack(rows) for rows in list(zip(*steps, strict=True))[:3])
@@ -54,11 +57,11 @@ class Tap:
         return rows_of(self.rnn, inputs, before, after, elapsed)
 
     def saliency(self) -> Array:
-        """What every neuron makes of every input (see `saliency_of`), over some of the steps."""
+        """Returns how much every neuron responds to every input (see `saliency_of`), over some of the steps."""
         return saliency_of(self.rnn, *(torch.cat(parts) for parts in zip(*self.sample, strict=True)))
 
     def _last_step(self, given: dict[str, Any], found: tuple[Any, ...]) -> tuple[Tensor, Tensor, Tensor, float]:
-        """Of a call, the last step's inputs (I,), the states before and after it (M,), and the elapsed time."""
+        """Returns the inputs (I,) of a call's last step, the states (M,) before and after it, and the elapsed time."""
         inputs, reset, state = given["inputs"], given.get("reset"), given.get("state")
         elapsed = given.get("elapsed", 1.0)
         if inputs.dim() != 3 or len(inputs) != 1:
@@ -76,9 +79,18 @@ class Tap:
 
 @torch.no_grad()
 def rows_of(rnn: RNN, inputs: Tensor, before: Tensor, after: Tensor, elapsed: Array) -> dict[str, Array]:
-    """The circuit's part of a recording, from inputs (T, I), states before and after (T, M), and elapsed (T,)."""
+    """Returns the arrays of a recording that come from the circuit.
+
+    :param rnn: the network
+    :param inputs: (T, I)
+    :param before: the states before the steps, (T, M)
+    :param after: the states after the steps, (T, M)
+    :param elapsed: (T,)
+    """
     cell = rnn.cell
-    currents = currents_of(cell, inputs, before, after)
+    currents = cell.currents(inputs, before, after)
+    if currents is None:
+        currents = unknown_currents(cell, inputs)
     found = {
         "inputs": inputs,
         "neurons": cell.neurons(after),
@@ -94,13 +106,23 @@ def rows_of(rnn: RNN, inputs: Tensor, before: Tensor, after: Tensor, elapsed: Ar
     return rows if (elapsed == 1).all() and not cell.uses_elapsed else {**rows, "elapsed": elapsed}
 
 
-def saliency_of(rnn: RNN, inputs: Tensor, before: Tensor, elapsed: Tensor) -> Array:
-    """How much a neuron's next state changes with an input, (N, I): the root mean square over steps of the derivative,
-    times the input's standard deviation.
+def unknown_currents(cell: Cell, inputs: Tensor) -> Currents:
+    """Returns NaN for every synapse in every step: in a recording this means "not known"."""
+    wiring = cell.wiring
+    counts = (len(wiring.sensory), len(wiring.synapses), len(wiring.gap_junctions))
+    return Currents(*(inputs.new_full((len(inputs), count), torch.nan) for count in counts))
 
+
+def saliency_of(rnn: RNN, inputs: Tensor, before: Tensor, elapsed: Tensor) -> Array:
+    """Returns how much each neuron's next state changes with each input.
+
+    This is the root mean square, over the steps, of the derivative, times the input's standard deviation.
+
+    :param rnn: the network
     :param inputs: (T, I)
-    :param before: states before the step, (T, M)
+    :param before: the states before the steps, (T, M)
     :param elapsed: (T,)
+    :return: (N, I)
     """
     cell = rnn.cell
     with torch.enable_grad():
@@ -117,7 +139,7 @@ def saliency_of(rnn: RNN, inputs: Tensor, before: Tensor, elapsed: Tensor) -> Ar
 
 @torch.no_grad()
 def bounds_of(rnn: RNN) -> dict[str, Array]:
-    """The bounds of states and time constants, (2, N) each."""
+    """Returns the bounds of the states and of the time constants, (2, N) each."""
     cell = rnn.cell
     states = [cell.neurons(bound) for bound in cell.state_bounds()]
     return {

@@ -1,4 +1,4 @@
-"""A recording as a video."""
+"""A recorded rollout as a video."""
 
 from ncp_control.activity.video.write import write_video
 

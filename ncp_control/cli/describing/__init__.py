@@ -1,1 +1,1 @@
-"""What `ncp-control describe` says: one module for each kind of thing, with `describe`, JSON values, and `show`."""
+"""What `ncp-control describe` says: a module for each kind of thing, with `describe` (as JSON values) and `show`."""

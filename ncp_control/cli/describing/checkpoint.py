@@ -12,7 +12,7 @@ Described = dict[str, Any]
 
 
 def describe(path: Path) -> tuple[Described, Wiring]:
-    """A network's wiring, its cell and its bounds, as JSON values; and the wiring."""
+    """Describes a network's wiring, cell and bounds as JSON values; returns the wiring too."""
     from ncp_control.checkpoint import load, read_metadata
 
     metadata, rnn = read_metadata(path), load(path)
@@ -22,7 +22,7 @@ def describe(path: Path) -> tuple[Described, Wiring]:
 
 
 def show(found: Described, wiring: Wiring) -> None:
-    """What `describe` found, for the terminal."""
+    """Prints a description in the terminal."""
     checkpoint = found["checkpoint"]
     written = checkpoint["written"]
     print(f"{wiring.summary()}\n")

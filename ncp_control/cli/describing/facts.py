@@ -1,4 +1,4 @@
-"""Facts about a thing, two columns, for the terminal."""
+"""Names and values in two columns, for the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def show(rows: Iterable[tuple[str, str]]) -> None:
-    """Prints names and values; nothing in them is taken for markup."""
+    """Prints names and values as they are; brackets in them are not read as markup."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -21,7 +21,7 @@ def show(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def rows_of(note: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Whatever a file's note holds, as rows; long tables in it are counted."""
+    """Turns a file's note into rows for `show`; long tables in it are only counted."""
     return [
         (str(key).replace("_", " "), str(value) if key == "seed" else words(value))
         for key, value in note.items()
@@ -30,7 +30,7 @@ def rows_of(note: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def words(value: Any) -> str:
-    """A JSON value in a line."""
+    """Puts a JSON value into one line."""
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
     if isinstance(value, Mapping):

@@ -11,7 +11,7 @@ Described = dict[str, Any]
 
 
 def describe(path: Path) -> Described:
-    """Cells, sizes, inputs and note of a model or an ensemble, as JSON values."""
+    """Returns the cells, sizes, features and note of a model or an ensemble, as JSON values."""
     from ncp_control.dynamics import DynamicsModel, Ensemble, load_model
 
     model = load_model(path)
@@ -19,25 +19,21 @@ def describe(path: Path) -> Described:
     cells = []
     for member in members:
         assert isinstance(member, DynamicsModel)
-        about = member.about()
-        wiring = about["wiring"]
-        is_circuit = not isinstance(wiring, int)
-        units = member.rnn.wiring.units if is_circuit else wiring
-        circuit = network.describe_circuit(member.rnn) if is_circuit else None
-        one = {"cell": about["cell"]["cell"], "units": units, "residual": about["residual"], "circuit": circuit}
-        cells.append(one)
+        circuit = network.describe_circuit(member.rnn)
+        one = {"cell": circuit["cell"], "units": member.rnn.wiring.units, "residual": member.residual}
+        cells.append({**one, "circuit": circuit})
     return {
         "members": cells,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "observations": list(model.observation_names),
-        "actions": model.actions,
+        "actions": model.action_size,
         "timed": model.timed,
         "note": model.note,
     }
 
 
 def show(found: Described) -> None:
-    """What `describe` found, for the terminal."""
+    """Prints what `describe` found."""
     rows = []
     for member in found["members"]:
         predicts = "the change" if member["residual"] else "the next observation"
@@ -50,7 +46,8 @@ def show(found: Described) -> None:
         *facts.rows_of(found["note"]),
     ]
     facts.show(rows)
-    if len(found["members"]) == 1 and (circuit := found["members"][0]["circuit"]):
+    if len(found["members"]) == 1:
+        circuit = found["members"][0]["circuit"]
         print()
         facts.show(network.rows_of(circuit))
         network.show_bounds(circuit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ncp_control.wiring import Wiring
@@ -15,7 +16,7 @@ Described = dict[str, Any]
 
 
 def describe_wiring(wiring: Wiring) -> Described:
-    """Sizes and counts, as JSON values."""
+    """Returns a wiring's sizes and counts, as JSON values."""
     return {
         "inputs": wiring.inputs,
         "units": wiring.units,
@@ -29,12 +30,12 @@ def describe_wiring(wiring: Wiring) -> Described:
 
 
 def describe_circuit(rnn: RNN) -> Described:
-    """A cell and what it is wired as, as JSON values."""
+    """Returns what `describe_rnn` does and the wiring, as JSON values."""
     return {"wiring": describe_wiring(rnn.wiring), **describe_rnn(rnn)}
 
 
 def describe_rnn(rnn: RNN) -> Described:
-    """A cell, its settings, its size, the backend that would run it, and its bounds, as JSON values."""
+    """Returns a cell's name, settings, size and bounds, and the backend that would run it, as JSON values."""
     import torch
 
     from ncp_control.ops import explain_backends
@@ -58,19 +59,22 @@ def describe_rnn(rnn: RNN) -> Described:
 
 
 def bounds(low_and_high: tuple[Tensor, Tensor], parts: dict[str, slice]) -> dict[str, list[float | None]]:
-    """The lowest and the highest bound among all neurons and among each part of them; None where there is no bound."""
-    import torch
+    """Returns the lowest and the highest bound among all neurons, and among each part of them.
 
+    :param low_and_high: the bounds of every neuron
+    :param parts: the neurons of each part
+    :return: [lowest, highest] for "all" and for each part; None where no bound is known
+    """
     low, high = (bound.detach() for bound in low_and_high)
-    found: dict[str, list[float | None]] = {}
+    found = {}
     for name, neurons in {"all": slice(None), **parts}.items():
-        ends = torch.stack([low[neurons].min(), high[neurons].max()])
-        found[name] = [end if torch.isfinite(torch.tensor(end)) else None for end in ends.tolist()]
+        ends = [float(low[neurons].min()), float(high[neurons].max())]
+        found[name] = [end if isfinite(end) else None for end in ends]
     return found
 
 
 def rows_of(found: Described) -> list[tuple[str, str]]:
-    """What `describe_rnn` found but for the bounds, for `facts.show`."""
+    """Returns what `describe_rnn` found, except for the bounds, as rows for `facts.show`."""
     backend, guarantee = found["backend"], found["guarantee"]
     settings = ", ".join(f"{key}={value!r}" for key, value in found["config"].items())
     return [
@@ -83,7 +87,7 @@ def rows_of(found: Described) -> list[tuple[str, str]]:
 
 
 def show_bounds(found: Described) -> None:
-    """The bounds of every layer, as a table."""
+    """Prints the bounds of every layer as a table."""
     from rich.console import Console
     from rich.table import Table
 
@@ -94,7 +98,7 @@ def show_bounds(found: Described) -> None:
 
 
 def interval(ends: list[float | None] | None) -> str:
-    """Two bounds in words."""
+    """Returns two bounds in words, and nothing for a layer that has none."""
     if ends is None:
         return ""
     low, high = ("unbounded" if end is None else f"{end:.4g}" for end in ends)

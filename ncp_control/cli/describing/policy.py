@@ -12,9 +12,9 @@ Described = dict[str, Any]
 
 
 def describe(path: Path) -> tuple[Described, Wiring | None]:
-    """Class, size, spaces, circuit and note of a policy, as JSON values; and the circuit's wiring if it has one."""
+    """Returns a policy's class, size, spaces, circuit and note as JSON values, and the circuit's wiring or None."""
     from ncp_control.rl import load_policy
-    from ncp_control.rl.circuit_log import actor_circuit
+    from ncp_control.rl.policies.circuit import actor_circuit
 
     loaded = load_policy(path)
     circuit = actor_circuit(loaded.policy)
@@ -32,11 +32,11 @@ def describe(path: Path) -> tuple[Described, Wiring | None]:
 
 
 def show(found: Described, wiring: Wiring | None) -> None:
-    """What `describe` found, for the terminal."""
+    """Prints what `describe` found."""
     facts.show(
         [
             ("policy", found["class"]),
-            ("parameters", f"{found['parameters']:,}, of everything that it was trained with"),
+            ("parameters", f"{found['parameters']:,}, with the networks that only training uses"),
             ("observations", found["observation_space"]),
             ("normalised", "yes" if found["normalizes_observations"] else "no"),
             ("actions", found["action_space"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,8 @@ from ncp_control.wiring import Wiring
 Described = dict[str, Any]
 
 
-def is_recording(path: Path) -> bool:
-    """Whether it is what `ncp-control record` wrote, rather than a trace of a body."""
-    if path.suffix != ".npz" or not path.is_file():
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {"about.npy", "wiring.npy"} <= set(archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        return False
-
-
 def describe(path: Path) -> tuple[Described, Wiring]:
-    """Length, reward, circuit and origin of a recording, as JSON values; and the circuit's wiring."""
+    """Returns the length, reward, circuit and origin of a recording as JSON values, and the circuit's wiring."""
     from ncp_control.activity.recording.activity import Activity
 
     found = Activity.load(path)
@@ -34,6 +22,8 @@ def describe(path: Path) -> tuple[Described, Wiring]:
         "steps": found.steps,
         "episodes": int(found.episode_starts.sum()),
         "reward": None if rewards is None else float(rewards.sum()),
+        "currents_known": found.currents_are_known,
+        "time_constants_known": found.time_constants_are_known,
         "wiring": network.describe_wiring(found.wiring),
         "about": about,
     }
@@ -41,9 +31,12 @@ def describe(path: Path) -> tuple[Described, Wiring]:
 
 
 def show(found: Described, wiring: Wiring) -> None:
-    """What `describe` found, for the terminal."""
+    """Prints what `describe` returned."""
     rows = [("recording", f"{found['steps']:,} steps, {found['episodes']} episode{'s' * (found['episodes'] != 1)}")]
     if found["reward"] is not None:
         rows.append(("reward", f"{found['reward']:,.1f}"))
+    for name in ("currents", "time constants"):
+        if not found[f"{name.replace(' ', '_')}_known"]:
+            rows.append((name, "not known"))
     facts.show([*rows, *facts.rows_of(found["about"])])
     print(f"\nits circuit: {wiring.summary()}")

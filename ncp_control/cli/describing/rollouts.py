@@ -1,4 +1,4 @@
-"""`ncp-control describe` for rollouts: a dataset, a folder of traces, or one trace."""
+"""`ncp-control describe` for rollouts: a Minari dataset, a folder of traces, or one trace."""
 
 from __future__ import annotations
 
@@ -8,37 +8,31 @@ from typing import Any
 from ncp_control.cli.describing import facts
 
 Described = dict[str, Any]
-SUFFIXES = (".npy", ".npz")
 
 
-def is_rollouts(target: str) -> bool:
-    """Whether a target is a folder, a trace, or the id of a Minari dataset of this machine."""
-    path = Path(target)
-    if path.is_dir() or path.suffix in SUFFIXES:
-        return True
-    if path.exists():
-        return False
+def is_dataset(target: str) -> bool:
+    """Whether a target is the id of a Minari dataset on this machine."""
     from ncp_control.data.minari_files import minari_folder
 
-    return minari_folder(target) is not None
+    return not Path(target).exists() and minari_folder(target) is not None
 
 
 def describe(target: str, figure: Path | None) -> Described:
-    """The summary of rollouts, drawn too if there is a file for it."""
+    """Summarises rollouts, and draws them too if a file for the figure is given."""
+    from ncp_control.data import Rollouts
     from ncp_control.data.figure import check_suffix, draw
-    from ncp_control.data.sources import read_rollouts
     from ncp_control.data.summary import summarize
 
     if figure is not None:
-        check_suffix(figure)  # before a long read
-    rollouts = read_rollouts(target)
+        check_suffix(figure)  # before the rollouts are read, which may take long
+    rollouts = Rollouts.load(target)
     if figure is not None:
         draw(rollouts, figure)
     return summarize(rollouts)
 
 
 def show(found: Described) -> None:
-    """The summary, for the terminal."""
+    """Prints the summary as tables."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -54,7 +48,7 @@ def show(found: Described) -> None:
 
 
 def counts(found: Described) -> list[tuple[str, str]]:
-    """Rows of what was counted and measured."""
+    """Returns the rows of numbers: rollouts, steps, returns, actions."""
     least, most = found["steps_of_a_rollout"]
     each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
     rows = [("rollouts", f"{found['rollouts']:,}"), ("steps", f"{found['steps']:,}, {each}")]
@@ -79,7 +73,7 @@ def counts(found: Described) -> list[tuple[str, str]]:
 
 
 def made(about: Described) -> list[tuple[str, str]]:
-    """Rows of how the rollouts were made, as far as their record says."""
+    """Returns the rows that say how the rollouts were made, as far as it is recorded."""
     rows = []
     if "env" in about:
         rows.append(("environment", str(about["env"])))

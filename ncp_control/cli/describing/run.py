@@ -13,13 +13,8 @@ Described = dict[str, Any]
 CURVE = "curve.csv"
 
 
-def is_run(path: Path) -> bool:
-    """Whether a folder holds a run."""
-    return (path / RECORD).is_file()
-
-
 def describe(path: Path) -> Described:
-    """What kind of run, how far it is, its best, and how it was started, as JSON values."""
+    """Returns a run's kind, its progress, its best result and how it was started, as JSON values."""
     record = read_record(path / RECORD)
     found: Described = {"kind": "run", "done": None, "of": None, "unit": None, "best": None}
     if "recipe" in record:
@@ -35,7 +30,7 @@ def describe(path: Path) -> Described:
 
 
 def of_training(path: Path, recipe: Described) -> Described:
-    """Steps and the best evaluation."""
+    """Returns how many steps a training has done, and its best evaluation."""
     rows = read_curve(path)
     best = max(rows, key=lambda row: row["mean_return"], default=None)
     done = int(rows[-1]["steps"]) if rows else 0
@@ -44,7 +39,7 @@ def of_training(path: Path, recipe: Described) -> Described:
 
 
 def of_fit(path: Path, settings: Described) -> Described:
-    """Epochs and the best validation."""
+    """Returns how many epochs a fit has done, and its best validation error."""
     rows = read_curve(path)
     best = min(rows, key=lambda row: row["valid"], default=None)
     words = None if best is None else f"validation error {best['valid']:.4g} in epoch {best['epoch']:.0f}"
@@ -52,7 +47,7 @@ def of_fit(path: Path, settings: Described) -> Described:
 
 
 def read_curve(path: Path) -> list[dict[str, float]]:
-    """The rows of a run's curve; none where it has not come so far."""
+    """Returns the rows of a run's curve; none if the run has not written one yet."""
     if not (path / CURVE).is_file():
         return []
     with (path / CURVE).open(encoding="utf-8", newline="") as file:
@@ -63,7 +58,7 @@ def read_curve(path: Path) -> list[dict[str, float]]:
 
 
 def show(found: Described) -> None:
-    """What `describe` found, for the terminal."""
+    """Prints what `describe` found."""
     record = found["record"]
     rows = [("run", found["kind"])]
     if found["done"] is not None:

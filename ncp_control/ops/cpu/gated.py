@@ -1,47 +1,47 @@
-"""Weights' gradients of the gated cells: the kernel leaves them to one matrix product over all rows and steps."""
+"""The weights' gradients of the gated cells: one matrix product over all rows and steps, of what the kernel wrote."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from ncp_control.ops.program import Program
+from ncp_control.ops.program import CTGRUSettings, Program
 
 KINDS = ("lstm", "gru", "ctgru")
-# Maps of the four a unit that weight_ih and weight_hh feed, in the weights' order (see kernels/gated.h).
+# Which of a unit's four maps weight_ih and weight_hh feed, in the order of their rows (see kernels/gated.h).
 MAPS = {"lstm": ([0, 1, 2, 3], [0, 1, 2, 3]), "gru": ([0, 1, 2], [0, 1, 3])}
 
 
 def shape_of_maps(program: Program, inputs: Tensor, state: Tensor) -> tuple[int, ...]:
-    """The shape of what the kernel writes: (B, T, U, 4), and (B, T, 2 U M + 2 U) of a CT-GRU."""
-    if program.kind == "ctgru":
+    """The shape of the gradients that the kernel writes: (B, T, U, 4), or (B, T, 2 U M + 2 U) for a CT-GRU."""
+    if isinstance(program.settings, CTGRUSettings):
         memories = state.shape[1]
-        return (*inputs.shape[:2], 2 * (memories + memories // program.settings[2]))
+        return (inputs.shape[0], inputs.shape[1], 2 * (memories + memories // program.settings.scales))
     weight_hh = program.parameters[1]
     assert weight_hh is not None
-    return (*inputs.shape[:2], weight_hh.shape[1], 4)
+    return (inputs.shape[0], inputs.shape[1], weight_hh.shape[1], 4)
 
 
 def parameter_gradients(
     program: Program, inputs: Tensor, state: Tensor, reset: Tensor | None, states: Tensor, grad_maps: Tensor
 ) -> list[Tensor | None]:
-    """Gradients of all parameters, in the program's order.
+    """Computes the gradients of all parameters, in the program's order.
 
     :param inputs: (B, T, I)
     :param state: state before the first step, (B, N)
     :param states: states after every step, (B, T, N)
-    :param grad_maps: what the kernel wrote, of the shape of `shape_of_maps`
+    :param grad_maps: what the kernel wrote, in the shape of `shape_of_maps`
     """
-    if program.kind == "ctgru":
-        return _of_ctgru(program.settings[2], inputs, state, reset, states, grad_maps)
-    return _of_gates(program.kind, inputs, state, reset, states, grad_maps)
+    if isinstance(program.settings, CTGRUSettings):
+        return _ctgru_gradients(program.settings.scales, inputs, state, reset, states, grad_maps)
+    return _gate_gradients(program.kind, inputs, state, reset, states, grad_maps)
 
 
-def _of_gates(
+def _gate_gradients(
     kind: str, inputs: Tensor, state: Tensor, reset: Tensor | None, states: Tensor, grad_maps: Tensor
 ) -> list[Tensor | None]:
     """Gradients of weight_ih (G U, I), weight_hh (G U, U), bias_ih and bias_hh (G U,).
 
-    With the hidden state h before every step and d the gradients of the maps, they are rows and columns of::
+    With the hidden state h before every step and the gradients d of the maps, they are rows and columns of::
 
         sum over rows and time of [x, h, 1] d^T
     """
@@ -63,12 +63,12 @@ def _of_gates(
     ]
 
 
-def _of_ctgru(
+def _ctgru_gradients(
     scales: int, inputs: Tensor, state: Tensor, reset: Tensor | None, states: Tensor, grad_maps: Tensor
 ) -> list[Tensor | None]:
     """Gradients of the weights (U M, I + U), (U, I + U), (U M, I + U) and of the biases of retrieve, detect and store.
 
-    With d_R, d_S (U M) and d_Q (U) the gradients of the maps, and e (U), which the kernel wrote next to them::
+    The kernel wrote the gradients d_R, d_S (U M) and d_Q (U) of the maps, and e (U) next to them. Then they are::
 
         [d_R, d_S] [x, h]^T    and    d_Q [x, e]^T,    summed over rows and time
     """

@@ -1,4 +1,4 @@
-"""Calls of the compiled kernels on tensors: shapes are taken as checked, memory is made here."""
+"""Calls of the compiled kernels on tensors: shapes are taken as checked, memory is allocated here."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ncp_control.ops.cpu import gated as cpu_gated
-from ncp_control.ops.cpu import library as cpu_library
+from ncp_control.ops.cpu import gated, library
+from ncp_control.ops.cpu.structs import STRUCTS, ProblemStruct
 from ncp_control.ops.program import Program
 
-KINDS = ("ltc", "affine", "affine_rk4", "cfc", "lstm", "gru", "ctgru")
+KINDS = tuple(STRUCTS)
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
+COUNTS = {kind: (len(cell.settings), len(cell.indexes), len(cell.parameters)) for kind, cell in STRUCTS.items()}
+NO_GRADIENTS = {kind: (0,) * len(cell.gradients) for kind, cell in STRUCTS.items()}
 
 
 def forward(
     program: Program, inputs: Tensor, state: Tensor, elapsed: Tensor, reset: Tensor | None, mask: Tensor | None
 ) -> Tensor:
-    """Calls the forward kernel."""
-    library = _library()
+    """Calls the forward kernel.
+
+    :return: states after every step, (B, T, N)
+    """
+    loaded = _library()
     inputs, state = inputs.contiguous(), state.contiguous()
     states = torch.empty(inputs.shape[0], inputs.shape[1], state.shape[1], dtype=inputs.dtype)
     if states.numel() == 0:
         return states
     problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
     parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
-    arguments = _arguments(program, parameters)
-    cpu_library.call(library, f"ncp_{program.kind}_forward_{SUFFIX[inputs.dtype]}", problem, arguments)
+    cell = _cell(program, parameters, ())
+    library.call(loaded, f"ncp_{program.kind}_forward_{SUFFIX[inputs.dtype]}", problem, cell)
     del keep
     return states
 
@@ -46,15 +51,15 @@ def backward(
     """Calls the backward kernel.
 
     :param wanted: whether the gradients of inputs and of elapsed are wanted
-    :return: gradients of inputs, state, elapsed, then of every parameter
+    :return: gradients of inputs, state and elapsed, then of every parameter
     """
-    library = _library()
+    loaded = _library()
     parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
     make = torch.empty if states.numel() else torch.zeros  # the kernel writes every gradient whole
     grads: list[Tensor | None]
     grad_maps = None
-    if program.kind in cpu_gated.KINDS:
-        grad_maps = make(cpu_gated.shape_of_maps(program, inputs, state), dtype=inputs.dtype)
+    if program.kind in gated.KINDS:
+        grad_maps = make(gated.shape_of_maps(program, inputs, state), dtype=inputs.dtype)
         grads = [grad_maps]
     else:
         sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]
@@ -69,22 +74,35 @@ def backward(
     if states.numel():
         grad_states = grad_states.contiguous()
         problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
-        problem += [_address(grad_states), _address(grad_inputs), _address(grad_state), _address(grad_elapsed)]
-        arguments = _arguments(program, parameters) + [_address(grad) for grad in grads]
-        cpu_library.call(library, f"ncp_{program.kind}_backward_{SUFFIX[inputs.dtype]}", problem, arguments)
+        problem = problem._replace(
+            grad_states=_address(grad_states),
+            grad_x=_address(grad_inputs),
+            grad_state=_address(grad_state),
+            grad_elapsed=_address(grad_elapsed),
+        )
+        cell = _cell(program, parameters, grads)
+        library.call(loaded, f"ncp_{program.kind}_backward_{SUFFIX[inputs.dtype]}", problem, cell)
         del keep
     if grad_elapsed is not None and elapsed.dim() == 0:
         grad_elapsed = grad_elapsed.sum()
     if grad_maps is not None:
-        grads = cpu_gated.parameter_gradients(program, inputs, state, reset, states, grad_maps)
+        grads = gated.parameter_gradients(program, inputs, state, reset, states, grad_maps)
     return [grad_inputs, grad_state, grad_elapsed, *grads]
 
 
-def _library() -> cpu_library.Library:
-    library, reason = cpu_library.load()
-    if library is None:
+def threads_for(program: Program, inputs: Tensor) -> int:
+    """Torch's number of threads, or one where starting a thread would cost more than it saves."""
+    synapses = program.settings.synapses + program.settings.sensory
+    enough = 1_000_000 if program.kind in gated.MAPS else 100_000  # a gated cell's synapses are four products
+    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > enough else 1
+
+
+def _library() -> library.Library:
+    """The loaded library; an error that says why where there is none."""
+    loaded, reason = library.load()
+    if loaded is None:
         raise RuntimeError(reason)
-    return library
+    return loaded
 
 
 def _problem(
@@ -95,29 +113,46 @@ def _problem(
     reset: Tensor | None,
     mask: Tensor | None,
     states: Tensor,
-) -> tuple[list[int], list[Tensor | None]]:
-    """The struct `Problem` of kernels/scan.h up to its gradients, and the tensors that must outlive the call."""
+) -> tuple[ProblemStruct, list[Tensor | None]]:
+    """The struct `Problem` without its gradients, and the tensors that must outlive the call."""
     batch, time, features = inputs.shape
-    strides = elapsed.stride() if elapsed.dim() == 2 else (0, 0)
+    row_stride, time_stride = elapsed.stride() if elapsed.dim() == 2 else (0, 0)
     reset = None if reset is None else reset.contiguous()
     mask = None if mask is None else mask.contiguous()
-    fields = [batch, time, features, state.shape[1], _threads(program, inputs), _address(inputs), _address(state)]
-    fields += [_address(elapsed), *strides, _address(reset), _address(mask), _address(states)]
-    return fields, [reset, mask]
+    problem = ProblemStruct(
+        batch=batch,
+        time=time,
+        inputs=features,
+        units=state.shape[1],
+        threads=threads_for(program, inputs),
+        x=_address(inputs),
+        state=_address(state),
+        elapsed=_address(elapsed),
+        elapsed_row_stride=row_stride,
+        elapsed_time_stride=time_stride,
+        reset=_address(reset),
+        mask=_address(mask),
+        states=_address(states),
+    )
+    return problem, [reset, mask]
 
 
-def _arguments(program: Program, parameters: Sequence[Tensor | None]) -> list[int]:
-    """The cell's struct: settings, indexes, parameters."""
-    indexes = [index.data_ptr() for index in program.indexes]
-    return [*program.settings, *indexes, *[0 if given is None else given.data_ptr() for given in parameters]]
+def _cell(program: Program, parameters: Sequence[Tensor | None], grads: Sequence[Tensor | None]) -> list[int]:
+    """The values of the cell's struct; without gradients, their fields are null.
+
+    The fields are counted, because an exported program can come from another version.
+    """
+    found, taken = (len(program.settings), len(program.indexes), len(parameters)), COUNTS[program.kind]
+    if found != taken:
+        counts = "{} settings, {} index tensors and {} parameters"
+        raise ValueError(
+            f"this program of kind {program.kind!r} has {counts.format(*found)}, but the kernel takes "
+            f"{counts.format(*taken)}: export it again with this version of ncp-control"
+        )
+    addresses = [_address(tensor) for tensor in (*program.indexes, *parameters, *grads)]
+    return [*program.settings, *addresses] if grads else [*program.settings, *addresses, *NO_GRADIENTS[program.kind]]
 
 
 def _address(tensor: Tensor | None) -> int:
+    """Where the tensor's data lie; null for None."""
     return 0 if tensor is None else tensor.data_ptr()
-
-
-def _threads(program: Program, inputs: Tensor) -> int:
-    """Torch's number of threads, or one where starting a thread would cost more than it saves."""
-    synapses = program.settings[0] + program.settings[1]
-    enough = 1_000_000 if program.kind in cpu_gated.MAPS else 100_000  # a gated cell's synapses are four products
-    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > enough else 1

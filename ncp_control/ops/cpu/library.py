@@ -1,4 +1,4 @@
-"""Finds the compiled kernels that fit this machine, and calls them."""
+"""Finds the compiled kernels that fit this machine, checks them, and calls them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import ctypes
 import functools
 import os
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from ncp_control.ops.cpu.structs import struct_sizes
 
 # From the fastest to the one that runs anywhere; setup.py builds one library for each.
 LEVELS = ("avx512", "avx2", "portable")
 FOLDER = Path(__file__).parent
 CHOICE = "NCP_CONTROL_CPU_LEVEL"
+BUILD = "install a C++ compiler such as g++, then run `make venv` in a checkout or `pip install .` in the sources"
 
 
 class Library(NamedTuple):
@@ -24,44 +27,61 @@ class Library(NamedTuple):
 
 
 def path_of(level: str) -> Path:
-    """Where the library of a level lies once it is built."""
+    """Where the build puts the library of a level."""
     return FOLDER / f"_kernels_{level}.so"
 
 
 @functools.cache
 def load() -> tuple[Library | None, str]:
-    """The best library this machine can run, or None, and why.
+    """Loads the best library that this machine can run.
 
     The environment variable NCP_CONTROL_CPU_LEVEL (avx512, avx2 or portable) chooses one by name.
+
+    :return: the library, or None where there is none to use; and why
     """
     built = [level for level in LEVELS if path_of(level).exists()]
     if not built:
-        return None, "the compiled kernels are missing: install a C++ compiler (g++) and install the package again"
+        return None, f"the compiled kernels are missing: {BUILD}"
     if "portable" not in built:
-        return None, "the portable kernels are missing: install the package again"
-    supported = _supported()
+        return None, f"the portable kernels are missing: {BUILD}"
+    runnable = [level for level in supported_levels() if level in built]
     wanted = os.environ.get(CHOICE)
-    if wanted is not None:
-        if wanted not in LEVELS:
-            return None, f"{CHOICE} is {wanted!r}: choose one of {', '.join(LEVELS)}"
-        if wanted not in built or wanted not in supported:
-            return None, f"{CHOICE} is {wanted}, which was not built or this machine cannot run"
-        level = wanted
-    else:
-        level = next(level for level in LEVELS if level in built and level in supported)
+    if wanted is not None and wanted not in LEVELS:
+        return None, f"{CHOICE} is {wanted!r}: choose one of {', '.join(LEVELS)}, or unset it"
+    if wanted is not None and wanted not in runnable:
+        why = "this processor cannot run it" if wanted in built else "that level was not built"
+        return None, f"{CHOICE} is {wanted}, but {why}: choose one of {', '.join(runnable)}, or unset it"
+    level = wanted or runnable[0]
     try:
-        return Library(level, ctypes.CDLL(str(path_of(level)))), f"compiled kernels, {level}"
+        handle = ctypes.CDLL(str(path_of(level)))
     except OSError as error:
-        return None, f"the compiled kernels do not load ({error}): install the package again"
+        return None, f"the compiled kernels do not load ({error}): {BUILD}"
+    different = structs_that_differ(handle)
+    if different:
+        return None, f"the compiled kernels are of another version (struct of {', '.join(different)}): {BUILD}"
+    return Library(level, handle), f"compiled kernels, {level}"
 
 
-def _supported() -> tuple[str, ...]:
-    """The levels that this machine's processor can run."""
+def supported_levels() -> tuple[str, ...]:
+    """The levels that this machine's processor can run, from the fastest."""
     try:
         best = ctypes.CDLL(str(path_of("portable"))).ncp_best_level()
     except OSError:
         return ("portable",)
     return LEVELS[2 - best :]
+
+
+def structs_that_differ(handle: ctypes.CDLL) -> list[str]:
+    """The structs whose size in a library is not the one that Python fills: to call its kernels would crash."""
+    return [name for name, size in struct_sizes().items() if _struct_bytes(handle, name) != size]
+
+
+def _struct_bytes(handle: ctypes.CDLL, name: str) -> int | None:
+    """The size of a struct as the library says; None from a library that does not say it."""
+    try:
+        return int(getattr(handle, f"ncp_{name}_struct_bytes")())
+    except AttributeError:
+        return None
 
 
 @functools.cache
@@ -74,9 +94,9 @@ def function(library: Library, name: str) -> Callable[[int, int], int]:
     return kernel
 
 
-def call(library: Library, name: str, problem: list[int], arguments: list[int]) -> None:
-    """Calls a kernel with its two structs, given as lists of eight-byte values."""
-    structs = array("q", problem + arguments)
+def call(library: Library, name: str, problem: Sequence[int], cell: Sequence[int]) -> None:
+    """Calls a kernel with its two structs, given as the values of their fields."""
+    structs = array("q", [*problem, *cell])
     address = structs.buffer_info()[0]
-    if function(library, name)(address, address + 8 * len(problem)):
+    if function(library, name)(address, address + structs.itemsize * len(problem)):
         raise MemoryError(f"not enough memory for the scan ({name})")

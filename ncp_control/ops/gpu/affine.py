@@ -1,9 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Neurons driven by one nonlinearity of an affine map, in Triton (ops/kernels/affine.h has the equations).
+"""Neurons driven by one nonlinearity of an affine map, in Triton (ops/cpu/kernels/affine.h has the equations).
 
-As in `gpu_ltc.py`, a program runs one row, with weights, state and sums of gradients in registers. A synapse is a fetch
-and a multiplication: by their instruction counts, dense 32 x 32 at 4096 x 128 takes 1 ms forward and 2 ms backward on
-an H200.
+`shared.py` says how a kernel runs. A synapse is a fetch and a multiplication: by their instruction counts, dense
+32 x 32 at 4096 x 128 takes 1 ms forward and 2 ms backward on an H200.
 """
 
 from __future__ import annotations
@@ -13,24 +12,40 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from ncp_control.ops.gpu.ltc import (
+from ncp_control.ops.gpu.shared import (
     LOG2E,
     NUMBERS,
+    OLD_BY_SOURCE,
+    OLD_BY_TARGET,
+    SENSORY_BY_SOURCE,
+    SENSORY_BY_TARGET,
     enter_step,
     fetch,
     leave_step,
     load_table,
     of_owners,
+    place,
     positive,
     sigmoid_exp2,
     state_before,
     store_slots,
     total,
 )
+from ncp_control.ops.program import ACTIVATIONS, AffineSettings
+
+SYNAPSES = place(AffineSettings._fields, "synapses")
+SENSORY = place(AffineSettings._fields, "sensory")
+UNFOLDS = place(AffineSettings._fields, "unfolds")
+EULER = place(AffineSettings._fields, "euler")
+LIQUID = place(AffineSettings._fields, "liquid")
+ACTIVATION = place(AffineSettings._fields, "activation")
+SIGMOID = place(ACTIVATIONS, "sigmoid")
+RELU = place(ACTIVATIONS, "relu")
+TANH = place(ACTIVATIONS, "tanh")
 
 
-class Parameters(NamedTuple):
-    """Pointers to the parameters, in the program's order; None for what a cell does without."""
+class AffineParameters(NamedTuple):
+    """Pointers to the parameters, in the program's order; None for one that the cell does without."""
 
     gamma: Any
     gamma_r: Any
@@ -39,8 +54,11 @@ class Parameters(NamedTuple):
     A: Any
 
 
-class Circuit(NamedTuple):
-    """What a program keeps in registers to move the state: neurons, and weights by target."""
+PARAMETERS = AffineParameters
+
+
+class AffineCircuit(NamedTuple):
+    """What a Triton program keeps in registers to move the state: parameters of neurons, and weights by target."""
 
     mu: Any
     leak: Any
@@ -53,7 +71,7 @@ class Circuit(NamedTuple):
 
 @triton.jit
 def load_weights(weights, edge):
-    """The weight of every slot, zero where it is empty."""
+    """Reads the weight of every slot, zero where it is empty."""
     return tl.load(weights + edge, edge >= 0, 0.0)
 
 
@@ -68,19 +86,22 @@ def load_circuit(p, tables, units, TABLES: tl.constexpr, NEURONS: tl.constexpr):
         leak = 1.0 / positive(tl.load(p.tau_raw + neuron, real, 0.0))
     if p.A is not None:
         A = tl.load(p.A + neuron, real, 0.0)
-    sensory_table, table = load_table(tables, TABLES[0], NEURONS), load_table(tables, TABLES[1], NEURONS)
+    sensory_table, table = (
+        load_table(tables, TABLES[SENSORY_BY_TARGET], NEURONS),
+        load_table(tables, TABLES[OLD_BY_TARGET], NEURONS),
+    )
     gamma, gamma_r = load_weights(p.gamma, sensory_table.edge), load_weights(p.gamma_r, table.edge)
-    return Circuit(mu, leak, A, sensory_table, gamma, table, gamma_r)
+    return AffineCircuit(mu, leak, A, sensory_table, gamma, table, gamma_r)
 
 
 @triton.jit
-def activate(z, ACTIVATION: tl.constexpr):
-    """`act(z)`: sigmoid 0, relu 1, tanh 2, hard_tanh 3."""
-    if ACTIVATION == 0:
+def activate(z, SETTINGS: tl.constexpr):
+    """`act(z)`."""
+    if SETTINGS[ACTIVATION] == SIGMOID:
         f = sigmoid_exp2(z * -LOG2E)
-    elif ACTIVATION == 1:
+    elif SETTINGS[ACTIVATION] == RELU:
         f = tl.where(z < 0.0, 0.0, z)
-    elif ACTIVATION == 2:
+    elif SETTINGS[ACTIVATION] == TANH:
         f = 2.0 * sigmoid_exp2(z * -2.0 * LOG2E) - 1.0
     else:
         f = tl.where(z < -1.0, -1.0, tl.where(z > 1.0, 1.0, z))
@@ -88,13 +109,13 @@ def activate(z, ACTIVATION: tl.constexpr):
 
 
 @triton.jit
-def slope_of(f, ACTIVATION: tl.constexpr):
-    """`act'(z)` from `f = act(z)`; at a corner zero, as torch has it."""
-    if ACTIVATION == 0:
+def slope_of(f, SETTINGS: tl.constexpr):
+    """`act'(z)` from `f = act(z)`; zero at a corner, as in torch."""
+    if SETTINGS[ACTIVATION] == SIGMOID:
         slope = f * (1.0 - f)
-    elif ACTIVATION == 1:
+    elif SETTINGS[ACTIVATION] == RELU:
         slope = tl.where(f > 0.0, 1.0, 0.0).to(f.dtype)
-    elif ACTIVATION == 2:
+    elif SETTINGS[ACTIVATION] == TANH:
         slope = 1.0 - f * f
     else:
         slope = tl.where(tl.abs(f) < 1.0, 1.0, 0.0).to(f.dtype)
@@ -104,19 +125,19 @@ def slope_of(f, ACTIVATION: tl.constexpr):
 @triton.jit
 def sense(c, x, TABLES: tl.constexpr):
     """`mu + gamma x`, (N,)."""
-    return c.mu + total(c.gamma * fetch(x, c.sensory_table.other), c.sensory_table, TABLES[0][3])
+    return c.mu + total(c.gamma * fetch(x, c.sensory_table.other), c.sensory_table, TABLES[SENSORY_BY_TARGET])
 
 
 @triton.jit
 def unfold(c, v, h, sensed, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
-    """One solver step: the next state, and f."""
-    z = sensed + total(c.gamma_r * fetch(v, c.table.other), c.table, TABLES[1][3])
-    f = activate(z, SETTINGS[5])
+    """One solver step: returns the next state, and f."""
+    z = sensed + total(c.gamma_r * fetch(v, c.table.other), c.table, TABLES[OLD_BY_TARGET])
+    f = activate(z, SETTINGS)
     rate = c.leak
-    if SETTINGS[4]:
+    if SETTINGS[LIQUID]:
         rate += f
     step = h * (c.A * f - rate * v)
-    if not SETTINGS[3]:
+    if not SETTINGS[EULER]:
         step /= 1.0 + h * rate
     return v + step, f
 
@@ -126,7 +147,7 @@ def forward(
     p, tables, inputs, state, elapsed, row_stride, time_stride, reset, mask, states, time, units, features,
     SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
 ):  # fmt: skip
-    """States (B, T, N), one program a row; settings are synapses, sensory, unfolds, euler, liquid, activation."""
+    """Computes states (B, T, N), with one Triton program for each row."""
     row = tl.program_id(0).to(tl.int64)
     neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
     c = load_circuit(p, tables, units, TABLES, NEURONS)
@@ -137,8 +158,8 @@ def forward(
             v = tl.where(tl.load(reset + at) != 0, 0.0, v)
         kept = v
         sensed = sense(c, tl.load(inputs + at * features + feature, feature < features, 0.0), TABLES)
-        h = tl.load(elapsed + row * row_stride + t * time_stride) / SETTINGS[2]
-        for _ in range(SETTINGS[2]):
+        h = tl.load(elapsed + row * row_stride + t * time_stride) / SETTINGS[UNFOLDS]
+        for _ in range(SETTINGS[UNFOLDS]):
             v = unfold(c, v, h, sensed, SETTINGS, TABLES)[0]
         if mask is not None:
             v = tl.where(tl.load(mask + at) != 0, v, kept)
@@ -151,17 +172,21 @@ def backward(
     grad_states, grad_inputs, grad_state, grad_elapsed, grads, scratch, batch, size,
     SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of inputs, state and elapsed, and of the parameters, (programs, size), to be summed over the programs.
+    """Computes gradients of inputs, state and elapsed, and each Triton program's share of those of the parameters.
 
-    Program k takes rows k, k + programs, ...; its scratch holds the state before an unfold and its f, (unfolds, 2, N).
+    Program k takes rows k, k + programs, ...; its scratch holds the state before every unfold and its f,
+    (unfolds, 2, N). The shares, (programs, size), are yet to be summed over the programs.
     """
-    L: tl.constexpr = SETTINGS[2]
+    L: tl.constexpr = SETTINGS[UNFOLDS]
     program = tl.program_id(0).to(tl.int64)
     neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
     real, present = neuron < units, feature < features
     scratch += program * (2 * L * NEURONS) + neuron
     c = load_circuit(p, tables, units, TABLES, NEURONS)
-    table, sensory_table = load_table(tables, TABLES[2], NEURONS), load_table(tables, TABLES[3], FEATURES)
+    table, sensory_table = (
+        load_table(tables, TABLES[OLD_BY_SOURCE], NEURONS),
+        load_table(tables, TABLES[SENSORY_BY_SOURCE], FEATURES),
+    )
     gamma_r, gamma = load_weights(p.gamma_r, table.edge), load_weights(p.gamma, sensory_table.edge)
     zero = tl.full((NEURONS,), 0.0, c.mu.dtype)
     sum_mu, sum_leak, sum_A = zero, zero, zero
@@ -189,9 +214,9 @@ def backward(
                 old = tl.load(scratch + 2 * k * NEURONS)
                 f = tl.load(scratch + (2 * k + 1) * NEURONS)
                 rate = c.leak
-                if SETTINGS[4]:
+                if SETTINGS[LIQUID]:
                     rate += f
-                if SETTINGS[3]:
+                if SETTINGS[EULER]:
                     gc = g
                     u = old
                     own = 1.0 - h * rate
@@ -204,20 +229,20 @@ def backward(
                 sum_A += q * f
                 sum_leak -= u * q
                 d_f = c.A * q
-                if SETTINGS[4]:
+                if SETTINGS[LIQUID]:
                     d_f -= u * q
-                d_z = d_f * slope_of(f, SETTINGS[5])
+                d_z = d_f * slope_of(f, SETTINGS)
                 d_sensed += d_z
                 arrived = fetch(d_z, table.other)
                 sum_gamma_r += arrived * of_owners(old, table)
-                g = g * own + total(gamma_r * arrived, table, TABLES[2][3])
+                g = g * own + total(gamma_r * arrived, table, TABLES[OLD_BY_SOURCE])
                 v = old
             tl.debug_barrier()
             sum_mu += d_sensed
             arrived = fetch(d_sensed, sensory_table.other)
             sum_gamma += arrived * of_owners(x, sensory_table)
             if grad_inputs is not None:
-                d_x = total(gamma * arrived, sensory_table, TABLES[3][3])
+                d_x = total(gamma * arrived, sensory_table, TABLES[SENSORY_BY_SOURCE])
                 tl.store(grad_inputs + at * features + feature, d_x, present)
             if grad_elapsed is not None:
                 tl.store(grad_elapsed + at, tl.sum(d_h, 0) / L)
@@ -226,8 +251,8 @@ def backward(
 
     grads += program * size
     store_slots(grads, sensory_table.edge, sum_gamma)
-    store_slots(grads + SETTINGS[1], table.edge, sum_gamma_r)
-    grads += SETTINGS[0] + SETTINGS[1]
+    store_slots(grads + SETTINGS[SENSORY], table.edge, sum_gamma_r)
+    grads += SETTINGS[SYNAPSES] + SETTINGS[SENSORY]
     tl.store(grads + neuron, sum_mu, real)
     grads += units
     if p.tau_raw is not None:
@@ -238,6 +263,6 @@ def backward(
         tl.store(grads + neuron, sum_A, real)
 
 
-def scratch_vectors(settings: tuple[int, ...]) -> int:
-    """Vectors (N,) of scratch for each program of the backward pass."""
-    return 2 * settings[2]
+def scratch_vectors(settings: AffineSettings) -> int:
+    """Vectors (N,) of scratch that each Triton program of the backward pass needs."""
+    return 2 * settings.unfolds

@@ -1,1 +1,1 @@
-"""What the recurrent algorithms train on: sequences of a rollout, and windows of a replay buffer."""
+"""The data that recurrent algorithms train on: sequences of a rollout, and windows from a replay buffer."""

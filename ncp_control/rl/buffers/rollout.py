@@ -1,9 +1,8 @@
-"""A rollout buffer of equal sequences: no padding, no Python for each sequence.
+"""A rollout buffer of sequences of equal length, which need no padding and no Python loop over sequences.
 
-sb3-contrib cuts its minibatches into episodes of different length and pads them. A scan takes episode starts in the
-middle of a sequence, so here every environment's steps are cut into sequences of one length, and a minibatch is some of
-these, in a new order every epoch. Of the recurrent states that were seen while collecting only those before a sequence
-are kept.
+sb3-contrib cuts its minibatches into episodes of different lengths and pads them. A scan accepts episode starts within
+a sequence, so here every environment's steps are cut into sequences of one length. A minibatch consists of some of
+these sequences, in a new order every epoch. Only the recurrent states before each sequence are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FIELDS = ("actions", "values", "log_probs", "advantages", "returns", "episode_st
 
 
 def sequence_length(n_steps: int, wanted: int) -> int:
-    """The largest divisor of `n_steps` that is at most `wanted`; refused if it is less than half of what could be."""
+    """Returns the largest divisor of `n_steps` that is at most `wanted`; refuses one below half of what was wanted."""
     longest = min(wanted, n_steps)
     length = next(length for length in range(longest, 0, -1) if n_steps % length == 0)
     if 2 * length < longest:
@@ -37,11 +36,13 @@ def sequence_length(n_steps: int, wanted: int) -> int:
     return length
 
 
-class Sequences:
-    """What makes a recurrent rollout buffer one of sequences.
+class RolloutSequences:
+    """Makes a recurrent rollout buffer one of sequences.
 
-    :param sequence: steps of a sequence; divides the buffer's steps
-    :param hidden_state_shape: (steps, 1, environments, numbers of a state)
+    :param args: the arguments of the buffer without memory, `plain`
+    :param sequence: the length of a sequence; divides the number of the buffer's steps
+    :param hidden_state_shape: (steps, 1, environments, numbers in a state)
+    :param kwargs: the keyword arguments of `plain`
     """
 
     plain: type[RolloutBuffer] | type[DictRolloutBuffer]
@@ -51,7 +52,7 @@ class Sequences:
         self.plain.__init__(self, *args, **kwargs)  # type: ignore[arg-type]
 
     def reset(self) -> None:
-        """Forgets what was added."""
+        """Removes all steps."""
         steps, _, envs, size = self.hidden_state_shape
         if steps % self.sequence:
             raise ValueError(f"{steps} steps cannot be cut into sequences of {self.sequence}")
@@ -60,7 +61,7 @@ class Sequences:
         self.plain.reset(self)  # type: ignore[arg-type]
 
     def add(self, *args: Any, lstm_states: RNNStates, **kwargs: Any) -> None:
-        """A step of every environment, and the states before it."""
+        """Adds a step of every environment, and the states before it."""
         if self.pos % self.sequence == 0:  # type: ignore[attr-defined]
             row = self.pos // self.sequence  # type: ignore[attr-defined]
             self.states_pi[row] = lstm_states.pi[0][0].cpu().numpy()
@@ -68,7 +69,7 @@ class Sequences:
         self.plain.add(self, *args, **kwargs)  # type: ignore[arg-type]
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Minibatches of about `batch_size` steps, whole sequences each; every sequence once."""
+        """Yields minibatches of whole sequences, about `batch_size` steps each, until every sequence came once."""
         if not self.full:  # type: ignore[attr-defined]
             raise ValueError("the rollout buffer must be full before it is sampled")
         rows, envs, _ = self.states_pi.shape
@@ -78,22 +79,26 @@ class Sequences:
             yield self._cut(*np.divmod(order[first : first + each], envs))
 
     def cut_all(self, most: int) -> Any:
-        """A sample of the first sequences of each environment, about `most` steps in all, in their order."""
+        """Returns the first sequences of each environment in their order, about `most` steps in all."""
         rows, envs, _ = self.states_pi.shape
         count = max(1, min(rows * envs, most // self.sequence))
         return self._cut(*np.divmod(np.arange(count), envs))
 
     def _cut(self, rows: Any, envs: Any) -> Any:
-        """The sequences that begin in these rows of states, of these environments."""
+        """Returns sequences as sb3-contrib's samples.
+
+        :param rows: the sequences' numbers within their environments, which are the rows of the kept states, (S,)
+        :param envs: their environments, (S,)
+        """
         steps = rows[:, None] * self.sequence + np.arange(self.sequence)
         device = self.device  # type: ignore[attr-defined]
 
         def cut(values: Any) -> Tensor:
-            """(steps, environments, ...) to (sequences x length, ...)."""
+            """Cuts (steps, environments, ...) into (sequences x length, ...)."""
             return torch.as_tensor(values[steps, envs[:, None]].reshape(steps.size, *values.shape[2:]), device=device)
 
         actions, values, log_probs, advantages, returns, starts = (cut(getattr(self, name)) for name in FIELDS)
-        actions = actions.float()  # as Stable-Baselines3 does: not every distribution takes whole numbers
+        actions = actions.float()  # as Stable-Baselines3 does, because some distributions refuse integers
         pi, vf = (torch.as_tensor(kept[rows, envs][None], device=device) for kept in (self.states_pi, self.states_vf))
         observations = self.observations  # type: ignore[attr-defined]
         if isinstance(observations, dict):
@@ -114,13 +119,13 @@ class Sequences:
         )
 
 
-class SequenceRolloutBuffer(Sequences, RecurrentRolloutBuffer):  # type: ignore[misc]
-    """Sequences of vector observations."""
+class SequenceRolloutBuffer(RolloutSequences, RecurrentRolloutBuffer):  # type: ignore[misc]
+    """A rollout buffer of sequences for observations that are vectors."""
 
     plain = RolloutBuffer
 
 
-class SequenceDictRolloutBuffer(Sequences, RecurrentDictRolloutBuffer):  # type: ignore[misc]
-    """Sequences of dictionaries of observations."""
+class SequenceDictRolloutBuffer(RolloutSequences, RecurrentDictRolloutBuffer):  # type: ignore[misc]
+    """A rollout buffer of sequences for observations that are dictionaries."""
 
     plain = DictRolloutBuffer

@@ -1,1 +1,1 @@
-"""Agents on disk: policies, the state of a training, cards."""
+"""Agents on disk: policies, the state of a training run, and cards."""

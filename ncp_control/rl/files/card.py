@@ -1,80 +1,59 @@
-"""A trained policy's card: what it is, how good, and the command that made it, as Markdown beside its file."""
+"""The facts, the example and the results on a trained policy's card."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from ncp_control.rl.circuit_log import actor_circuit
 from ncp_control.rl.files.policy_file import load_policy
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.rl.policies.circuit import Circuit, actor_circuit
+from ncp_control.storage.cards import card_text, duration, origin_of, table
 
-POINTS = 15  # of a curve
+POINTS = 15  # of a learning curve, at most
 
 
-def write_card(path: Path, description: str) -> None:
-    """Writes the card of a policy's file beside it, from the note in it.
+def policy_card(path: Path, description: str) -> str:
+    """Returns the card of a policy, from the note in its file.
 
-    The note has `env`, `seed`, `steps`, `command`, `seconds`, `versions`, `return`, `return_std`, `return_min`,
-    `episodes` and `episodes_seed`, which they were evaluated from, and a `curve` of steps and returns.
+    The note has `env`, `seed`, `steps`, `command`, `seconds` and `versions` of the training; `return`, `return_std` and
+    `return_min` over `episodes` episodes, evaluated from the seed `episodes_seed`; and `curve`, pairs of a step and a
+    return.
 
-    :param path: of the `.safetensors` file
-    :param description: a sentence or two, what it is and what for
+    :param path: the `.safetensors` file
+    :param description: a sentence or two on what the policy is and what it is for
     """
-    write_atomically(path.with_suffix(".md"), card(path, description).encode())
-
-
-def card(path: Path, description: str) -> str:
-    """The card's text."""
     policy = load_policy(path)
-    note = policy.note
+    note, circuit = policy.note, actor_circuit(policy.policy)
     episodes = f"--episodes {note['episodes']} --seed {note['episodes_seed']}"
     score = f"**{note['return']:,.0f}** ± {note['return_std']:,.0f} (lowest {note['return_min']:,.0f})"
     facts = [
         ("environment", note["env"]),
-        (f"return, {note['episodes']} episodes, mode of the policy", score),
+        *([("acts", circuit_in_words(circuit))] if circuit is not None else []),
+        (f"return, {note['episodes']} episodes, deterministic actions", score),
         ("measured by", f"`ncp-control evaluate {path.parent.name}/{path.name} {episodes}`"),
         ("made by", f"`{note['command']}`"),
         ("seed, steps", f"{note['seed']}, {note['steps']:,}"),
-        ("training", f"{note['seconds'] / 60:.0f} minutes, one thread"),
-        ("versions", ", ".join(f"{name} {found}" for name, found in note["versions"].items())),
+        ("training", duration(note["seconds"])),
+        *origin_of(path, policy.sha256, note),
     ]
-    circuit = actor_circuit(policy.policy)
-    if circuit is not None:
-        wiring, size = circuit.cell.wiring, sum(parameter.numel() for parameter in circuit.parameters())
-        layers = ", ".join(f"{part.stop - part.start} {name}" for name, part in wiring.layers.items())
-        synapses = len(wiring.sensory) + len(wiring.synapses)
-        cell = type(circuit.cell).__name__
-        facts.insert(
-            1, ("acts", f"{cell}, {wiring.units} neurons ({layers}), {synapses} synapses, {size:,} parameters")
-        )
-    facts.append(("file", f"{path.stat().st_size / 1e6:.2f} MB, SHA-256 of its content {policy.sha256[:16]}..."))
-    rows = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    curve = "\n".join(f"| {step:,} | {value:,.0f} |" for step, value in thinned(note["curve"]))
-    return f"""# {path.name.removesuffix(".safetensors")}
-
-{description}
-
-| | |
-|---|---|
-{rows}
-
-```python
-from ncp_control.rl import load_policy
+    example = f"""from ncp_control.rl import load_policy
 
 policy = load_policy("checkpoints/{path.name}")
-action, state = policy.predict(observation, state)  # state: None at first
-```
+action, state = policy.predict(observation, state)  # state: None at first"""
+    curve = table(("steps", "return"), [(f"{step:,}", f"{value:,.0f}") for step, value in thinned(note["curve"])])
+    return card_text(path, description, facts, example, f"Return during training:\n\n{curve}")
 
-Return while it was trained:
 
-| steps | return |
-|---|---|
-{curve}
-"""
+def circuit_in_words(circuit: Circuit) -> str:
+    """Returns a circuit's cell and its numbers of neurons, synapses and parameters."""
+    wiring, size = circuit.cell.wiring, sum(parameter.numel() for parameter in circuit.parameters())
+    layers = ", ".join(f"{part.stop - part.start} {name}" for name, part in wiring.layers.items())
+    synapses = len(wiring.sensory) + len(wiring.synapses)
+    cell = type(circuit.cell).__name__
+    return f"{cell}, {wiring.units} neurons ({layers}), {synapses} synapses, {size:,} parameters"
 
 
 def thinned(curve: list[Any]) -> list[Any]:
-    """About `POINTS` points of a curve, the last one included."""
+    """Returns evenly spaced points of a curve, at most `POINTS` and the last one among them."""
     every = max(1, -(-len(curve) // POINTS))
     return curve[::-1][::every][::-1]

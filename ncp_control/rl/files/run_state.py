@@ -1,4 +1,4 @@
-"""The whole state of a training run in one safe file, so that a run that was stopped goes on as if it had not been."""
+"""The whole state of a training run in one file without pickle, from which a stopped run continues exactly."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 FORMAT = "ncp_control.training"
 VERSION = 1
 DESCRIBED = ("state", "about")
-COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_n_calls", "exploration_rate")  # the last two are DQN's
+COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_n_calls", "exploration_rate")  # the last two: DQN's
 
 
 def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
-    """Writes weights, optimizers, statistics, counters and replay buffer of a model.
+    """Writes a model's weights, optimizers, normalisation statistics, counters and replay buffer.
 
-    :param about: anything else that has to survive, as JSON values
+    :param model: the algorithm that is being trained
+    :param path: the file; replaced as a whole if it exists
+    :param about: anything else that a resumed run needs, as JSON values
     """
     tensors: dict[str, torch.Tensor] = {}
     state = {
@@ -42,7 +44,7 @@ def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
 
 
 def load_state(model: BaseAlgorithm, path: Path) -> None:
-    """Gives a model, newly made from the same recipe, the state in a file."""
+    """Loads the state in a file into a model that was newly made from the same recipe."""
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
     with described_in(path, "a run that cannot go on"):
         state = read_object(metadata["state"])
@@ -58,7 +60,7 @@ def load_state(model: BaseAlgorithm, path: Path) -> None:
         if set(kept) != set(own):
             raise ValueError("it has other variables than the algorithm")
         for name, value in own.items():
-            value.data.copy_(fitting(kept[name], value.shape))
+            value.data.copy_(of_shape(kept[name], value.shape))
         for key in COUNTERS:
             if key in state["counters"]:
                 setattr(model, key, type(getattr(model, key))(state["counters"][key]))
@@ -67,21 +69,21 @@ def load_state(model: BaseAlgorithm, path: Path) -> None:
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What `save_state` was told to keep."""
+    """Reads the `about` that `save_state` wrote."""
     metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
     with described_in(path, "a run that cannot go on"):
         return read_object(metadata["about"])
 
 
-def fitting(value: Any, shape: tuple[int, ...]) -> Any:
-    """A tensor or a number, refused if it has another shape than the one whose place it takes."""
+def of_shape(value: Any, shape: tuple[int, ...]) -> Any:
+    """Returns a tensor or a number; refuses one that has another shape than the one it replaces."""
     if np.shape(value) != tuple(shape):
         raise ValueError(f"a tensor has shape {np.shape(value)} instead of {tuple(shape)}")
     return value
 
 
 def _variables(model: BaseAlgorithm) -> dict[str, Any]:
-    """Trained tensors beside the networks, such as SAC's entropy coefficient."""
+    """Returns the trained tensors that belong to no network, such as SAC's entropy coefficient."""
     _, names = model._get_torch_save_params()
     return {name: value for name in names if (value := getattr(model, name, None)) is not None}
 
@@ -116,7 +118,7 @@ def _set_statistics(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
 
 
 def _arrays(buffer: ReplayBuffer) -> dict[str, Any]:
-    """The arrays of a replay buffer whose first axis is its size, by name."""
+    """Returns a replay buffer's arrays with a row for each step it has room for, by name."""
     found: dict[str, Any] = {}
     for name, value in vars(buffer).items():
         for key, array in value.items() if isinstance(value, dict) else [("", value)]:
@@ -126,7 +128,7 @@ def _arrays(buffer: ReplayBuffer) -> dict[str, Any]:
 
 
 def _replayed(model: BaseAlgorithm) -> dict[str, Any] | None:
-    """What a replay buffer holds: only the rows that are filled."""
+    """Returns the filled rows of the replay buffer, and where it writes next; None without a replay buffer."""
     buffer = getattr(model, "replay_buffer", None)
     if buffer is None:
         return None
@@ -144,5 +146,5 @@ def _set_replayed(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
         raise ValueError(f"a replay buffer of {buffer.buffer_size} rows cannot be at row {pos}")
     rows = buffer.buffer_size if full else pos
     for name, array in _arrays(buffer).items():
-        array[:rows] = fitting(found["arrays"][name], (rows, *array.shape[1:])).numpy()
+        array[:rows] = of_shape(found["arrays"][name], (rows, *array.shape[1:])).numpy()
     buffer.pos, buffer.full = pos, full

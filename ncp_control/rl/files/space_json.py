@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 
 def space_to_json(space: spaces.Space[Any]) -> dict[str, Any]:
-    """A space as JSON values; infinite bounds as null, and one number for bounds that are all the same."""
+    """Returns a space as JSON values: infinite bounds as null, and bounds that are all equal as one number."""
     if isinstance(space, spaces.Box):
         low, high = (_bound(bound) for bound in (space.low, space.high))
         return {"type": "Box", "low": low, "high": high, "shape": list(space.shape), "dtype": str(space.dtype)}
@@ -32,9 +32,10 @@ def _bound(bound: Any) -> list[float | None] | float | None:
 
 
 def space_from_json(described: dict[str, Any], most: int) -> spaces.Space[Any]:
-    """What `space_to_json` wrote.
+    """Returns the space that `space_to_json` described.
 
-    :param most: numbers that a value of it may have
+    :param described: the JSON values
+    :param most: how many numbers an element of the space may have
     """
     kind = described["type"]
     if kind == "Discrete":
@@ -44,13 +45,13 @@ def space_from_json(described: dict[str, Any], most: int) -> spaces.Space[Any]:
     if kind == "MultiBinary":
         return spaces.MultiBinary(described["n"])
     if kind == "Dict":
-        # in the order of the file: Gymnasium sorts the keys of a plain dict, and networks rely on their order
+        # Networks rely on the order of the keys; Gymnasium keeps it for an OrderedDict, and sorts a plain dict.
         return spaces.Dict(OrderedDict((key, space_from_json(own, most)) for key, own in described["spaces"].items()))
     if kind != "Box":
         raise ValueError(f"unknown space {kind!r}")
     shape, dtype = tuple(described["shape"]), np.dtype(described["dtype"])
     if dtype.kind not in "fiub" or prod(shape) > most:
-        raise ValueError(f"no file of this size holds a policy for a Box of {shape} {dtype}")
+        raise ValueError(f"a file of this size cannot hold a policy for a Box of {shape} {dtype}")
     low, high = (
         _numbers(described[side], infinite, shape, dtype) for side, infinite in (("low", -np.inf), ("high", np.inf))
     )

@@ -1,4 +1,4 @@
-"""The circuits of a policy: built from names and plans, run over sequences with episode starts inside."""
+"""The circuit of a policy: built from a cell's name and a plan, and run over sequences in which episodes may begin."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from ncp_control.wiring import AutoNCP, Plan, Wiring
 
 WiringLike = Plan | Wiring | int
 CellLike = str | type[Cell]
-# What is better for control than a cell's own default (thresholds where normalised observations lie).
+# Settings that suit control better than a cell's own defaults: LTC's thresholds lie where normalised observations do.
 DEFAULTS: dict[type[Cell], dict[str, Any]] = {LTC: {"init": "centred"}}
 DEFAULT_WIRING = AutoNCP(40, 16)
-
-
 RAW_TIME = (
-    "cells read it as it is, so leave it out of the normalisation, VecNormalize(env, norm_obs_keys=[...]) with all "
-    "keys but 'elapsed'"
+    "the cells need it unnormalised, so pass VecNormalize(env, norm_obs_keys=[...]) the observation's other keys, "
+    "without 'elapsed'"
 )
 
 
-def following() -> bool:
-    """Whether torch follows the code to compile, export or trace it: then no test may depend on values."""
+def is_traced() -> bool:
+    """Whether torch is compiling, exporting or tracing this code, so that no branch may depend on a tensor's values."""
     traced: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     return torch.compiler.is_compiling() or traced
 
 
 class Circuit(nn.Module):
-    """An RNN with the attributes that sb3-contrib asks of its recurrent module.
+    """An RNN with the attributes that sb3-contrib expects of a policy's LSTM.
 
-    :param features: columns of what it reads, F
+    :param features: the number of features that the circuit reads, F
     :param wiring: a plan (`AutoNCP(40, 16)`), a `Wiring`, or a number of fully connected neurons
-    :param cell: the cell's name, such as "ltc", or a class of one's own
-    :param cell_kwargs: its settings
-    :param timed: the last column is the elapsed time; a cell whose steps do not depend on it reads it as an input
+    :param cell: the cell's name, such as "ltc", or a class of cells of your own
+    :param cell_kwargs: the cell's settings
+    :param timed: whether the last feature is the elapsed time; a cell that does not use the elapsed time reads it as
+        one more input
     """
 
     num_layers = 1
@@ -65,33 +64,53 @@ class Circuit(nn.Module):
         return self.rnn.cell
 
     def run(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Outputs (S, T, O) and every state (S, T, N) from features (S, T, F), the state before them (S, N), and
-        starts (S, T) bool.
+        """Runs the circuit over S sequences of T steps.
+
+        :param features: (S, T, F)
+        :param state: the state before the first step, (S, N); None is the state before an episode
+        :param starts: (S, T) bool, true where an episode begins; None where none does
+        :return: the outputs (S, T, O) and the states after every step (S, T, N)
         """
         elapsed: Tensor | float = 1.0
         if self.timed:
             features, elapsed = features[..., :-1], features[..., -1]
-            if not following() and (elapsed < 0).any():
+            if not is_traced() and (elapsed < 0).any():
                 raise ValueError(f"the elapsed time is {float(elapsed.min()):.3g}, less than zero: {RAW_TIME}")
         outputs, _, states = self.rnn(features, state, elapsed, reset=starts, states=True)
         return outputs, states
 
     def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
-        """As `run`, but the last state (S, N) only."""
+        """Runs the circuit as `run` does, and returns the outputs and only the last state (S, N)."""
         outputs, states = self.run(features, state, starts)
         return outputs, states[:, -1]
+
+
+def actor_circuit(policy: Any) -> Circuit | None:
+    """Returns the circuit that acts.
+
+    :param policy: a policy of Stable-Baselines3
+    :return: the actor's circuit, or the one in the policy's `NCPExtractor`; None for a policy without a circuit
+    """
+    places = (
+        getattr(policy, "lstm_actor", None),
+        getattr(getattr(getattr(policy, "actor", None), "features_extractor", None), "circuit", None),
+        getattr(getattr(policy, "features_extractor", None), "circuit", None),
+        getattr(getattr(getattr(policy, "q_net", None), "features_extractor", None), "circuit", None),
+    )
+    return next((place for place in places if isinstance(place, Circuit)), None)
 
 
 def unroll(
     circuit: Circuit, features: Tensor, states: tuple[Tensor, Tensor], episode_starts: Tensor
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Runs whole sequences in one scan, in the form that sb3-contrib's policies use.
+    """Runs whole sequences in one scan, with arguments as sb3-contrib's policies give them.
 
+    :param circuit: reads the features
     :param features: (S T, F), sequence by sequence
-    :param states: the state (1, S, M), of which the first N of M numbers are the circuit's; and a second tensor of an
-        LSTM's, which nothing uses here
-    :param episode_starts: (S T,), not zero where an episode begins
-    :return: outputs (S T, O), and the states after the last step
+    :param states: the state before the first step (1, S, M), whose first N numbers are the circuit's; and the second
+        tensor of an LSTM's state, which is returned unchanged
+    :param episode_starts: (S T,), nonzero where an episode begins
+    :return: the outputs (S T, O), and the states after the last step
     """
     packed, unused = states
     sequences, size = packed.shape[1], circuit.hidden_size

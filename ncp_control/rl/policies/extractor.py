@@ -14,10 +14,10 @@ from ncp_control.rl.policies.elapsed import KEY
 
 
 class NCPExtractor(BaseFeaturesExtractor):
-    """Unrolls a circuit over the window that `ncp_envs.History` shows, in one scan; the features are its outputs at the
-    end of it.
+    """Runs a circuit over the window of observations that `ncp_envs.History` returns, in one scan; the features are the
+    circuit's outputs at the end of the window.
 
-    The state starts at zero with every window, so the circuit remembers as far back as the window reaches.
+    The state is zero before every window, so the circuit remembers as far back as the window reaches.
 
     Example::
 
@@ -27,15 +27,16 @@ class NCPExtractor(BaseFeaturesExtractor):
         )
         model = SAC("MultiInputPolicy", env, policy_kwargs=policy_kwargs)
 
-    :param observation_space: of an environment inside of `History`; where that shows the elapsed times, the cell gets
-        them
+    :param observation_space: the space of an environment wrapped in `History`; if it has the elapsed times, the cell
+        gets them
     :param wiring: a plan, a `Wiring`, or a number of fully connected neurons; its motor neurons are the features
-    :param cell: the cell's name, or a class of cells of one's own
+    :param cell: the cell's name, or a class of cells of your own
     :param cell_kwargs: the cell's settings
-    :param carry: in evaluation mode (when a model acts), go on from the state after the last call wherever this call's
-        windows follow on from it, instead of running the windows again. The same while episodes are no longer than the
-        window; beyond, the circuit remembers more than it could in training. `model.policy.actor.features_extractor
-        .carry = True`, or wherever the extractor is, switches it on in a trained model.
+    :param carry: in evaluation mode (when a model acts), continue from the state after the last call if every window
+        is the last call's moved on by one step, instead of running the whole window again. The features are the same
+        while an episode is no longer than the window; after that the circuit remembers more than it could in training.
+        To switch it on in a trained model, set it on the extractor, such as
+        `model.policy.actor.features_extractor.carry = True`.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class NCPExtractor(BaseFeaturesExtractor):
         self._last: tuple[Tensor, Tensor] | None = None
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
-        """Features (B, O) of windows (B, W, n) with start flags (B, W)."""
+        """Returns the features (B, O) of windows (B, W, n) with start flags (B, W)."""
         seen, starts = observations["observations"], observations["starts"] != 0
         if self.timed:
             seen = torch.cat([seen, observations[KEY][..., None]], dim=-1)
@@ -74,8 +75,12 @@ class NCPExtractor(BaseFeaturesExtractor):
         return features
 
     def _state_before(self, seen: Tensor, starts: Tensor) -> Tensor | None:
-        """The state before the last step of every window, if every one follows on from the last call's or begins an
-        episode with that step; else None.
+        """Returns the states that the last call left, from which the last step of every window can be run.
+
+        :param seen: the windows, (B, W, n)
+        :param starts: their start flags, (B, W)
+        :return: (B, N); None unless every window is the last call's moved on by one step, or its last step begins an
+            episode
         """
         if self._last is None or self._last[0].shape != seen.shape:
             return None
@@ -85,7 +90,7 @@ class NCPExtractor(BaseFeaturesExtractor):
 
 
 def window_of(space: spaces.Space[Any]) -> spaces.Box | None:
-    """The window, (W, n), of observations that have the form of `ncp_envs.History`; None for others."""
+    """Returns the space of the window, (W, n), in observations as `ncp_envs.History` makes them; None for others."""
     if not isinstance(space, spaces.Dict) or set(space.spaces) - {KEY} != {"observations", "starts"}:
         return None
     window = space["observations"]

@@ -1,4 +1,4 @@
-"""What is handed to `predict`, checked before a network would read it as something else."""
+"""Checks of the arguments of `predict`, which a network might otherwise misread without an error."""
 
 from __future__ import annotations
 
@@ -9,55 +9,57 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from ncp_control.rl.policies.circuit import following
+from ncp_control.rl.policies.circuit import is_traced
 
 
 def check_state(state: tuple[int, ...], size: int, observations: int, starts: int | None) -> None:
-    """Refuses a state of other environments, or of another policy.
+    """Refuses a state that belongs to another number of environments or to another policy.
 
-    :param state: the shape of what should be (1, n, N)
-    :param size: N
-    :param observations: n
-    :param starts: how many flags say whether an episode starts, if there are any
+    :param state: the state's shape, which should be (1, n, N)
+    :param size: the numbers in one environment's state, N
+    :param observations: the number of observations, n
+    :param starts: the number of flags in `episode_start`; None without flags
     """
     if len(state) != 3:
         raise ValueError(f"a state is what the last call of predict returned, ((1, n, N), ...), and not {tuple(state)}")
     if state[1] != observations:
         raise ValueError(
-            f"the state is of {_many(state[1], 'environment')}, and there {_are(observations, 'observation')}: hand "
-            "over what the last call with the same environments returned, or None where all episodes begin"
+            f"the state is of {_many(state[1], 'environment')}, and there {_are(observations, 'observation')}: pass "
+            "the state that the last call for the same environments returned, or None where all episodes begin"
         )
     if state[2] != size:
-        raise ValueError(f"the state has {_many(state[2], 'number')} an environment, and this policy's has {size}")
+        raise ValueError(f"the state has {_many(state[2], 'number')} per environment, and this policy's has {size}")
     if starts is not None and starts != observations:
         raise ValueError(
-            f"episode_start says of {_many(starts, 'environment')} whether an episode begins, and there "
-            f"{_are(observations, 'observation')}: give one flag for each"
+            f"episode_start has {_many(starts, 'flag')}, and there {_are(observations, 'observation')}: pass one flag "
+            "for each"
         )
 
 
 def check_numbers(state: Tensor) -> None:
-    """Refuses a state with NaN in it."""
-    if not following() and torch.isnan(state).any():
+    """Refuses a state that contains NaN."""
+    if not is_traced() and torch.isnan(state).any():
         raise ValueError("the circuit's state is NaN: an observation was not a number, or the weights are not")
 
 
 def rows_of(observation: Any) -> int:
-    """How many environments' observations these are: a tensor, or a dictionary of them."""
+    """Returns the number of observations in a batch: in a tensor, or in a dictionary of tensors."""
     rows: int = (next(iter(observation.values())) if isinstance(observation, dict) else observation).shape[0]
     return rows
 
 
 def check_observation(observation: Any, space: spaces.Space[Any]) -> None:
-    """Refuses observations of another shape than a policy's, one or a batch of them, and those that are no numbers.
+    """Refuses observations that contain NaN or do not have the shape that a policy reads.
 
-    :param observation: as the environment shows it
-    :param space: of the policy
+    :param observation: one observation or a batch of them, as the environment returns it
+    :param space: the policy's observation space
     """
     if isinstance(space, spaces.Dict):
         if not isinstance(observation, dict) or set(observation) != set(space.spaces):
-            found = f"those of {', '.join(map(str, observation))}" if isinstance(observation, dict) else "no dictionary"
-            raise ValueError(f"the policy reads a dictionary with {', '.join(space.spaces)}, and was given {found}")
+            found = f"the entries {', '.join(map(str, observation))}" if isinstance(observation, dict) else "an array"
+            raise ValueError(
+                f"the policy reads a dictionary with the entries {', '.join(space.spaces)}, and was given {found}"
+            )
         for key, own in space.spaces.items():
             _check_values(observation[key], own, f"the observation's {key!r}")
     else:

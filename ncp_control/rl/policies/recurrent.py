@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3 whose memory is a neural circuit."""
+"""The policy of recurrent PPO and A2C, whose memory is a neural circuit."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from gymnasium import spaces
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, create_mlp
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 
-from ncp_control.rl.policies.argument_names import check_names
+from ncp_control.rl.policies.arguments import check_choice, check_names, choose_extractor
 from ncp_control.rl.policies.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike, unroll
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
 from ncp_control.rl.policies.predict_checks import check_numbers, check_state, rows_of
@@ -24,25 +23,25 @@ HEADS = ("linear", "motor")
 
 
 class NCPPolicy(RecurrentActorCriticPolicy):
-    """An actor that is a circuit, and a critic that may be something else: nobody has to read the judge.
+    """A policy whose actor is a circuit; its critic, which only training uses, may be another network.
 
     Example::
 
         model = RecurrentPPO("NCPPolicy", env, policy_kwargs=dict(cell="ltc", wiring=AutoNCP(40, 16)))
 
-    The other arguments are those of sb3-contrib's recurrent policies. Dictionaries of observations go through
-    `CombinedExtractor` unless another extractor is named. An entry `elapsed` of a dictionary, as
-    `ncp_envs.IrregularTime(observe_elapsed="apart")` shows it, is the cell's elapsed time.
+    The other arguments are the same as in sb3-contrib's recurrent policies. Observations that are dictionaries go
+    through `CombinedExtractor` unless another extractor is named. An entry `elapsed`, as
+    `ncp_envs.IrregularTime(observe_elapsed="apart")` adds it, is the cell's elapsed time.
 
     :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action head
-    :param cell: the name of its cell, or a class of cells of one's own
+    :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
-    :param critic: "circuit", another of the same kind; "lstm"; "mlp", without memory; or "shared", the actor's
-        outputs, which the critic does not train
-    :param critic_units: of an LSTM or an MLP critic
-    :param head: "linear", a linear map from the motor neurons to the actions; or "motor": the motor neurons are the
-        mean action themselves, one for each
-    :param critic_lr_scale: the critic's learning rate over the actor's
+    :param critic: "circuit", a second circuit of the same kind; "lstm"; "mlp", which has no memory; or "shared", which
+        reads the actor's outputs and does not train the actor
+    :param critic_units: the number of units of an LSTM or an MLP critic
+    :param head: "linear", a linear map from the motor neurons to the actions; or "motor", for which the motor neurons
+        are the mean action, one neuron for each number
+    :param critic_lr_scale: the critic's learning rate, divided by the actor's
     """
 
     def __init__(
@@ -62,23 +61,15 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         **kwargs: Any,
     ) -> None:
         check_names(kwargs, NCPPolicy.__init__, super().__init__)
-        if critic not in CRITICS:
-            raise ValueError(f"unknown critic {critic!r}: choose one of {', '.join(CRITICS)}")
-        if head not in HEADS:
-            raise ValueError(f"unknown head {head!r}: choose one of {', '.join(HEADS)}")
-        if isinstance(observation_space, spaces.Dict):
-            kwargs.setdefault("features_extractor_class", CombinedExtractor)
-        elif is_image_space(observation_space) and "features_extractor_class" not in kwargs:
-            raise ValueError(
-                "a circuit reads features, not images: pass policy_kwargs=dict(features_extractor_class=NatureCNN), or "
-                f"another extractor, for {observation_space}"
-            )
+        check_choice("critic", critic, CRITICS)
+        check_choice("head", head, HEADS)
+        choose_extractor(kwargs, observation_space)
         self.timed = is_timed(observation_space)
         self.circuit_kwargs: dict[str, Any] = {
             "wiring": wiring, "cell": cell, "cell_kwargs": cell_kwargs, "critic": critic, "critic_units": critic_units,
             "head": head, "critic_lr_scale": critic_lr_scale,
         }  # fmt: skip
-        # sb3-contrib's own LSTMs are as small as can be, and give way to the circuits
+        # The circuits replace sb3-contrib's own LSTMs, which are therefore made as small as possible.
         super().__init__(
             observation_space,
             action_space,
@@ -102,7 +93,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         self.optimizer = make(self._groups(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _build_mlp_extractor(self) -> None:
-        """Makes the circuits, whose sizes the heads have to fit; called while the policy is built."""
+        """Makes the circuits first, as the layers behind them depend on their sizes; called by the constructor."""
         given = self.circuit_kwargs
 
         def circuit(wiring: WiringLike, cell: CellLike, cell_kwargs: dict[str, Any] | None = None) -> Circuit:
@@ -120,16 +111,17 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         self.mlp_extractor: Any = Heads(actor.output_size, outputs, self.net_arch, self.activation_fn)
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """The extractor, with the elapsed time going round it."""
+        """Makes the features extractor; the elapsed time bypasses it."""
         space = self.observation_space
         if not self.timed:
             found: BaseFeaturesExtractor = super().make_features_extractor()
-            found._features_dim = int(found.features_dim)  # of a MultiDiscrete space it is NumPy's, refused by torch
+            # For a MultiDiscrete space it is an integer of NumPy's, which torch refuses.
+            found._features_dim = int(found.features_dim)
             return found
         return TimedExtractor(cast("spaces.Dict", space), self.features_extractor_class, self.features_extractor_kwargs)
 
     def _no_head(self) -> nn.Module:
-        """The motor neurons as the mean action; refused where there are not as many as actions."""
+        """Returns the head that passes the motor neurons on as the mean action; refused unless their numbers agree."""
         actions = getattr(self.action_dist, "action_dim", None) if isinstance(self.action_space, spaces.Box) else None
         motors = self.mlp_extractor.latent_dim_pi
         if actions != motors:
@@ -140,7 +132,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         return nn.Identity()
 
     def _groups(self) -> list[dict[str, Any]]:
-        """The actor's parameters and the critic's, each with its share of the learning rate."""
+        """Returns the actor's and the critic's parameters as two groups, the critic's with its factor of the rate."""
         modules = (self.lstm_critic, self.critic, self.mlp_extractor.critic, self.value_net)
         critic = [parameter for module in modules if module is not None for parameter in module.parameters()]
         known = {id(parameter) for parameter in critic}
@@ -151,16 +143,16 @@ class NCPPolicy(RecurrentActorCriticPolicy):
     def _process_sequence(  # type: ignore[override]
         features: Tensor, lstm_states: tuple[Tensor, Tensor], episode_starts: Tensor, lstm: Any
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One scan for all sequences (see `unroll`)."""
+        """Runs all sequences in one scan (see `unroll`)."""
         return unroll(lstm, features, lstm_states, episode_starts)
 
     @property
     def device(self) -> torch.device:
-        """Where the policy is; told by one layer, as looking for the first parameter takes a while."""
+        """The policy's device, read from one layer because a search for the first parameter is slow."""
         return self.value_net.weight.device
 
     def set_training_mode(self, mode: bool) -> None:
-        """Training or evaluation mode; walks through the modules only if it changes, which it seldom does."""
+        """Sets training or evaluation mode; visits the modules only when the mode changes, as `predict` calls this."""
         if self.training != mode:
             super().set_training_mode(mode)
 
@@ -171,8 +163,10 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         episode_starts: Tensor,
         deterministic: bool = False,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Actions and the states after them: a Gaussian's without building the distribution, which takes as long as
-        the circuit. States that are no numbers are refused: so was an observation, or so are the weights.
+        """Returns actions and the states after them; a state that is NaN is refused.
+
+        Gaussian actions are computed without the distribution object, which takes as long to make as the circuit to
+        run.
         """
         check_state(lstm_states[0].shape, self.lstm_hidden_state_shape[2], rows_of(observation), len(episode_starts))
         if isinstance(self.action_dist, DiagGaussianDistribution):
@@ -192,11 +186,12 @@ class NCPPolicy(RecurrentActorCriticPolicy):
 
 
 class Heads(nn.Module):
-    """What lies between circuits of different sizes and the action and value layers: nothing, by default.
+    """The hidden layers between the circuits and the action and value layers: none, by default.
 
-    :param pi: outputs of the actor
-    :param vf: outputs of the critic
+    :param pi: the number of the actor's outputs
+    :param vf: the number of the critic's outputs
     :param net_arch: hidden layers, as in Stable-Baselines3
+    :param activation: the activation after every hidden layer
     """
 
     def __init__(
@@ -210,16 +205,16 @@ class Heads(nn.Module):
         self.latent_dim_vf = layers.get("vf", [])[-1] if layers.get("vf") else vf
 
     def forward_actor(self, features: Tensor) -> Tensor:
-        """What the action layer sees."""
+        """Returns the inputs of the action layer."""
         found: Tensor = self.actor(features)
         return found
 
     def forward_critic(self, features: Tensor) -> Tensor:
-        """What the value layer sees."""
+        """Returns the inputs of the value layer."""
         found: Tensor = self.critic(features)
         return found
 
 
 def two_layers(features: int, units: int) -> nn.Sequential:
-    """A critic without memory."""
+    """Makes a critic without memory."""
     return nn.Sequential(nn.Linear(features, units), nn.Tanh(), nn.Linear(units, units), nn.Tanh())

@@ -1,1 +1,1 @@
-"""Recipes: how an agent is trained, as YAML, and the environments and models that are made from them."""
+"""Recipes: descriptions in YAML of how agents are trained, and the environments and models made from them."""

@@ -1,4 +1,8 @@
-"""YAML of plain values: text, numbers, lists and dictionaries, not too many of them. Nothing in it is run as code."""
+"""A guard around `yaml.safe_load`, which accepts more than a recipe needs.
+
+A few nested aliases make `safe_load` build billions of values, so they are counted first. It also returns dates, bytes
+and sets, so the types of the values are checked afterwards.
+"""
 
 from __future__ import annotations
 
@@ -7,61 +11,64 @@ from typing import Any
 
 import yaml
 
-MOST, DEEPEST = 10_000, 50  # values, once repeated ones are written out, and levels
+MOST_VALUES, MOST_LEVELS = 10_000, 50
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """The values in a text.
+    """Reads a text of plain values, and refuses every other.
 
-    :param where: what to call the text in a message
+    :param text: the YAML
+    :param where: the text's name, for error messages
     """
     try:
         node = yaml.compose(text, yaml.SafeLoader)
         if node is not None:
-            size_of(node, {}, 0)
+            _count_values(node, {}, 0)
         found = yaml.safe_load(text)
-        check_plain(found)
+        _check_plain(found)
     except (yaml.YAMLError, ValueError, AttributeError, TypeError, RecursionError) as error:
-        words = " ".join(str(error).split())
-        raise ValueError(f"{where} is not YAML of plain values: {words or type(error).__name__}") from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{where} is not YAML of plain values: {reason}") from error
     return found
 
 
-def size_of(node: yaml.Node, known: dict[int, int], depth: int) -> int:
-    """How many values a node stands for, each repetition (`*name`) counted again.
+def _count_values(node: yaml.Node, known: dict[int, int], depth: int) -> int:
+    """Returns how many values a node stands for, with every alias (`*name`) counted as often as it appears.
 
-    :param known: sizes of nodes; 0 of those around this one
+    :param node: a part of the text
+    :param known: the counts of nodes by their `id`; 0 for a node that is still being counted
+    :param depth: the levels above the node
     """
     if id(node) in known:
         if not known[id(node)]:
             raise ValueError("a value holds itself")
         return known[id(node)]
-    if depth > DEEPEST:
-        raise ValueError(f"it has more than {DEEPEST} levels")
+    if depth > MOST_LEVELS:
+        raise ValueError(f"it has more than {MOST_LEVELS} levels")
     known[id(node)] = 0
     parts: list[yaml.Node] = []
     if isinstance(node, yaml.SequenceNode):
         parts = node.value
     elif isinstance(node, yaml.MappingNode):
         parts = [part for pair in node.value for part in pair]
-    size = 1 + sum(size_of(part, known, depth + 1) for part in parts)
-    if size > MOST:
-        raise ValueError(f"it stands for more than {MOST:,} values")
-    known[id(node)] = size
-    return size
+    count = 1 + sum(_count_values(part, known, depth + 1) for part in parts)
+    if count > MOST_VALUES:
+        raise ValueError(f"it stands for more than {MOST_VALUES:,} values")
+    known[id(node)] = count
+    return count
 
 
-def check_plain(value: Any) -> None:
-    """Refuses what JSON has no form for."""
+def _check_plain(value: Any) -> None:
+    """Refuses values of types that JSON does not have, and NaN."""
     if isinstance(value, dict):
         for key, own in value.items():
             if not isinstance(key, str):
                 raise ValueError(f"the key {key!r} is not text")
-            check_plain(own)
+            _check_plain(own)
     elif isinstance(value, list):
         for own in value:
-            check_plain(own)
+            _check_plain(own)
     elif isinstance(value, float) and math.isnan(value):
-        raise ValueError("nan is no value of anything")
+        raise ValueError("no setting can be nan")
     elif value is not None and not isinstance(value, str | int | float):
         raise ValueError(f"{value!r} is neither text nor a number")

@@ -1,9 +1,9 @@
 """Recipes: how an agent is trained, as YAML in the style of rl-zoo.
 
-A recipe names an environment (`env`), an algorithm (`algo`) and how long to train (`n_timesteps`); `n_envs`,
-`env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean what they mean there, and what is left are
-the algorithm's own arguments. `lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another, of
-which it says what differs. Nothing in a recipe is ever run as code.
+A recipe names an environment (`env`), an algorithm (`algo`) and how long to train (`n_timesteps`). The keys `n_envs`,
+`env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean the same as in rl-zoo, and all other keys
+are arguments of the algorithm. `lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another,
+and then contains only the differences. Nothing in a recipe is ever run as code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.rl.recipes.plain_yaml import read_yaml
-from ncp_control.wiring.plan_text import parse_plan
 
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "RecurrentSAC", "RecurrentTD3", "PPO", "A2C", "SAC", "TD3", "DQN")
 OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TD3", "DQN")
@@ -29,14 +28,14 @@ class Recipe:
 
     :param env: the environment's id
     :param algo: one of `ALGORITHMS`
-    :param n_timesteps: steps of training, of all environments together
-    :param n_envs: environments side by side
-    :param env_kwargs: arguments of the environment
-    :param env_wrapper: wrappers of `ncp_envs` around each environment, the innermost first: names, or one-entry
-        dictionaries from a name to its arguments
-    :param normalize: False, True, or arguments of `VecNormalize`; its `gamma` is the algorithm's
+    :param n_timesteps: steps of training, counted over all environments together
+    :param n_envs: environments that run side by side
+    :param env_kwargs: the environment's arguments
+    :param env_wrapper: wrappers from `ncp_envs` around each environment, the innermost first: names, or dictionaries
+        with one entry, from a name to the wrapper's arguments
+    :param normalize: False, True, or arguments of `VecNormalize`, whose `gamma` is by default the algorithm's
     :param policy: the policy's name
-    :param policy_kwargs: its arguments; `wiring` is a plan as text or a number of neurons
+    :param policy_kwargs: the policy's arguments; `wiring` is a plan as text or a number of neurons
     :param settings: the algorithm's own arguments
     """
 
@@ -56,14 +55,14 @@ class Recipe:
             raise ValueError(f"unknown algo {self.algo!r} in a recipe: choose one of {', '.join(ALGORITHMS)}")
         for key in ("env", "policy"):
             if not isinstance(getattr(self, key), str):
-                raise ValueError(f"a recipe's {key} is text, and not {getattr(self, key)!r}")
+                raise ValueError(f"a recipe's {key} must be text, not {getattr(self, key)!r}")
         if not isinstance(self.normalize, bool | dict):
-            raise ValueError(f"a recipe's normalize is true, false or a dictionary, and not {self.normalize!r}")
+            raise ValueError(f"a recipe's normalize must be true, false or a dictionary, not {self.normalize!r}")
         for key in ("n_timesteps", "n_envs"):
             value = getattr(self, key)
             whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
             if isinstance(value, bool) or not whole or value < 1:
-                raise ValueError(f"a recipe's {key} is a whole number, at least 1, and not {value!r}")
+                raise ValueError(f"a recipe's {key} must be a whole number of at least 1, not {value!r}")
             setattr(self, key, int(value))
 
     @property
@@ -72,7 +71,7 @@ class Recipe:
         return self.algo in OFF_POLICY
 
     def to_json(self) -> dict[str, Any]:
-        """As it would be written in YAML: flat."""
+        """Returns the recipe as one flat dictionary, as it is written in YAML."""
         named = {key: value for key, value in vars(self).items() if key != "settings"}
         return {**named, **self.settings}
 
@@ -81,52 +80,56 @@ NAMED = tuple(key for key in Recipe.__dataclass_fields__ if key != "settings")
 
 
 def shipped() -> list[str]:
-    """The names of the recipes that come with the package."""
+    """Returns the names of the recipes that come with the package."""
     folder = resources.files("ncp_control.rl.recipes")
     return sorted(path.name.removesuffix(".yml") for path in folder.iterdir() if path.name.endswith(".yml"))
 
 
 def about(name: str) -> str:
-    """What a recipe that comes with the package is for: the first line of its file."""
+    """Returns what a shipped recipe is for: the comment in the first line of its file."""
     return text_of(name)[0].splitlines()[0].lstrip("# ")
 
 
 def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Recipe:
     """Reads a recipe.
 
-    :param source: the name of a shipped one, or the path of a `.yml` file
-    :param changes: values by key that replace the recipe's; "policy_kwargs.cell" reaches into a dictionary
+    :param source: the name of a shipped recipe, or the path of a `.yml` file
+    :param changes: new values by key; a key such as "policy_kwargs.cell" reaches into a dictionary
     """
-    flat = read(source)
+    flat = read_values(source)
     for key, value in (changes or {}).items():
-        change(flat, key, value)
+        set_value(flat, key, value)
     missing = [key for key in ("env", "algo", "n_timesteps") if key not in flat]
     if missing:
-        raise ValueError(f"the recipe {str(source)!r} does not say its {' and '.join(missing)}")
+        raise ValueError(f"the recipe {str(source)!r} needs {' and '.join(missing)}")
     named = {key: flat.pop(key) for key in NAMED if key in flat}
     for key, kind in (("env_kwargs", dict), ("policy_kwargs", dict), ("env_wrapper", list)):
         if not isinstance(named.get(key, kind()), kind):
             what = "list" if kind is list else "dictionary"
-            raise ValueError(f"{key} of the recipe {str(source)!r} is a {what}, and not {named[key]!r}")
+            raise ValueError(f"{key} in the recipe {str(source)!r} must be a {what}, not {named[key]!r}")
     return Recipe(**named, settings=flat)
 
 
-def read(source: str | Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A recipe's keys and values, those of the recipe that it is based on included."""
+def read_values(source: str | Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Reads a recipe's keys and values, and those of the recipe that it is based on.
+
+    :param source: a name or a path
+    :param seen: the recipes that are based on this one
+    """
     text, where = text_of(source)
     if where in seen:
         raise ValueError(f"the recipe {where} is based on itself")
     found = read_yaml(text, where)
     if not isinstance(found, dict):
-        raise ValueError(f"{where} is no recipe: it should be a list of keys and values, such as env: CartPole-v1")
+        raise ValueError(f"{where} is not a recipe: it should consist of keys and values, such as env: CartPole-v1")
     base = found.pop("based_on", None)
     if base is not None and not isinstance(base, str):
-        raise ValueError(f"{where} is based on {base!r}, which is no recipe's name")
-    return found if base is None else merged(read(base, (*seen, where)), found)
+        raise ValueError(f"{where} is based on {base!r}, which is not the name of a recipe")
+    return found if base is None else merged(read_values(base, (*seen, where)), found)
 
 
 def text_of(source: str | Path) -> tuple[str, str]:
-    """The YAML of a recipe, and what to call it."""
+    """Returns the YAML of a recipe, and its name for error messages."""
     path = Path(source)
     if path.suffix in (".yml", ".yaml"):
         if not path.is_file():
@@ -144,7 +147,7 @@ def text_of(source: str | Path) -> tuple[str, str]:
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """The base, with what the other says in its place; dictionaries are merged entry by entry."""
+    """Returns the base with the values of `over` in place of its own; dictionaries are merged entry by entry."""
     found = copy.deepcopy(base)
     for key, value in over.items():
         both = isinstance(found.get(key), dict) and isinstance(value, dict)
@@ -152,8 +155,8 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def change(flat: dict[str, Any], key: str, value: Any) -> None:
-    """Sets one value, by a key such as "policy_kwargs.cell"."""
+def set_value(flat: dict[str, Any], key: str, value: Any) -> None:
+    """Sets one value in a recipe, by a key such as "policy_kwargs.cell"."""
     *path, last = key.split(".")
     inner = flat
     for name in path:
@@ -164,20 +167,24 @@ def change(flat: dict[str, Any], key: str, value: Any) -> None:
 
 
 def read_changes(words: list[str]) -> dict[str, Any]:
-    """Changes written as KEY=VALUE, the value as in YAML."""
+    """Reads changes to a recipe that are written as KEY=VALUE, with the value in YAML."""
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise ValueError(f"a change is KEY=VALUE, such as policy_kwargs.cell=cfc, and not {word!r}")
+            raise ValueError(f"write a change as KEY=VALUE, such as policy_kwargs.cell=cfc, not as {word!r}")
         found[key] = read_yaml(value, word)
     return found
 
 
-def number(value: Any) -> Any:
-    """A number that YAML takes for text, such as 3e-4; a falling rate; or the value itself; also in dictionaries."""
+def read_number(value: Any) -> Any:
+    """Turns text such as 3e-4, which YAML does not read as a number, into a number, and lin_3e-4 into a falling rate.
+
+    :param value: any value; the values of a dictionary are turned one by one
+    :return: the number, the rate, or the value itself
+    """
     if isinstance(value, dict):
-        return {key: number(own) for key, own in value.items()}
+        return {key: read_number(own) for key, own in value.items()}
     if not isinstance(value, str):
         return value
     is_linear = value.startswith(LINEAR)
@@ -190,33 +197,12 @@ def number(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Linear:
-    """A rate that falls linearly to zero, as a function of the share of training that is left."""
+    """A rate that falls linearly to zero, as a function of the remaining share of the training.
+
+    :param first: the rate at the beginning
+    """
 
     first: float
 
     def __call__(self, left: float) -> float:
         return left * self.first
-
-
-def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
-    """A policy's arguments from a recipe's: plans built, classes looked up by name."""
-    from ncp_control.rl.files.policy_file import ACTIVATIONS
-    from ncp_control.rl.policies.extractor import NCPExtractor
-
-    found: dict[str, Any] = number(copy.deepcopy(described))
-    classes: dict[str, dict[str, Any]] = {
-        "activation_fn": ACTIVATIONS,
-        "features_extractor_class": {"NCPExtractor": NCPExtractor},
-    }
-    for key, known in classes.items():
-        if key in found:
-            if not isinstance(found[key], str) or found[key] not in known:
-                raise ValueError(f"unknown {key} {found[key]!r} in a recipe: choose one of {', '.join(known)}")
-            found[key] = known[found[key]]
-    given = found.get("features_extractor_kwargs", {})
-    if not isinstance(given, dict):
-        raise ValueError(f"features_extractor_kwargs of a recipe is a dictionary, and not {given!r}")
-    for where in (found, given):
-        if isinstance(where.get("wiring"), str):
-            where["wiring"] = parse_plan(where["wiring"])
-    return found

@@ -1,12 +1,14 @@
 """Can a liquid circuit follow any system? Theorem 3 of the LTC paper.
 
-Circuits without inputs start from x(0) and run on their own beside the van der Pol oscillator, which settles on a limit
-cycle, and the Lorenz system, which is chaotic: `constructed` by the recipe of the theorem's proof, random hidden units
-and least squares; `trained` from there by the gradient through their own rollouts; and the paper's Eq. 1 to the letter,
-trained from random weights. The error is the theorem's own, max |x - u| over [0, T], from starts that no circuit has
-seen, against the number of hidden neurons. Pictures: errors, phase portraits, time constants along an orbit.
+Circuits without inputs start from x(0) and have to follow the van der Pol oscillator, which settles on a limit cycle,
+or the Lorenz system, which is chaotic. `constructed` circuits are made as in the theorem's proof, from random hidden
+units and least squares; `trained` ones start from there and are trained by the gradient through their own rollouts;
+"Eq. 1" is the paper's equation to the letter, trained from random weights. The error is the theorem's own, max |x - u|
+over [0, T], from starts that no circuit has seen, against the number of hidden neurons. Pictures: errors, phase
+portraits, and time constants along an orbit.
 
-Three minutes of processor time; --full goes to more neurons, longer training and smaller solver steps, in two hours.
+It takes three minutes of processor time; --full, with more neurons, longer training and smaller solver steps, takes two
+hours.
 
 Example: python -m scripts.paper.approximation --seeds 3 --out runs/paper/approximation
 """
@@ -42,20 +44,20 @@ HEAD = ("system", "circuit", "neurons", "max |x-u|", "worst start", "rms", "one 
 
 @dataclass(kw_only=True)
 class ApproximationSettings(Settings):
-    """What this command takes."""
+    """The settings of this study."""
 
     seeds: int = 3
-    """Circuits of every size."""
+    """How many circuits of every size."""
 
 
 def make(settings: ApproximationSettings) -> Report:
-    """Makes every circuit, measures, judges, draws."""
-    torch.set_num_threads(1)  # for sums in the same order, and so the same result
+    """Makes and measures every circuit, and writes the report."""
+    torch.set_num_threads(1)  # sums in the same order give the same result
     return report(FULL if settings.full else DEFAULT, settings.seeds, settings.seed)
 
 
 def report(sizes: Sizes, seeds: int, seed: int, progress: bool = True) -> Report:
-    """The same for any sizes, so long as there are constructed and trained circuits of WATCHED neurons."""
+    """Does the same for any sizes that have constructed and trained circuits of WATCHED neurons."""
     found = study(sizes, seeds, seed, progress)
     paces = {
         (system.name, kind): along_orbit(found.circuits[system.name, kind, WATCHED], found.data[system.name], kind)
@@ -73,7 +75,7 @@ def report(sizes: Sizes, seeds: int, seed: int, progress: bool = True) -> Report
 
 
 def rows(found: Study) -> list[list[Value]]:
-    """A row for each kind and number of neurons: the medians of the seeds, and the worst start of all of them."""
+    """Writes a row for each kind and number of neurons: medians over seeds, and the worst start of all seeds."""
     table: list[list[Value]] = []
     for key in dict.fromkeys((one.system, one.kind, one.neurons) for one in found.results):
         same = [one for one in found.results if (one.system, one.kind, one.neurons) == key]
@@ -85,7 +87,7 @@ def rows(found: Study) -> list[list[Value]]:
 
 
 def notes(found: Study, sizes: Sizes, seeds: int) -> list[str]:
-    """What one needs to know to read the table, and every difference from the paper."""
+    """Writes what a reader of the table needs to know, and every difference from the paper."""
     horizons = " and ".join(
         f"{system.horizon * system.sample:g} ({system.name}, "
         f"{system.horizon * system.sample / system.clock:.2f} {system.clock_name})"
@@ -93,15 +95,15 @@ def notes(found: Study, sizes: Sizes, seeds: int) -> list[str]:
     )
     return [
         f"coordinates have mean 0 and standard deviation 1; T is {horizons}. max |x-u| and followed: medians of "
-        f"{sizes.held_out} unseen starts; all columns: medians of {seeds} circuits, but the worst start of all",
+        f"{sizes.held_out} unseen starts; all columns but the worst start: medians of {seeds} circuits",
         f"followed: until |x-u| exceeds {LOST}; in periods (van der Pol) or Lyapunov times (Lorenz), {CLOCKS} at most",
         "starts: anywhere in |x|, |y| <= 2 (van der Pol), on the attractor (Lorenz): the theorem's compact set D",
-        "the proof asks for time constants so long that leaks hardly count (S34, S35); here the least squares count "
-        "them in, so that time constants may be short",
+        "the proof asks for time constants so long that leaks hardly matter (S34, S35); here the least squares include "
+        "the leaks, so that time constants may be short",
         "the proof's circuit sums f over synapses (S46), as conductances do; Eq. 1 has one f a neuron. Constructed and "
-        "trained circuits are of the conductance form of 2018. A neuron of Eq. 1 keeps one sign (Theorem 2), so that "
-        "its u is a linear readout of them all",
-        "the one input that a wiring must have is cut off (a conductance of 1e-8)",
+        "trained circuits are of the conductance form of 2018. A neuron of Eq. 1 keeps one sign (Theorem 2), so "
+        "u is a linear readout of all neurons",
+        "a wiring must have an input; it is cut off by a conductance of 1e-8",
         f"trained by L-BFGS on windows that grow to T, {sum(count for _, count in sizes.stages)} iterations; Adam "
         "ended at larger errors in the same time",
         solver_note(found),

@@ -20,18 +20,18 @@ SIGMA, RHO, BETA = 10.0, 28.0, 8 / 3
 
 @dataclass(frozen=True)
 class System:
-    """`dx/dt = slope(x)`, where its rollouts start, and on what clock they are watched.
+    """A system `dx/dt = slope(x)`, the starts of its rollouts, and a unit to count time in.
 
-    :param name: in tables and pictures
-    :param coordinates: their names
+    :param name: its name in tables and pictures
+    :param coordinates: the names of its coordinates
     :param slope: the right-hand side F
     :param jacobian: its derivative dF/dx
-    :param box: lowest and highest coordinates that starts are drawn from
-    :param settling: time that passes before a rollout begins, so that it begins on the attractor; 0 begins in the box
-    :param sample: time from a sample to the next
+    :param box: the lowest and the highest coordinates of a start
+    :param settling: the time before a rollout begins, so that it begins on the attractor; 0 begins in the box
+    :param sample: the time between two samples
     :param horizon: samples of a rollout, the T of Theorem 3
-    :param clock: a time to count in: a period, or a Lyapunov time
-    :param clock_name: the name of such times, in the plural
+    :param clock: the unit to count time in: a period, or a Lyapunov time
+    :param clock_name: the name of the unit, in the plural
     """
 
     name: str
@@ -49,10 +49,13 @@ class System:
 class Data(NamedTuple):
     """Rollouts of a system in standardised coordinates, (B, samples + 1, n).
 
-    :param train, valid: to fit and to validate with, as long as the horizon
-    :param test: to test with, several clocks long
-    :param orbit: one rollout on the attractor, of one clock
-    :param mean, std: of the coordinates of the training rollouts, (n,)
+    :param system: the system
+    :param train: rollouts to fit, as long as the horizon
+    :param valid: rollouts to validate with, as long
+    :param test: rollouts to test with, several clocks long
+    :param orbit: one rollout on the attractor, one clock long
+    :param mean: means of the coordinates of the training rollouts, (n,)
+    :param std: their standard deviations, (n,)
     """
 
     system: System
@@ -64,13 +67,13 @@ class Data(NamedTuple):
     std: Array
 
     def slopes(self) -> Array:
-        """The system's slope at every point of the training rollouts, in these coordinates and the system's time."""
+        """Returns the slope at every point of the training rollouts, in these coordinates and the system's time."""
         points = self.train.reshape(-1, len(self.mean))
         return self.system.slope(points * self.std + self.mean) / self.std
 
 
 def rollouts(system: System, start: Array, samples: int, substeps: int = 10) -> Array:
-    """The system from starts (..., n) on, by the classical Runge-Kutta method: (..., samples + 1, n)."""
+    """Computes rollouts (..., samples + 1, n) from starts (..., n), by the classical Runge-Kutta method."""
     h, at, path = system.sample / substeps, start, [start]
     for _ in range(samples):
         for _ in range(substeps):
@@ -83,18 +86,18 @@ def rollouts(system: System, start: Array, samples: int, substeps: int = 10) -> 
 
 
 def draw_starts(system: System, rows: int, random: np.random.Generator) -> Array:
-    """Points (rows, n) of the compact set that rollouts begin in."""
+    """Draws points (rows, n) of the compact set in which rollouts begin."""
     low, high = system.box
     drawn = random.uniform(low, high, (rows, len(low)))
     return rollouts(system, drawn, math.ceil(system.settling / system.sample), substeps=5)[..., -1, :]
 
 
 def make_data(system: System, train: int, held_out: int, clocks: int, random: np.random.Generator) -> Data:
-    """Draws rollouts: `train` to fit, `held_out` to validate with, and as many, `clocks` long, to test with."""
+    """Draws rollouts: `train` to fit, `held_out` to validate, and `held_out` more, `clocks` long, to test."""
     fitted = rollouts(system, draw_starts(system, train + held_out, random), system.horizon)
     clock = math.ceil(system.clock / system.sample)
     test = rollouts(system, draw_starts(system, held_out, random), clocks * clock)
-    # By then it has long reached the attractor.
+    # After the test rollout and two clocks more it is on the attractor.
     orbit = rollouts(system, rollouts(system, test[:1, -1], 2 * clock)[:, -1], clock)
     mean, std = fitted[:train].mean(axis=(0, 1)), fitted[:train].std(axis=(0, 1))
     fitted, test, orbit = ((part - mean) / std for part in (fitted, test, orbit))
@@ -102,7 +105,7 @@ def make_data(system: System, train: int, held_out: int, clocks: int, random: np
 
 
 def time_scales(system: System, points: Array) -> Array:
-    """`1 / |Re lambda|` of the eigenvalues of the Jacobian at points (..., n), from the shortest on: (..., n)."""
+    """Returns `1 / |Re lambda|` of the Jacobian's eigenvalues at points (..., n), in rising order, (..., n)."""
     rates = np.abs(np.linalg.eigvals(system.jacobian(points)).real)
     with np.errstate(divide="ignore"):
         scales: Array = np.sort(1 / rates, axis=-1)
@@ -110,7 +113,7 @@ def time_scales(system: System, points: Array) -> Array:
 
 
 def _matrix(rows: tuple[tuple[Array | float, ...], ...]) -> Array:
-    """A matrix (..., n, n) of entries (...)."""
+    """Builds matrices (..., n, n) from entries (...)."""
     entries = np.broadcast_arrays(*[np.asarray(entry, dtype=np.float64) for row in rows for entry in row])
     return np.stack(entries, axis=-1).reshape(*entries[0].shape, len(rows), len(rows))
 

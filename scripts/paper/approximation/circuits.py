@@ -6,10 +6,10 @@ N hidden units h and n output units u::
     F(x) = A f(gamma x + mu) nearly,    u(0) = x(0),     du/dt = A f(h),
                                         h(0) = gamma x(0) + mu,    dh/dt = gamma A f(h)
 
-`construct` does just that: a random gamma, thresholds where the system lives, and A by least squares. As in the proof
-f is summed over synapses, which is what neurons with conductances do: a synapse from hidden unit k pulls its target's
-potential v to E_k with a conductance w sigmoid(sigma_k (h_k - mu_k)). What these conductances leak, sum w f_k v, is
-part of the least squares; the proof makes it small instead.
+`construct` does the same: it draws gamma at random, puts thresholds where the system moves, and finds A by least
+squares. As in the proof f is summed over synapses, which is what neurons with conductances do: a synapse from hidden
+unit k pulls its target's potential v to E_k with a conductance w sigmoid(sigma_k (h_k - mu_k)). The least squares
+include the leak of these conductances, sum w f_k v; the proof makes it small instead.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
 from scripts.paper.approximation.attractors import Array
 
-CONDUCTANCE = 3.0  # of all synapses into a neuron together, fully open
+CONDUCTANCE = 3.0  # the sum over all synapses into a neuron, fully open
 LEAK = 0.1
 SLOPES = (1.0, 3.0)
-CUT = -30.0  # the raw value of a conductance of 1e-8: the input that every wiring must have says nothing
+CUT = -30.0  # the raw value of a conductance of 1e-8, which cuts off the input that every wiring must have
 
 
 class Follower(nn.Module, ABC):
-    """A circuit that gives u(0), u(1), ..., (B, steps + 1, n), from points x(0), (B, n).
+    """A circuit that computes u(0), u(1), ..., (B, steps + 1, n), from points x(0), (B, n).
 
-    :param cell: the circuit, of one input that stays zero
-    :param dimensions: n
-    :param hidden: N
-    :param elapsed: from a sample to the next, in the circuit's units of time
+    :param cell: the circuit, with one input that stays zero
+    :param dimensions: the dimensions n of the system
+    :param hidden: the number N of hidden units
+    :param elapsed: the time between two samples, in the circuit's units
     """
 
     def __init__(self, cell: ODECell, dimensions: int, hidden: int, elapsed: float) -> None:
@@ -59,28 +59,28 @@ class Follower(nn.Module, ABC):
         return cast(ODECell, self.rnn.cell)
 
     def first_state(self, start: Tensor) -> Tensor:
-        """The circuit's state at a point, (B, N) or with the output units (B, N + n)."""
+        """Returns the circuit's state at a point, (B, N), or (B, N + n) with output units."""
         lifted: Tensor = self.lift(start)
         return lifted
 
     @abstractmethod
     def read(self, states: Tensor) -> Tensor:
-        """u (..., n) from states."""
+        """Reads u (..., n) from states."""
 
     def states(self, start: Tensor, steps: int) -> Tensor:
-        """All states from points (B, n) on: (B, steps + 1, units)."""
+        """Runs the circuit from points (B, n) and returns all states, (B, steps + 1, units)."""
         first = self.first_state(start)
         nothing = start.new_zeros(len(start), steps, 1)
         _, _, states = self.rnn(nothing, first, elapsed=self.elapsed, states=True)
         return torch.cat([first[:, None], states], dim=1)
 
     def forward(self, start: Tensor, steps: int) -> Tensor:
-        """The circuit's rollouts, (B, steps + 1, n)."""
+        """Returns the circuit's rollouts, (B, steps + 1, n)."""
         return self.read(self.states(start, steps))
 
 
 class ProofCircuit(Follower):
-    """The proof's: n output units that only listen, N hidden units that listen to each other, conductance synapses."""
+    """The proof's circuit: N hidden units with synapses onto each other and onto n output units, with conductances."""
 
     def __init__(self, dimensions: int, hidden: int, elapsed: float, solver: str = "fused", unfolds: int = 2) -> None:
         pairs = [(source, target) for source in range(hidden) for target in range(hidden + dimensions)]
@@ -89,18 +89,18 @@ class ProofCircuit(Follower):
         super().__init__(cell, dimensions, hidden, elapsed)
 
     def first_state(self, start: Tensor) -> Tensor:
-        """`h = gamma x + mu` and `u = x`."""
+        """Returns `h = gamma x + mu` and `u = x`."""
         return torch.cat([self.lift(start), start], dim=1)
 
     def read(self, states: Tensor) -> Tensor:
-        """The output units themselves."""
+        """Returns the output units' states."""
         return states[..., self.hidden :]
 
 
 class OneGateCircuit(Follower):
-    """Eq. 1 to the letter: one sigmoid a neuron, all neurons listen to each other, and u is a linear readout.
+    """Eq. 1 to the letter: one sigmoid a neuron, synapses between all neurons, and a linear readout u.
 
-    A neuron of Eq. 1 keeps one sign (Theorem 2), so that it cannot be a u of both signs itself.
+    A neuron of Eq. 1 keeps one sign (Theorem 2), so it cannot itself be a u of both signs.
     """
 
     def __init__(self, dimensions: int, hidden: int, elapsed: float) -> None:
@@ -111,7 +111,7 @@ class OneGateCircuit(Follower):
         nn.init.zeros_(self.lift.bias)
 
     def read(self, states: Tensor) -> Tensor:
-        """`C h + d`."""
+        """Returns `C h + d`."""
         read: Tensor = self.readout(states)
         return read
 
@@ -120,9 +120,10 @@ class OneGateCircuit(Follower):
 def construct(circuit: ProofCircuit, points: Array, slopes: Array, random: np.random.Generator, ridge: float) -> None:
     """Sets all weights as the proof does.
 
-    :param points: x, where the system lives, (P, n)
-    :param slopes: F(x) there, in the circuit's units of time, (P, n)
-    :param ridge: on the squares of A; small ones make |A|, and with it the reversal potentials, large
+    :param points: points x where the system moves, (P, n)
+    :param slopes: F(x) at these points, in the circuit's units of time, (P, n)
+    :param random: draws gamma and the thresholds
+    :param ridge: the penalty on the squares of A; a small one makes |A| and the reversal potentials large
     """
     cell, hidden = cast(LTC, circuit.cell), circuit.hidden
     gamma = random.normal(size=(hidden, circuit.dimensions))

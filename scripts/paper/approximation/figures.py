@@ -18,7 +18,7 @@ MARGIN = 0.4
 
 
 def draw_errors(found: Study) -> Figure:
-    """max |x - u| against neurons: a point a circuit, a line through the medians."""
+    """Draws max |x - u| against neurons: a point for each circuit, and a line through the medians."""
     figure = new_figure(9.5, 4.2)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, system in zip(panels, SYSTEMS, strict=True):
@@ -42,7 +42,7 @@ def _length(system: Any) -> str:
 
 
 def draw_portraits(found: Study) -> Figure:
-    """Rollouts and what circuits of a few and of many neurons make of them, from the same unseen starts."""
+    """Draws rollouts of the systems, and of circuits with few and with many neurons, from the same unseen starts."""
     counts = {
         kind: sorted({neurons for _, of, neurons in found.circuits if of == kind}) for kind in (TRAINED, CONSTRUCTED)
     }
@@ -67,7 +67,7 @@ def draw_portraits(found: Study) -> Figure:
 
 
 def draw_paces(paces: dict[str, Pace], neurons: int) -> Figure:
-    """Time constants of a trained circuit's neurons beside the system's time scales, along one orbit."""
+    """Draws the time constants of a trained circuit's neurons beside the system's time scales, along one orbit."""
     figure = new_figure(10.5, 4.2)
     panels = figure.subplots(1, len(SYSTEMS))
     for axes, system in zip(panels, SYSTEMS, strict=True):

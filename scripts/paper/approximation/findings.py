@@ -1,4 +1,4 @@
-"""What the approximation of other systems says about Theorem 3 of the LTC paper."""
+"""Compares Theorem 3 of the LTC paper with circuits that follow other systems."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from scripts.paper.approximation.study import (
 )
 from scripts.paper.common.report import Finding
 
-FALLS = -0.8  # a rank correlation from which on errors are said to fall
-NEAR = 0.1  # and an epsilon to come below, in standard deviations
+FALLS = -0.8  # errors fall if their rank correlation with neurons is at most this
+NEAR = 0.1  # the epsilon of the theorem, in standard deviations
 
 
 def rank_correlation(one: object, other: object) -> float:
-    """Spearman's."""
+    """Returns Spearman's rank correlation."""
     from scipy.stats import spearmanr
 
     return float(spearmanr(one, other).statistic)
 
 
 def falling(found: Study, kind: str) -> tuple[dict[str, float], dict[str, float], str]:
-    """Rank correlations of error and neurons, errors of the largest circuits, by system, and both in words."""
+    """Returns, by system, the rank correlation of error and neurons and the largest circuits' error, also in words."""
     correlations, last, words = {}, {}, []
     for system in SYSTEMS:
         results = [one for one in found.results if (one.system, one.kind) == (system.name, kind)]
@@ -44,7 +44,7 @@ def falling(found: Study, kind: str) -> tuple[dict[str, float], dict[str, float]
 
 
 def findings(found: Study, paces: dict[tuple[str, str], Pace]) -> list[Finding]:
-    """Each statement, and whether it holds."""
+    """Compares each statement with what was measured."""
     constructed, near, constructed_words = falling(found, CONSTRUCTED)
     trained, _, trained_words = falling(found, TRAINED)
     _, one_gate_last, one_gate_words = falling(found, ONE_GATE)
@@ -77,7 +77,7 @@ def findings(found: Study, paces: dict[tuple[str, str], Pace]) -> list[Finding]:
 
 
 def potentials_note(found: Study) -> str:
-    """What Theorem 2 still says of the largest circuits."""
+    """Says what Theorem 2 means for the largest circuits."""
     words = []
     for kind in (CONSTRUCTED, TRAINED):
         many = max(one.neurons for one in found.results if one.kind == kind)
@@ -90,7 +90,7 @@ def potentials_note(found: Study) -> str:
 
 
 def pace_words(paces: dict[tuple[str, str], Pace]) -> str:
-    """Ranges of time constants beside the system's time scales."""
+    """Writes the ranges of time constants beside the system's time scales."""
     words = []
     for system in SYSTEMS:
         trained = paces[system.name, TRAINED]
@@ -106,12 +106,12 @@ def pace_words(paces: dict[tuple[str, str], Pace]) -> str:
 
 
 def span(values: np.ndarray) -> str:
-    """The smallest and the largest of them."""
+    """Writes the smallest and the largest of some values."""
     return f"{values.min():.2g} to {values.max():.2g}"
 
 
 def solver_note(found: Study) -> str:
-    """What the weights of the largest trained circuits are worth to another solver."""
+    """Says how the weights of the largest trained circuits do with another solver."""
     words = []
     for system in SYSTEMS:
         many = max(neurons for name, kind, neurons in found.circuits if (name, kind) == (system.name, TRAINED))
@@ -119,7 +119,6 @@ def solver_note(found: Study) -> str:
         own, ode = measure(circuit, data, TRAINED, 0).peak, measure(as_ode(circuit), data, TRAINED, 0).peak
         words.append(f"{system.name} {own:.2g} and {ode:.2g}")
     return (
-        "constructed circuits are run as the ODEs they are, by RK4; trained ones by the paper's fused solver, of first "
-        "order, whose errors their weights have learnt to allow for. The largest ones with it and as ODEs: "
-        + "; ".join(words)
+        "constructed circuits are run as ODEs, by RK4; trained ones by the paper's fused solver, of first order, whose "
+        "errors their weights have learnt to compensate. Errors of the largest with it and as ODEs: " + "; ".join(words)
     )

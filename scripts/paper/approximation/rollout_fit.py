@@ -1,4 +1,4 @@
-"""Trains a circuit to follow rollouts, by the gradient through its own run."""
+"""Trains a circuit to follow rollouts, by the gradient through its own rollouts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from scripts.paper.approximation.attractors import Array
 from scripts.paper.approximation.circuits import Follower
 
 LOOK_EVERY = 10
-MEMORY = 20  # steps that the curvature is estimated from
+MEMORY = 20  # steps from which L-BFGS estimates the curvature
 DIVERGED = 1e6
 
 
 class Objective:
-    """The mean squared error over windows of rollouts as a function of one vector of all trained parameters.
+    """The mean squared error over windows of rollouts, as a function of one vector of all trained parameters.
 
-    :param windows: (B, samples + 1, n); a circuit starts from the first point of each
+    :param circuit: the circuit
+    :param windows: the windows, (B, samples + 1, n); the circuit starts from the first point of each
     """
 
     def __init__(self, circuit: Follower, windows: Tensor) -> None:
@@ -30,7 +31,7 @@ class Objective:
         self.parameters = [parameter for parameter in circuit.parameters() if parameter.requires_grad]
 
     def get(self) -> Array:
-        """The parameters as they are, (P,)."""
+        """Returns the current parameters, (P,)."""
         vector: Array = parameters_to_vector(self.parameters).detach().double().numpy()
         return vector
 
@@ -40,7 +41,7 @@ class Objective:
             vector_to_parameters(torch.as_tensor(vector, dtype=self.windows.dtype), self.parameters)
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
-        """The error and its gradient; a circuit that diverges has a large error without one."""
+        """Returns the error and its gradient; a circuit that diverges has a large error and a gradient of zero."""
         self.put(vector)
         error = mean_squared_error(self.circuit, self.windows)
         if not bool(torch.isfinite(error)):
@@ -50,13 +51,13 @@ class Objective:
 
 
 def mean_squared_error(circuit: Follower, windows: Tensor) -> Tensor:
-    """Of the circuit's run from the first points of windows (B, samples + 1, n)."""
+    """Returns the error of a circuit that starts from the first points of windows (B, samples + 1, n)."""
     run: Tensor = circuit(windows[:, 0], windows.shape[1] - 1)
     return (run - windows).square().mean()
 
 
 class Keeper:
-    """Remembers the weights that are best on validation rollouts, of those it is shown."""
+    """Remembers the weights with the lowest error on validation rollouts."""
 
     def __init__(self, circuit: Follower, rollouts: Tensor) -> None:
         self.circuit, self.rollouts = circuit, rollouts
@@ -65,13 +66,13 @@ class Keeper:
 
     @torch.no_grad()
     def look(self) -> None:
-        """Compares the weights as they are."""
+        """Compares the current weights with the best."""
         error = mean_squared_error(self.circuit, self.rollouts).item()
         if error < self.lowest:
             self.lowest, self.best = error, copy.deepcopy(self.circuit.state_dict())
 
     def look_now_and_then(self, objective: Objective, vector: Array) -> None:
-        """Compares every tenth of the vectors that it is called with."""
+        """Compares every tenth vector of parameters with the best."""
         self.seen += 1
         if self.seen % LOOK_EVERY == 0:
             objective.put(vector)
@@ -88,11 +89,14 @@ def fit(
 ) -> None:
     """Minimises by L-BFGS, stage by stage, and keeps the weights that are best on whole validation rollouts.
 
-    On so few parameters it ends, in the same time, at about six tenths of the error that Adam ends at.
+    With so few parameters, L-BFGS reaches about six tenths of the error that Adam reaches in the same time.
 
-    :param train, valid: rollouts (B, T + 1, n)
+    :param circuit: the circuit
+    :param train: rollouts to fit, (B, T + 1, n)
+    :param valid: rollouts to validate with, (B, T + 1, n)
+    :param random: draws the windows
     :param batch: windows of a stage, drawn from the training rollouts
-    :param stages: (samples, iterations), the windows growing from stage to stage
+    :param stages: samples of a window and iterations, stage by stage
     """
     from scipy.optimize import minimize
 

@@ -1,8 +1,8 @@
-"""How near a circuit can stay to the rollouts of another system, with how many neurons: Theorem 3 of the LTC paper.
+"""How closely a circuit can follow another system, and with how many neurons: Theorem 3 of the LTC paper.
 
-The theorem: for any epsilon there is an LTC network with enough hidden units which, started from x(0), gives outputs u
-with `max_t |x(t) - u(t)| < epsilon` on [0, T]. Its norm is measured here on rollouts that nothing was fitted to, in
-coordinates of mean 0 and standard deviation 1.
+The theorem says that for any epsilon there is an LTC network with enough hidden units which, started from x(0), has
+outputs u with `max_t |x(t) - u(t)| < epsilon` on [0, T]. This maximum is measured here on rollouts that no circuit was
+fitted to, in coordinates of mean 0 and standard deviation 1.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from scripts.paper.approximation.rollout_fit import fit
 
 CONSTRUCTED, TRAINED, ONE_GATE = "constructed", "trained", "Eq. 1, trained"
 SYSTEMS = (VAN_DER_POL, LORENZ)
-# A circuit's unit of time on the system's clock, by system: among the system's own time scales.
+# A circuit's unit of time in the system's time, within the range of the system's own time scales.
 PACE = {VAN_DER_POL.name: 1.0, LORENZ.name: 0.1}
 ONE_GATE_PACE = {VAN_DER_POL.name: 0.3, LORENZ.name: 0.1}
 RIDGE = {CONSTRUCTED: 1e-9, TRAINED: 1e-3}
-LOST = 0.5  # a rollout is followed until the circuit is so far away
-CLOCKS = 3  # for so long it is watched
-EVERY = 10  # samples between those that one step is made from
+LOST = 0.5  # a circuit follows a rollout until it is this far away
+CLOCKS = 3  # clocks of a test rollout
+EVERY = 10  # samples between the starts of single steps
 ROWS = 256
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is done.
+    """How much is computed.
 
     :param neurons: numbers of hidden units, by kind of circuit
-    :param train: rollouts to construct and to train from
-    :param held_out: rollouts to validate with, and so many again to test with
-    :param batch: windows of a stage of the training
-    :param stages: (part of the horizon, iterations)
-    :param unfolds: solver steps from a sample to the next while a circuit is trained
+    :param train: rollouts to construct and to train circuits from
+    :param held_out: rollouts to validate with, and as many to test with
+    :param batch: windows in a stage of the training
+    :param stages: stages of the training, each a part of the horizon and a number of iterations
+    :param unfolds: solver steps between two samples while a circuit is trained
     """
 
     neurons: Mapping[str, tuple[int, ...]]
@@ -67,12 +67,16 @@ FULL = Sizes(
 class Result(NamedTuple):
     """How a circuit follows rollouts from starts that it has not seen.
 
+    :param system: the name of the system
+    :param kind: the kind of circuit
+    :param neurons: hidden units
+    :param seed: the number of the seed
     :param peak: `max_t |x - u|` up to the horizon, the median over starts
-    :param worst: the largest over starts
-    :param rms: root mean square of x - u up to the horizon, of all coordinates
-    :param one_step: the same after one sample, begun anew from x(t)
-    :param followed: time until |x - u| reaches LOST, on the system's clock, the median over starts
-    :param potential: the largest |E|, or |A|: what bounds the states
+    :param worst: `max_t |x - u|` up to the horizon, the largest over starts
+    :param rms: the root mean square of x - u up to the horizon, over all coordinates
+    :param one_step: the root mean square of x - u after one sample, started from x(t)
+    :param followed: the time until |x - u| exceeds LOST, in clocks, the median over starts
+    :param potential: the largest |E| or |A|, which bounds the states
     """
 
     system: str
@@ -90,9 +94,9 @@ class Result(NamedTuple):
 class Pace(NamedTuple):
     """Time constants along an orbit, in the system's time.
 
-    :param times: of the samples, (T,)
-    :param system: `1 / |Re lambda|` from the shortest on, (T, n)
-    :param circuit: of every neuron, (T, units)
+    :param times: the times of the samples, (T,)
+    :param system: the system's `1 / |Re lambda|`, in rising order, (T, n)
+    :param circuit: the time constants of every neuron, (T, units)
     """
 
     times: Array
@@ -101,11 +105,11 @@ class Pace(NamedTuple):
 
 
 class Study(NamedTuple):
-    """All that came of it.
+    """The results of the study.
 
-    :param results: one a circuit
-    :param data: by the system's name
-    :param circuits: of the first seed, by system, kind and neurons
+    :param results: one for each circuit
+    :param data: the data by the system's name
+    :param circuits: the circuits of the first seed, by system, kind and neurons
     """
 
     results: list[Result]
@@ -116,8 +120,10 @@ class Study(NamedTuple):
 def study(sizes: Sizes, seeds: int, seed: int, progress: bool = True) -> Study:
     """Makes and measures every circuit.
 
-    :param seeds: circuits of every size, which differ in all that is random about them
-    :param seed: of rollouts and circuits
+    :param sizes: how much is computed
+    :param seeds: how many circuits of every size, each with its own random numbers
+    :param seed: the seed of rollouts and circuits
+    :param progress: whether to show the progress
     """
     if seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
@@ -140,7 +146,7 @@ def study(sizes: Sizes, seeds: int, seed: int, progress: bool = True) -> Study:
 
 
 def planned(sizes: Sizes, seeds: int) -> Iterator[tuple[str, str, int, int]]:
-    """System, kind, neurons and number of the seed of every circuit."""
+    """Lists the system, the kind, the neurons and the number of the seed of every circuit."""
     for system in SYSTEMS:
         for kind, counts in sizes.neurons.items():
             for neurons in counts:
@@ -149,10 +155,10 @@ def planned(sizes: Sizes, seeds: int) -> Iterator[tuple[str, str, int, int]]:
 
 
 def make_circuit(kind: str, neurons: int, data: Data, sizes: Sizes, seed: tuple[int, int]) -> Follower:
-    """A circuit of that kind, constructed or trained.
+    """Constructs or trains a circuit.
 
-    A constructed one is run as the ODE that it is, by RK4 in float64; a trained one as the solver runs it that it was
-    trained with: the fused one, and RK4 for Eq. 1.
+    RK4 runs a constructed circuit as an ODE, in float64. A trained circuit is run by the solver that it was trained
+    with: RK4 for Eq. 1, and the fused solver for others.
     """
     system, dimensions = data.system, len(data.mean)
     random = np.random.default_rng([*seed, neurons])
@@ -175,16 +181,16 @@ def make_circuit(kind: str, neurons: int, data: Data, sizes: Sizes, seed: tuple[
 
 @torch.no_grad()
 def follow(circuit: Follower, truth: Array) -> Array:
-    """The circuit's rollouts from the first points of others (B, samples + 1, n), as many samples long."""
+    """Runs a circuit from the first points of rollouts (B, samples + 1, n), for as many samples."""
     start = torch.as_tensor(truth[:, 0], dtype=circuit.lift.weight.dtype)
-    # In parts: the reference scan of a large dense circuit keeps rows x synapses numbers.
+    # In parts, because the reference scan of a large dense circuit keeps rows x synapses numbers.
     parts = [circuit(part, truth.shape[1] - 1) for part in start.split(ROWS)]
     run: Array = torch.cat(parts).double().numpy()
     return run
 
 
 def measure(circuit: Follower, data: Data, kind: str, seed: int) -> Result:
-    """The circuit's errors on the test rollouts."""
+    """Measures a circuit's errors on the test rollouts."""
     system, truth = data.system, data.test
     error = follow(circuit, truth) - truth
     distance = np.nan_to_num(np.linalg.norm(error, axis=-1), nan=np.inf)
@@ -209,7 +215,7 @@ def measure(circuit: Follower, data: Data, kind: str, seed: int) -> Result:
 
 
 def as_ode(circuit: Follower) -> Follower:
-    """The same weights, run by RK4 in float64 at one step a sample instead of the solver they were trained with."""
+    """Copies a circuit so that RK4 runs it in float64, with one step a sample, instead of the solver it learnt with."""
     copied = copy.deepcopy(circuit).double()
     copied.cell.solver, copied.cell.unfolds = "rk4", 1
     return copied
@@ -217,7 +223,7 @@ def as_ode(circuit: Follower) -> Follower:
 
 @torch.no_grad()
 def along_orbit(circuit: Follower, data: Data, kind: str) -> Pace:
-    """Time constants of the circuit's neurons and of the system along an orbit on the attractor."""
+    """Computes the time constants of a circuit's neurons and of the system along an orbit on the attractor."""
     system, cell = data.system, circuit.cell
     start = torch.as_tensor(data.orbit[:, 0], dtype=circuit.lift.weight.dtype)
     states = circuit.states(start, data.orbit.shape[1] - 1)[0]

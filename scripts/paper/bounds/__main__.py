@@ -1,10 +1,10 @@
 """Do states and time constants stay bounded when inputs grow without end? Theorems 1 and 2 of the LTC paper.
 
-Small networks learn to remember a wave, and are then driven with constant, alternating, random and growing inputs up to
-a million times as large as any they know. Every state and every time constant is held to the bounds that its cell
-gives from its parameters alone. Liquid networks stay inside; an LSTM's memory and a Neural ODE's state have no bounds
-and grow with every step. Other solvers run the same liquid weights with longer and longer steps. Pictures: the largest
-states, time constants between their bounds, how far solvers leave them.
+Small networks learn to remember a wave, and are then driven with constant, alternating, random and growing inputs that
+are up to a million times as large as in their training. Every state and every time constant is compared with the bounds
+that its cell computes from its parameters alone. Liquid networks stay inside; an LSTM's memory and a Neural ODE's state
+have no bounds and grow with every step. Other solvers run the same liquid weights with longer and longer steps.
+Pictures: the largest states, the time constants between their bounds, and how far solvers leave the bounds.
 
 Half a minute of processor time; --full takes larger networks and ten times as many steps.
 
@@ -44,20 +44,20 @@ SHOWN = (0, 3, 6)  # of MAGNITUDES
 
 @dataclass(kw_only=True)
 class BoundsSettings(Settings):
-    """What this command takes."""
+    """The settings of this study."""
 
     agent: str | None = None
-    """The file of a trained agent, whose circuit is driven, too."""
+    """The file of a trained agent, whose circuit is driven too."""
 
 
 def make(settings: BoundsSettings) -> Report:
-    """Trains, drives, judges, draws."""
-    torch.set_num_threads(1)  # for sums in the same order, and so the same result
+    """Trains and drives the networks, and writes the report."""
+    torch.set_num_threads(1)  # sums in the same order give the same result
     return report(FULL if settings.full else Sizes(), settings.seed, settings.agent)
 
 
 def report(sizes: Sizes, seed: int, agent: str | None = None, progress: bool = True) -> Report:
-    """The same for any sizes."""
+    """Does the same for any sizes."""
     if seed < 0:
         raise ValueError(f"--seed must not be negative, got {seed}")
     contestants = [agent_circuit(agent)] if agent else []
@@ -87,9 +87,9 @@ def report(sizes: Sizes, seed: int, agent: str | None = None, progress: bool = T
 
 
 def agent_circuit(path: str) -> Contestant:
-    """The circuit that acts in an agent's file."""
+    """Loads the circuit that acts in an agent's file."""
     from ncp_control.rl import load_policy
-    from ncp_control.rl.circuit_log import actor_circuit
+    from ncp_control.rl.policies.circuit import actor_circuit
 
     policy = load_policy(path)
     circuit = actor_circuit(policy.policy)
@@ -100,8 +100,8 @@ def agent_circuit(path: str) -> Contestant:
 
 
 def row(one: Driven) -> list[Value]:
-    """What one network did."""
-    low, high = (bound.tolist() for bound in one.contestant.judge.time_constant_bounds())
+    """Writes the row of one network."""
+    low, high = (bound.tolist() for bound in one.contestant.bounding.time_constant_bounds())
     shortest, longest = (
         min(min(reach.shortest) for reach in one.by_magnitude),
         max(max(reach.longest) for reach in one.by_magnitude),
@@ -123,27 +123,28 @@ def row(one: Driven) -> list[Value]:
 
 
 def said(inside: bool) -> str:
-    """In a word."""
+    """Writes yes or no."""
     return "yes" if inside else "no"
 
 
 def notes(sizes: Sizes) -> list[str]:
-    """What one needs to know to read the table, and every difference from the paper."""
+    """Writes what a reader of the table needs to know, and every difference from the paper."""
     return [
-        "papers: what they say of the states; error: of the task, to say what a sine of unknown frequency, phase and "
-        f"size (0.5 to 1.5) was {LAG} steps ago, over the standard deviation. {sizes.units} neurons; LTC, NeuralLTC "
-        "and CfC are wired as neural circuit policies, the others densely",
+        "papers: what they say about the states; error: of the task, which is to tell a sine of unknown frequency, "
+        f"phase and size (0.5 to 1.5) as it was {LAG} steps ago, over the standard deviation. {sizes.units} neurons; "
+        "LTC, NeuralLTC and CfC are wired as neural circuit policies, the others densely",
         f"|x|: the largest state of any neuron in {sizes.steps} steps of constant, alternating, random and growing "
         f"inputs of that size, {sizes.rows} of each, and in {sizes.long:,} steps of constant inputs of size "
-        f"{MAGNITUDES[-1]:g}; of the LSTM, its memory c",
-        f"inside: but for float32's rounding, {ROUNDING:g} units of the last place of max(1, |bound|) for states, of "
-        "the bound for time constants; the theorems are about real numbers. Negative distances are such roundings",
-        "every neuron is held to its own bounds; the table shows the largest of states, and the ends of those of time "
-        "constants. W in Theorem 1 is the largest f: 1 for a sigmoid; the summed conductances for an LTC, whose states "
-        "lie between its reversal potentials (2018)",
-        "run by the fused solver, six steps an input, but the Neural ODE, by RK4. Time constants: the CfC's are those "
-        "of its gates, the LSTM's those of its forget gates, in steps",
-        "other solvers run the weights as they were trained, with the fused one, on random inputs of size 1",
+        f"{MAGNITUDES[-1]:g}; the LSTM's state is its memory c",
+        f"inside: except for float32's rounding, {ROUNDING:g} units of the last place of max(1, |bound|) for states "
+        "and of the bound for time constants; the theorems are about real numbers. Negative distances are such "
+        "roundings",
+        "every neuron is compared with its own bounds; the table shows the largest bound of the states, and the least "
+        "and the largest bound of the time constants. W in Theorem 1 is the largest f: 1 for a sigmoid; the summed "
+        "conductances for an LTC, whose states lie between its reversal potentials (2018)",
+        "the Neural ODE is run by RK4, all others by the fused solver with six steps an input. A CfC's time constants "
+        "are its gates', an LSTM's its forget gates', in steps",
+        "other solvers run the weights that were trained with the fused solver, on random inputs of size 1",
     ]
 
 

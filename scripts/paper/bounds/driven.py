@@ -1,7 +1,7 @@
 """How far states and time constants of trained networks go when their inputs grow: Theorems 1 and 2 of the LTC paper.
 
-Theorem 1 bounds the system time constants of an LTC, Theorem 2 its states, both by parameters alone. Here networks that
-have learnt a small task are driven with far larger inputs, and held to the bounds that their cells give.
+Theorem 1 bounds the system time constants of an LTC and Theorem 2 its states, both by parameters alone. Here networks
+learn a small task and are then driven with far larger inputs; their states are compared with their cells' bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ncp_control.wiring import AutoNCP
 
 LIQUID, NEURAL, TANH, CLOSED_FORM = "LTC", "NeuralLTC", "NeuralLTC, tanh", "CfC"
 RECURRENT, MEMORY, NEURAL_ODE = "CT-RNN", "LSTM", "Neural ODE"
-# And what the papers say of their states.
+# The networks, and what the papers say about their states.
 NETWORKS = {
     **dict.fromkeys((LIQUID, NEURAL, TANH), "bounded"),
     CLOSED_FORM: "",
@@ -35,14 +35,14 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is done.
+    """How much is computed.
 
     :param units: neurons of every network
-    :param batches: of the training
-    :param steps: that inputs of each magnitude last
-    :param long: that the largest ones last
+    :param batches: batches of the training
+    :param steps: steps for each magnitude of inputs
+    :param long: steps of the long run with the largest inputs
     :param rows: directions of each kind of input
-    :param solver_steps: that other solvers run
+    :param solver_steps: steps for which other solvers run
     """
 
     units: int = 16
@@ -60,29 +60,30 @@ FULL = Sizes(units=32, batches=1000, steps=2000, long=100_000, rows=32)
 class Contestant:
     """A network to drive.
 
-    :param name: in tables and pictures
-    :param cell: with its weights
-    :param said: what the papers say of its states
-    :param judge: the cell whose bounds it is held to; it has the same parameters
-    :param error: of its task, over the standard deviation; None where it was trained for something else
+    :param name: its name in tables and pictures
+    :param cell: the trained cell
+    :param said: what the papers say about its states
+    :param bounding: a cell with the same parameters, whose bounds should hold
+    :param error: the error of its task over the standard deviation; None if it was trained for another task
     """
 
     name: str
     cell: Cell
     said: str
-    judge: Cell
+    bounding: Cell
     error: float | None = None
 
 
 class Reach(NamedTuple):
-    """How far one went at one magnitude of inputs.
+    """How far states and time constants went at one magnitude of inputs.
 
-    :param largest: `|state|`; infinite where a number overflowed
-    :param shortest, longest: time constant of every neuron at any moment
+    :param largest: the largest `|state|`; infinite after an overflow
+    :param shortest: the shortest time constant of each neuron
+    :param longest: the longest time constant of each neuron
     :param state_margin: the smallest distance of a state from its bounds, negative outside; infinite without bounds
-    :param tau_margin: of a time constant from its bounds, relative to them
-    :param states_inside: whether all states are inside, but for rounding
-    :param taus_inside: whether all time constants are
+    :param tau_margin: the smallest distance of a time constant from its bounds, relative to them
+    :param states_inside: whether all states are inside, except for rounding
+    :param taus_inside: whether all time constants are inside, except for rounding
     """
 
     largest: float
@@ -96,10 +97,11 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True)
 class Driven:
-    """What came of driving one.
+    """The result of driving a network.
 
-    :param by_magnitude: for each of MAGNITUDES
-    :param by_time: the largest `|state|` so far after 1, 2, 4, ... steps under the largest constant inputs
+    :param contestant: the network
+    :param by_magnitude: how far it went, for each of MAGNITUDES
+    :param by_time: the largest `|state|` within 1, 2, 4, ... steps of the largest constant inputs
     """
 
     contestant: Contestant
@@ -108,7 +110,7 @@ class Driven:
 
     @property
     def inside(self) -> tuple[bool, bool]:
-        """Whether all states, and all time constants, stayed inside."""
+        """Whether all states stayed inside their bounds, and whether all time constants did."""
         return all(one.states_inside for one in self.by_magnitude), all(one.taus_inside for one in self.by_magnitude)
 
     @property
@@ -118,19 +120,19 @@ class Driven:
 
     @property
     def state_bound(self) -> float:
-        """The largest that `|state|` may be; infinite where there is no bound."""
-        return max(float(bound.detach().abs().max()) for bound in self.contestant.judge.state_bounds())
+        """The largest `|state|` that the bounds allow; infinite without bounds."""
+        return max(float(bound.detach().abs().max()) for bound in self.contestant.bounding.state_bounds())
 
     @property
     def grows(self) -> bool:
-        """Whether the largest `|state|` still doubles when four times as many steps pass."""
+        """Whether the largest `|state|` more than doubles while the number of steps grows fourfold."""
         steps = max(self.by_time)
         before = max(step for step in self.by_time if step <= steps / 4)
         return self.by_time[steps] > 2 * self.by_time[before]
 
 
 def task(rows: int, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Sine and cosine of unknown frequency, phase and size (B, T, 2), and the sine LAG steps ago (B, T, 1)."""
+    """Draws sines and cosines of random frequency, phase and size (B, T, 2), and the sines LAG steps ago (B, T, 1)."""
     frequency = 0.1 + 0.5 * torch.rand(rows, 1, generator=generator)
     phase = 2 * torch.pi * torch.rand(rows, 1, generator=generator)
     size = 0.5 + torch.rand(rows, 1, generator=generator)
@@ -140,7 +142,7 @@ def task(rows: int, steps: int, generator: torch.Generator) -> tuple[Tensor, Ten
 
 
 def train(cell: Cell, batches: int, rate: float, generator: torch.Generator) -> float:
-    """Teaches a cell the task, by Adam; its error on new waves, over their standard deviation."""
+    """Trains a cell by Adam; returns its error on new waves over their standard deviation."""
     rnn, readout = RNN(cell), nn.Linear(cell.outputs, 1)
     optimizer = torch.optim.Adam([*rnn.parameters(), *readout.parameters()], lr=rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, batches)
@@ -161,7 +163,7 @@ def train(cell: Cell, batches: int, rate: float, generator: torch.Generator) -> 
 
 
 def train_one(name: str, sizes: Sizes, seed: int) -> Contestant:
-    """One of NETWORKS that has learnt the task."""
+    """Trains one of NETWORKS on the task."""
     plan = AutoNCP(sizes.units, sizes.units // 4, seed=seed)
     makers: dict[str, Callable[[], Cell]] = {
         LIQUID: lambda: LTC(2, plan, init="centred", time_constants=(0.5, 10.0)),
@@ -175,17 +177,17 @@ def train_one(name: str, sizes: Sizes, seed: int) -> Contestant:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         cell = makers[name]()
-        rate = 0.005 if name == NEURAL_ODE else 0.01  # where nothing leaks, training is lost at larger ones
+        rate = 0.005 if name == NEURAL_ODE else 0.01  # without a leak, training diverges at larger rates
         error = train(cell, sizes.batches, rate, torch.Generator().manual_seed(seed))
-        judge = cell
-        if name == TANH:  # Eq. 4 and 5 are those of a sigmoid
-            judge = NeuralLTC(2, plan)
-            judge.load_state_dict(cell.state_dict())
-    return Contestant(name, cell, NETWORKS[name], judge, error)
+        bounding: Cell = cell
+        if name == TANH:  # Eq. 4 and 5 are for a sigmoid
+            bounding = NeuralLTC(2, plan)
+            bounding.load_state_dict(cell.state_dict())
+    return Contestant(name, cell, NETWORKS[name], bounding, error)
 
 
 def signals(magnitude: float, sizes: Sizes, inputs: int, generator: torch.Generator) -> Tensor:
-    """Constant, alternating, random and growing inputs of that magnitude, (4 rows, steps, I)."""
+    """Makes constant, alternating, random and growing inputs of a magnitude, (4 rows, steps, I)."""
     shape, time = (sizes.rows, 1, inputs), torch.arange(sizes.steps)[:, None]
     direction = 2 * torch.rand(shape, generator=generator) - 1
     kinds = [
@@ -199,7 +201,7 @@ def signals(magnitude: float, sizes: Sizes, inputs: int, generator: torch.Genera
 
 @torch.no_grad()
 def drive(contestant: Contestant, sizes: Sizes, seed: int) -> Driven:
-    """Drives it with inputs of every magnitude, and for long with the largest."""
+    """Drives a network with inputs of every magnitude, and for a long time with the largest."""
     generator = torch.Generator().manual_seed(seed)
     cell, found = contestant.cell, Driven(contestant)
     for magnitude in MAGNITUDES:
@@ -220,24 +222,26 @@ def drive(contestant: Contestant, sizes: Sizes, seed: int) -> Driven:
 
 @torch.no_grad()
 def reach(contestant: Contestant, inputs: Tensor, states: Tensor) -> Reach:
-    """How far states (B, T, S) went, and the time constants at them and inputs (B, T, I)."""
-    judge, states = contestant.judge, lost_is_infinite(states)
+    """Measures how far states (B, T, S) went, and the time constants at these states and inputs (B, T, I)."""
+    bounding, states = contestant.bounding, lost_is_infinite(states)
     taus = lost_is_infinite(contestant.cell.time_constants(inputs.flatten(0, 1), states.flatten(0, 1)))
-    state_margin, states_inside = margins(states, judge.state_bounds(), relative=False)
-    tau_margin, taus_inside = margins(taus, judge.time_constant_bounds(), relative=True)
+    state_margin, states_inside = margins(states, bounding.state_bounds(), relative=False)
+    tau_margin, taus_inside = margins(taus, bounding.time_constant_bounds(), relative=True)
     extremes = taus.amin(dim=0).tolist(), taus.amax(dim=0).tolist()
     return Reach(float(states.abs().max()), *extremes, state_margin, tau_margin, states_inside, taus_inside)
 
 
 def lost_is_infinite(values: Tensor) -> Tensor:
-    """What is not a number any more, after an overflow, as infinity."""
+    """Replaces NaN, which an overflow leaves, by infinity."""
     return torch.where(values.isnan(), torch.inf, values)
 
 
 def margins(values: Tensor, bounds: tuple[Tensor, Tensor], relative: bool) -> tuple[float, bool]:
-    """The smallest distance of values (..., N) from their bounds (N,), and whether all are inside, but for rounding.
+    """Returns the smallest distance of values (..., N) from their bounds (N,), and whether all are inside.
 
-    :param relative: in parts of the bound
+    Values outside by no more than a rounding error count as inside.
+
+    :param relative: measure distances in parts of the bound
     """
     slack = ROUNDING * torch.finfo(values.dtype).eps
     smallest, inside = float("inf"), True

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "os^DvPX*"
-HIGHEST, NOTHING = 1e6, 1e-3  # larger values are drawn at the top, none at the bottom
+HIGHEST, NOTHING = 1e6, 1e-3  # larger values are drawn at the top, zeros at the bottom
 
 
 def draw_states(driven: Sequence[Driven]) -> Figure:
-    """The largest |state| against the size of the inputs, and against time under the largest."""
+    """Draws the largest |state| against the size of the inputs, and against time under the largest inputs."""
     figure = new_figure(10.5, 4.6)
     size, time = figure.subplots(1, 2, sharey=True)
     for k, one in enumerate(driven):
         look: dict[str, Any] = {"color": f"C{k % 7}", "marker": MARKERS[k % len(MARKERS)], "markersize": 4}
         look["linestyle"] = "-" if one.contestant.cell.guarantee.holds else "--"
-        if one.contestant.name == MEMORY:  # which the Neural ODE is drawn on top of
+        if one.contestant.name == MEMORY:  # the Neural ODE lies on top of it
             look |= {"linestyle": "-", "linewidth": 4, "alpha": 0.6}
         by_size = [min(reach.largest, HIGHEST) for reach in one.by_magnitude]
         size.plot(MAGNITUDES, by_size, **look, label=one.contestant.name)
@@ -39,10 +39,10 @@ def draw_states(driven: Sequence[Driven]) -> Figure:
 
 @torch.no_grad()
 def draw_time_constants(driven: Sequence[Driven]) -> Figure:
-    """Time constants that were seen between their bounds: of all neurons by size of the inputs, and one by one."""
+    """Draws time constants between their bounds: of all neurons against the inputs' size, and neuron by neuron."""
     figure = new_figure(10.5, 7)
     for (by_size, by_neuron), one in zip(figure.subplots(len(driven), 2, sharey="row"), driven, strict=True):
-        low, high = one.contestant.judge.time_constant_bounds()
+        low, high = one.contestant.bounding.time_constant_bounds()
         shortest = [min(reach.shortest) for reach in one.by_magnitude]
         longest = [max(reach.longest) for reach in one.by_magnitude]
         by_size.fill_between(MAGNITUDES, shortest, longest, color="C0", alpha=0.25, linewidth=0)
@@ -71,7 +71,7 @@ def draw_time_constants(driven: Sequence[Driven]) -> Figure:
 
 
 def draw_solvers(found: Mapping[str, Mapping[str, Sequence[Overshoot]]]) -> Figure:
-    """How far states leave their bounds against the length of a solver's step."""
+    """Draws how far states leave their bounds, against the length of a solver's step."""
     figure = new_figure(10, 4)
     for axes, (name, solvers) in zip(figure.subplots(1, len(found), sharey=True), found.items(), strict=True):
         for k, (solver, label) in enumerate(SOLVERS.items()):

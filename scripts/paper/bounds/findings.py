@@ -1,4 +1,4 @@
-"""What driving networks hard says about Theorems 1 and 2 of the LTC paper."""
+"""What networks under large inputs say about Theorems 1 and 2 of the LTC paper."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from scripts.paper.common.report import Finding
 
 
 def findings(driven: Sequence[Driven], solvers: Mapping[str, Mapping[str, Sequence[Overshoot]]]) -> list[Finding]:
-    """Each statement, and whether it holds.
+    """Compares each statement with what was measured.
 
-    :param solvers: overshoots by contestant and solver
+    :param driven: the networks under large inputs
+    :param solvers: overshoots by network and solver
     """
     by_name = {one.contestant.name: one for one in driven}
     liquid = [by_name[LIQUID], by_name[NEURAL]]
@@ -60,7 +61,7 @@ def findings(driven: Sequence[Driven], solvers: Mapping[str, Mapping[str, Sequen
 
 
 def leaving(solvers: Mapping[str, Sequence[Overshoot]]) -> str:
-    """At which step states leave, solver by solver."""
+    """Says for each solver at which step states leave their bounds."""
     words = []
     for solver, label in SOLVERS.items():
         ratio = leaves_at(solvers[solver])
@@ -69,5 +70,5 @@ def leaving(solvers: Mapping[str, Sequence[Overshoot]]) -> str:
 
 
 def show_size(value: float) -> str:
-    """A number, or that it overflowed."""
+    """Writes a number, or "infinite" after an overflow."""
     return f"{value:,.4g}" if math.isfinite(value) else "infinite"

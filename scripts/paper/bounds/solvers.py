@@ -1,7 +1,7 @@
 """Which solvers keep the bounds of Theorem 2, and up to which step.
 
-The theorem's proof takes the derivative at a bound as that of an explicit Euler step (S10). A state that starts inside
-the bounds leaves them by such a step where it is longer than the time constant, however right the derivative points.
+The theorem's proof reads the derivative at a bound as an explicit Euler step (S10). But an Euler step that is longer
+than the time constant can carry a state from inside the bounds to the outside, although the derivative points inwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ncp_control.ops import scan
 from scripts.paper.bounds.driven import ROUNDING, Contestant, lost_is_infinite
 
 SOLVERS = {"fused": "fused", "euler": "explicit Euler", "rk4": "RK4"}
-RATIOS = tuple(10 ** (k / 8) for k in range(-4, 17))  # of the step to the shortest time constant, 0.3 to 100
+RATIOS = tuple(10 ** (k / 8) for k in range(-4, 17))  # step over shortest time constant, 0.3 to 100
 
 
 class Overshoot(NamedTuple):
@@ -32,7 +32,7 @@ class Overshoot(NamedTuple):
 
 @torch.no_grad()
 def overshoots(contestant: Contestant, solver: str, rows: int, steps: int, seed: int) -> list[Overshoot]:
-    """For every ratio, under random inputs of the size it knows."""
+    """Runs a network with every ratio of RATIOS, under random inputs as large as those of its training."""
     cell: Any = copy.deepcopy(contestant.cell)
     cell.solver = solver
     inputs = torch.randn(rows, steps, cell.inputs, generator=torch.Generator().manual_seed(seed))
@@ -48,5 +48,5 @@ def overshoots(contestant: Contestant, solver: str, rows: int, steps: int, seed:
 
 
 def leaves_at(found: Sequence[Overshoot]) -> float | None:
-    """The smallest ratio at which states leave the bounds; None where none does."""
+    """Returns the smallest ratio at which states leave the bounds, or None."""
     return next((one.ratio for one in found if one.beyond > 0), None)

@@ -27,7 +27,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class Layer:
-    """Weights of one layer of k neurons: from what it reads (k, m), recurrent (k, k), bias, leak 1 / tau and A (k,)."""
+    """The weights of a layer of k neurons: of its m inputs (k, m), recurrent (k, k), bias, leak 1 / tau and A (k,)."""
 
     weights: Array
     recurrent: Array
@@ -58,10 +58,10 @@ class RandomNetwork:
         return len(self.layers[0].bias)
 
     def rate_and_drive(self, inputs: Array, states: Array) -> tuple[Array, Array]:
-        """`rate` and `drive` of `dx/dt = drive - rate x`, both (n, k).
+        """Returns `rate` and `drive` of `dx/dt = drive - rate x`, both (n, k).
 
-        :param inputs: (m,)
-        :param states: (n, k)
+        :param inputs: the inputs, (m,)
+        :param states: the states of all layers, (n, k)
         """
         act = ACTIVATIONS[self.activation]
         rate, drive = np.zeros_like(states), np.empty_like(states)
@@ -75,7 +75,7 @@ class RandomNetwork:
         return rate, drive
 
     def slope(self, inputs: Array, states: Array) -> Array:
-        """`dx/dt`, (n, k)."""
+        """Returns `dx/dt`, (n, k)."""
         rate, drive = self.rate_and_drive(inputs, states)
         return drive - rate * states
 
@@ -92,10 +92,10 @@ def draw_network(
     leak: str = "rate",
     inputs: int = 2,
 ) -> RandomNetwork:
-    """A network with `W ~ N(0, sigma_w^2 / k)`, `b ~ N(0, sigma_b^2)` and `A ~ N(0, sigma_w^2)`.
+    """Draws a network with `W ~ N(0, sigma_w^2 / k)`, `b ~ N(0, sigma_b^2)` and `A ~ N(0, sigma_w^2)`.
 
-    :param leak: what is `|N(0, sigma_b^2)|`: "rate", that is 1 / tau, as the appendix' proof has it (S4.2), or "tau",
-        as its list of symbols has it (S4.1); the second makes some neurons very fast
+    :param leak: what is drawn as `|N(0, sigma_b^2)|`: "rate" for 1 / tau, as in the appendix' proof (S4.2), or "tau",
+        as in its list of symbols (S4.1), which makes some neurons very fast
     """
     if kind not in KINDS:
         raise ValueError(f"unknown kind of network {kind!r}: choose one of {', '.join(KINDS)}")

@@ -1,4 +1,4 @@
-"""What came of repeating a table or a figure of the papers: numbers beside theirs, what holds and what does not."""
+"""The report of a study: our numbers beside the paper's, which of its statements hold, and the study's command line."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ VERDICTS = {True: "holds", False: "does not hold", None: "open"}
 class Finding:
     """A statement of a paper, and what was found here.
 
-    :param name: what the paper calls it, such as "Observation VI"
+    :param name: the paper's name for it, such as "Observation VI"
     :param says: what the paper says, in our words
-    :param holds: whether it holds here; None where these runs cannot say
+    :param holds: whether it holds here; None if these runs cannot tell
     :param found: the numbers, in a sentence
     """
 
@@ -47,11 +47,11 @@ class Finding:
 class Report:
     """One table with the published values beside ours, the findings, and the pictures.
 
-    :param title: of the table
-    :param head: names of the columns
-    :param rows: values, as many as there are columns; None is an empty cell
+    :param title: the title of the table
+    :param head: the names of the columns
+    :param rows: a value for each column; None is an empty cell
     :param findings: which statements of the paper hold
-    :param notes: a sentence for every difference from the paper, in the set-up or the result
+    :param notes: a sentence for each difference from the paper, in the set-up or the result
     :param figures: matplotlib figures by the stem of their files
     """
 
@@ -68,7 +68,7 @@ class Report:
                 raise ValueError(f"a row of {len(row)} values under a head of {len(self.head)}: {row!r}")
 
     def text(self) -> str:
-        """For a terminal."""
+        """Writes the report for a terminal."""
         cells = [tuple(self.head), *(tuple(map(show_value, row)) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells]
@@ -83,7 +83,7 @@ class Report:
         return "\n".join(line.rstrip() for line in parts)
 
     def markdown(self) -> str:
-        """For a page: table, findings, notes, pictures."""
+        """Writes the report as Markdown: table, findings, notes, pictures."""
         lines = [f"# {self.title}", "", markdown_row(self.head), "|" + "---|" * len(self.head)]
         lines += [markdown_row([show_value(value) for value in row]) for row in self.rows]
         if self.findings:
@@ -97,7 +97,7 @@ class Report:
         return "\n".join(lines) + "\n"
 
     def as_json(self) -> dict[str, Any]:
-        """Table and findings as JSON values."""
+        """Returns table, findings and notes as JSON values."""
         return {
             "title": self.title,
             "rows": [dict(zip(self.head, map(plain_value, row), strict=True)) for row in self.rows],
@@ -114,9 +114,10 @@ class Report:
         }
 
     def write(self, out: Path, about: Mapping[str, Any]) -> None:
-        """`report.md`, `table.csv`, `report.json` and every figure as SVG and PNG, each whole or not at all.
+        """Writes `report.md`, `table.csv`, `report.json`, and every figure as SVG and PNG.
 
-        :param about: settings that made it, kept in the JSON with the versions
+        :param out: the folder
+        :param about: the settings, which the JSON keeps with the versions of packages
         """
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -137,31 +138,31 @@ class Report:
 
 
 def show_value(value: Value) -> str:
-    """A value as text: four digits of a float."""
+    """Writes a value as text; floats have four digits."""
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
 
 
 def plain_value(value: Value) -> Value:
-    """A value for JSON, which knows neither NumPy's numbers nor NaN and infinity: None for these."""
+    """Returns a value that JSON can hold: Python's numbers for NumPy's, None for NaN and infinity."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value
 
 
 def markdown_row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
+    """Writes a row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 @contextmanager
 def drawing(style: str | None) -> Iterator[None]:
-    """Draws in our colours, or in a style of matplotlib (a name or a style sheet's file) that is laid over them."""
+    """Draws in our colours; a style of matplotlib, by name or as a style sheet's file, may override them."""
     from cycler import cycler
     from matplotlib.style import context
 
-    # The salt and the text as text make the same figure the same SVG file.
+    # With the salt, and text as text, equal figures give equal SVG files.
     ours = {"svg.hashsalt": "ncp", "svg.fonttype": "none", "axes.spines.top": False, "axes.spines.right": False}
     try:
         with context([{**ours, "axes.prop_cycle": cycler(color=COLOURS)}, *([style] if style else [])]):
@@ -174,16 +175,16 @@ def drawing(style: str | None) -> Iterator[None]:
 
 @dataclass(kw_only=True)
 class Settings:
-    """What every command takes."""
+    """The settings that every study has."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """The seed of everything random."""
 
     full: bool = False
-    """The size of the paper, which takes longer."""
+    """Run at the size of the paper, which takes longer."""
 
     out: Path | None = None
-    """The folder for the table and the pictures; by default runs/paper/NAME."""
+    """The folder for the table and the pictures; by default runs/paper/STUDY."""
 
     style: str | None = None
     """Draw in a style of matplotlib: its name, or the file of a style sheet."""
@@ -196,18 +197,20 @@ S = TypeVar("S", bound=Settings)
 
 
 def run_report(name: str, about: str, kind: type[S], make: Callable[[S], Report]) -> int:
-    """The command line of one report: reads the settings, makes it, prints it, and writes it into its folder.
+    """Runs the command line of a study: reads the settings, makes the report, writes it and prints it.
 
-    :param name: of the command and its folder
+    :param name: the name of the study
     :param about: the text of `--help`
-    :param kind: the settings, a dataclass
-    :param make: from the settings to the report
+    :param kind: the dataclass of the settings
+    :param make: makes the report from the settings
+    :return: the exit code
     """
     import sys
 
     import tyro
 
-    settings = tyro.cli(kind, prog=f"{name}.py", description=about, config=(tyro.conf.FlagCreatePairsOff,))
+    program = f"python -m scripts.paper.{name}"
+    settings = tyro.cli(kind, prog=program, description=about, config=(tyro.conf.FlagCreatePairsOff,))
     out = settings.out or Path("runs") / "paper" / name
     started = time.monotonic()
     try:
@@ -219,10 +222,10 @@ def run_report(name: str, about: str, kind: type[S], make: Callable[[S], Report]
         print("interrupted: nothing was written", file=sys.stderr)
         return 130
     except (ValueError, OSError) as error:
-        print(f"{name}.py: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"{program}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        print(f"{name}.py: this needs {error.name}: pip install 'ncp-control[theory]'", file=sys.stderr)
+        print(f"{program} needs {error.name}: pip install 'ncp-control[data,plot]'", file=sys.stderr)
         return 2
     if settings.json:
         print(json.dumps({"out": str(out), **report.as_json()}))

@@ -1,4 +1,4 @@
-"""Integration of a random network along the circular input, by scipy's adaptive solvers or by our fixed steps."""
+"""Integrates a random network along the circular input, by scipy's adaptive solvers or by our fixed steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ncp_control.solvers import euler, fused, rk4
 from scripts.paper.common.random_networks import Array, RandomNetwork
 
-# What MATLAB's solvers and scipy's take when nothing is said.
+# The default tolerances of MATLAB's solvers and of scipy's.
 RTOL, ATOL = 1e-3, 1e-6
 ADAPTIVE = {
     "RK23": "Bogacki-Shampine 3(2)",
@@ -26,9 +26,9 @@ FIXED = {"fused": fused, "euler": euler, "rk4": rk4}
 class Simulation:
     """A network's path.
 
-    :param states: (T, n, k)
+    :param states: the states of all layers, (T, n, k)
     :param steps: accepted steps of the solver
-    :param evaluations: how often it asked for the slope
+    :param evaluations: how often the solver evaluated the slope
     """
 
     states: Array
@@ -37,19 +37,19 @@ class Simulation:
 
 
 def circle(time: float) -> Array:
-    """The papers' input, `(sin t, cos t)`, of length 2 pi a lap."""
+    """Returns the paper's input, `(sin t, cos t)`, whose length is 2 pi a lap."""
     return np.array([np.sin(time), np.cos(time)])
 
 
 def simulate(network: RandomNetwork, times: Array, solver: str = "RK45", max_step: float = np.inf) -> Simulation:
-    """The states of a network at given times, from zero, while its input goes round the circle.
+    """Computes the states of a network that starts at zero while its input goes round the circle.
 
-    Adaptive solvers see the input at every moment; our fixed steps, one a sample, hold it through a step, as cells do.
-    A state that overflows is NaN from there on.
+    Adaptive solvers see the input at every moment. Our solvers take one fixed step a sample and hold the input during
+    the step, as cells do. From an overflow on, all states are NaN.
 
-    :param times: (T,), rising
-    :param solver: a name of `ADAPTIVE` or `FIXED`
-    :param max_step: of an adaptive solver
+    :param times: the times of the states, (T,), rising
+    :param solver: a name in `ADAPTIVE` or `FIXED`
+    :param max_step: the longest step of an adaptive solver
     """
     shape = (len(network.layers), network.width)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -74,7 +74,7 @@ def simulate(network: RandomNetwork, times: Array, solver: str = "RK45", max_ste
 
 
 def _simulate_fixed(network: RandomNetwork, times: Array, solver: str, shape: tuple[int, int]) -> Simulation:
-    step = cast("Any", FIXED[solver])  # their arithmetic is that of arrays, too
+    step = cast("Any", FIXED[solver])  # they are written for tensors, but arrays have the same arithmetic
     states = np.zeros((len(times), *shape))
     for i in range(1, len(times)):
         inputs = circle(times[i - 1])

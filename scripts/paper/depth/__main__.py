@@ -1,7 +1,7 @@
 """How many solver steps does a random liquid network need for a sample of its input? Table 2 of the LTC paper.
 
 Networks of one layer of 100 neurons, with random weights, are integrated by Dormand-Prince with adaptive steps while
-the input goes along the circle. Counted are the steps that the solver takes.
+the input goes round a circle, and the steps of the solver are counted.
 
 Example: python -m scripts.paper.depth --out runs/paper/depth
 """
@@ -9,6 +9,7 @@ Example: python -m scripts.paper.depth --out runs/paper/depth
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from ncp_control.support.progress import tracked
 from scripts.paper.common.random_networks import ACTIVATIONS, KINDS, Array, draw_network
 from scripts.paper.common.report import Finding, Report, Settings, run_report
 from scripts.paper.depth.solver_steps import POINTS_A_STEP, computational_depth
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PUBLISHED = {
     "tanh": ((0.56, 0.016), (4.13, 2.19), (9.19, 2.92)),
@@ -37,8 +41,8 @@ HEAD = (
     "T 100 s: points",
 )
 NOTES = (
-    "points: what MATLAB's ode45 returns a sample, four for every step, no step longer than a tenth of the time; "
-    "steps: those that the solver takes, for a sample.",
+    "points: the points that MATLAB's ode45 returns for a sample, four for every step, with no step longer than a "
+    "tenth of the time; steps: the steps of the solver for a sample.",
     "The paper does not say how it counted. Fewer than one step a sample is possible only if one integration runs over "
     "all samples, and 0.56 with a spread of 0.00 is 14 steps of four points over 100 samples, about the fewest that "
     "ode45 can take. We read T = 100 as 100 samples, and tau as |N(0, sigma_b^2)|.",
@@ -50,7 +54,7 @@ NOTES = (
 
 
 def measure(tries: int, seed: int, **reading: str | int) -> dict[tuple[str, str], Array]:
-    """Points a sample of every kind with every activation, (tries,)."""
+    """Counts the points a sample of every kind of network with every activation, (tries,)."""
     samples = int(reading.pop("samples", 100))
     found = {}
     with tracked("networks", total=tries * len(KINDS) * len(ACTIVATIONS), unit="networks") as progress:
@@ -66,7 +70,7 @@ def measure(tries: int, seed: int, **reading: str | int) -> dict[tuple[str, str]
 
 
 def make(settings: Settings) -> Report:
-    """Counts under three readings of the text, and judges the first."""
+    """Counts under three readings of the text; the findings are about the first."""
     tries = TRIES if settings.full else TRIES // 2
     ours = measure(tries, settings.seed, leak="tau")
     slow = measure(max(tries // 10, 3), settings.seed, leak="rate")
@@ -88,11 +92,11 @@ def make(settings: Settings) -> Report:
                     float(long[activation, kind].mean()) if long else None,
                 )
             )
-    return Report("Computational depth", HEAD, rows, judge(ours), NOTES, {"depth": draw(ours)})
+    return Report("Computational depth", HEAD, rows, findings(ours), NOTES, {"depth": draw(ours)})
 
 
-def judge(ours: dict[tuple[str, str], Array]) -> list[Finding]:
-    """The table's three statements."""
+def findings(ours: dict[tuple[str, str], Array]) -> list[Finding]:
+    """Compares the medians with four statements of the table."""
     median = {case: float(np.median(points)) for case, points in ours.items()}
     plain = {activation: median[activation, "neural_ode"] for activation in ACTIVATIONS}
     leaky = [median[activation, "ct_rnn"] / median[activation, "neural_ode"] for activation in ACTIVATIONS]
@@ -127,8 +131,8 @@ def judge(ours: dict[tuple[str, str], Array]) -> list[Finding]:
     ]
 
 
-def draw(ours: dict[tuple[str, str], Array]) -> object:
-    """The distribution over networks beside the published mean and deviation."""
+def draw(ours: dict[tuple[str, str], Array]) -> Figure:
+    """Draws the distribution over networks beside the published mean and deviation."""
     figure = new_figure(9, 4)
     axes = figure.subplots()
     for column, (kind, label) in enumerate(KINDS.items()):

@@ -1,10 +1,10 @@
 """What does a gradient through an ODE network cost, and how good is it? Table 1 of the LTC paper.
 
-Backpropagation through the steps of a solver (BPTT) keeps them all; the adjoint method keeps none and solves the ODE
+Backpropagation through the steps of a solver (BPTT) keeps all steps; the adjoint method keeps none and solves the ODE
 again, backward in time. Both differentiate the same small networks over sequences of inputs: with the fused solver
-(compiled, and in plain torch), with RK4 and with dopri5 through torchdiffeq; the adjoint in one solve over all inputs
-("whole") or in one for each ("stepwise"). Counted are processor time, bytes that are kept for the backward pass,
-evaluations of the ODE, and errors of the gradient.
+(compiled, and in plain torch), and with RK4 and dopri5 through torchdiffeq. The adjoint method makes one solve over all
+inputs ("whole") or one for each input ("stepwise"). The study measures processor time, the bytes that are kept for the
+backward pass, evaluations of the ODE, and errors of the gradient.
 
 Example: python -m scripts.paper.gradients --out runs/paper/gradients
 """
@@ -41,10 +41,10 @@ THROUGH_STEPS = sum(not method.adjoint for method in METHODS)
 
 
 def make(settings: Settings) -> Report:
-    """Measures, judges, draws."""
+    """Measures the gradients and writes the report."""
     able, reason = available_backends()["cpu"]
     if not able:
-        raise ValueError(f"the compiled scan, which is one of those compared, cannot run here: {reason}")
+        raise ValueError(f"the compiled scan, which is one of the methods compared, cannot run here: {reason}")
     sizes = FULL if settings.full else Sizes()
     found = sweep(sizes, settings.seed)
     names = [method.name for method in METHODS]
@@ -54,7 +54,7 @@ def make(settings: Settings) -> Report:
 
 
 def rows(found: Sweeps, sizes: Sizes) -> list[list[Value]]:
-    """The paper's rows, each with a few of ours; what it says stands beside the first."""
+    """Writes the rows of the paper, each followed by a few of ours; the published values are in the first of each."""
     table: list[list[Value]] = []
     last = {name: measured[-1] for name, measured in found.length.items()}
     effort = {name: forward_evaluations(measured) for name, measured in found.effort.items()}
@@ -84,35 +84,36 @@ def rows(found: Sweeps, sizes: Sizes) -> list[list[Value]]:
 
 
 def unless_given_up(one: Measured, value: float) -> Value:
-    """The value, where the backward solve came to its end."""
+    """Returns the value if the backward solve was finished."""
     return value if math.isfinite(one.same) else "given up"
 
 
 def error_of(found: Sweeps, cell: str, name: str) -> str:
-    """The gradient's error of a method on another cell."""
+    """Writes the error of a method's gradient on another cell."""
     return show_error(found.cells[cell][name].same)
 
 
 def notes(sizes: Sizes) -> list[str]:
-    """How it was measured, and what differs from the paper."""
+    """Says how it was measured, and what differs from the paper."""
     return [
         f"A dense {sizes.cells[0]} with 8 inputs and {sizes.units} neurons of tau 1, {sizes.batch} sequences of "
         f"{sizes.lengths[-1]} inputs, each held for a unit of time; six steps an input, or dopri5 to {TOLERANCE:g} "
-        "relative. The loss is that of the last state, the only one for which an adjoint solve can keep nothing else. "
-        "This in float32; powers of L in float64, over "
+        "relative. The loss is of the last state: only then can an adjoint solve forget all others. "
+        "These are in float32; powers of L are in float64, over "
         f"{', '.join(map(str, sizes.unfolds))} steps an input or tolerances {', '.join(map(str, sizes.tolerances))}, "
         f"{sizes.short} inputs.",
-        "Time is the processor's, which other work on the machine does not stretch: medians.",
-        "Memory is what autograd keeps for backward passes, at its peak over both passes, each piece of memory once; "
-        "parameters, inputs and the first state do not count, nor does the compiled kernel's work space for one input.",
+        "Times are medians of processor time, which other work on the machine does not stretch.",
+        "Memory is the most that autograd keeps for backward passes during both passes; each piece of it counts once. "
+        "Parameters, inputs and the first state do not count, nor does the compiled kernel's work space for one input.",
         "L counts evaluations of the field: a fused step is one, a step of RK4 four. BPTT goes back through each once. "
-        "Depth: nodes of autograd that wait for each other; for the adjoint those of an evaluation times evaluations.",
-        "FWD acc: of the last state, relative, against the ODE solved to 1e-9. BWD acc: of the gradient of the first "
-        "state and all parameters, against BPTT through the same solver in float64; then against the gradient of that "
-        "ODE.",
+        "Depth: nodes of autograd that wait for each other; for the adjoint, the nodes of an evaluation times the "
+        "evaluations.",
+        "FWD acc: the relative error of the last state against the ODE solved to 1e-9. BWD acc: that of the "
+        "gradient with respect to the first state and all parameters, against BPTT through the same solver in float64; "
+        "then against the gradient of that ODE.",
         f"Empty triangles in the picture of errors: RK4's whole adjoint solve of {sizes.seeds} networks.",
         f"A backward solve is given up when it takes {PATIENCE} times the evaluations of the forward one, or when "
-        "torchdiffeq finds that it leaves the numbers.",
+        "torchdiffeq finds states that are not finite.",
     ]
 
 

@@ -1,15 +1,15 @@
 """The gradient of an ODE cell network over a sequence, by backpropagation through time and by the adjoint method.
 
-Every input I_k is held for one unit of time, and the loss is that of the last state::
+Every input I_k is held for one unit of time, and the loss depends on the last state::
 
     dx/dt = drive(x, I_k) - rate(x, I_k) x    on [k, k + 1],        loss = sum (x(T) - target)^2 / 2
 
-Backpropagation differentiates the steps that a solver took. The adjoint method (Chen et al., 2018) keeps none of them
-and solves, backward in time, for the state once more and for the gradients a of the state and b of the parameters::
+Backpropagation differentiates the steps that a solver took. The adjoint method (Chen et al., 2018) keeps none of these
+steps. It solves backward in time for the state, and for the gradients a of the state and b of the parameters::
 
     da/dt = -a df/dx,    db/dt = -a df/dtheta
 
-in one solve over the whole sequence, or in one for each input from the state that was kept there.
+in one solve over the whole sequence, or in one solve for each input, from a state that was kept.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ncp_control.ops import scan
 from scripts.paper.gradients.autograd_cost import graph_depth
 from scripts.paper.gradients.held_inputs import Field, GivenUp, Problem
 
-PATIENCE = 16  # a backward solve that takes so many times the evaluations of its forward solve is given up
+PATIENCE = 16  # a backward solve is given up after this many times the evaluations of its forward solve
 
 
 class Method(NamedTuple):
-    """How to solve, and how to differentiate.
+    """A solver and a way to differentiate it.
 
-    :param name: in tables and pictures
+    :param name: its name in tables and pictures
     :param solver: "fused" or "rk4" (`unfolds` steps an input), or "dopri5" (to a tolerance)
     :param gradient: "compiled" or "bptt" (through the steps), "stepwise" or "whole" (an adjoint solve for each input,
         or a single one)
@@ -46,7 +46,7 @@ class Method(NamedTuple):
 
     @property
     def adjoint(self) -> bool:
-        """Whether the steps of the forward pass are forgotten."""
+        """Whether this is the adjoint method, which forgets the steps of the forward pass."""
         return self.gradient in ("stepwise", "whole")
 
 
@@ -64,13 +64,14 @@ METHODS = (
 
 @dataclass(frozen=True)
 class Run:
-    """What came of one gradient.
+    """The result and the cost of one gradient.
 
     :param state: the last state, (B, N)
-    :param gradient: of the first state and all parameters, one vector; None where the backward solve was given up
-    :param evaluations: of the field in an input's time, forward and backward
-    :param seconds: of the processor, forward and backward
-    :param depth: autograd's nodes that wait for each other, in an input's time; for the adjoint those of its backward
+    :param gradient: the gradient with respect to the first state and all parameters, as one vector; None if the
+        backward solve was given up
+    :param evaluations: evaluations of the field for each input, forward and backward
+    :param seconds: processor time, forward and backward
+    :param depth: autograd's nodes that wait for each other, for each input; for the adjoint method, in its backward
         solve
     """
 
@@ -82,9 +83,11 @@ class Run:
 
 
 def run(method: Method, problem: Problem, tolerance: float = 1e-4) -> Run:
-    """The last state and the gradient of the loss by one method.
+    """Computes the last state and the gradient of the loss by one method.
 
-    :param tolerance: of dopri5, relative; a tenth of it absolute
+    :param method: the method
+    :param problem: the network and its inputs
+    :param tolerance: the relative tolerance of dopri5; the absolute one is a tenth of it
     """
     return _through_scan(method, problem) if method.solver == "fused" else _through_odeint(method, problem, tolerance)
 
@@ -108,7 +111,7 @@ def _through_odeint(method: Method, problem: Problem, tolerance: float) -> Run:
     cell, first = problem.cell, problem.state.detach().requires_grad_()
     steps, parameters = problem.inputs.shape[1], list(cell.parameters())
     constants = cell.constants()
-    # Cut off, so that the gradient of an effective parameter is not counted again in the one that it is made of.
+    # Detached, so that the gradient of an effective parameter is not counted twice, there and in its raw parameter.
     held = type(constants)(*[value.detach().requires_grad_() for value in constants])
     parts = [(k, k) for k in range(steps)] if method.gradient == "stepwise" else [(0, steps - 1)]
     fields = [Field(problem, held, *part) for part in parts]
@@ -138,9 +141,11 @@ def _through_odeint(method: Method, problem: Problem, tolerance: float) -> Run:
 
 
 def solve(method: Method, field: Field, state: Tensor, tolerance: float, parameters: Sequence[Tensor] = ()) -> Tensor:
-    """The state at the end of the field's span from that at its begin.
+    """Solves for the state at the end of the field's span.
 
-    :param parameters: what the adjoint method finds gradients of
+    :param state: the state at the beginning
+    :param tolerance: as in `run`
+    :param parameters: the tensors whose gradients the adjoint method computes
     """
     times = torch.tensor([field.first, field.last + 1], dtype=torch.float64)
     settings = {"rtol": tolerance, "atol": tolerance / 10, "options": field.options(method.solver)}
@@ -159,7 +164,7 @@ def _behind(
     gradients: Sequence[Tensor],
     parameters: Sequence[Tensor],
 ) -> Tensor:
-    """The gradient of all parameters from that of the leaves, effective parameters `held` among them."""
+    """Computes the gradient of all parameters from that of the leaves, the effective parameters `held` included."""
     known = {id(leaf): gradient for leaf, gradient in zip(leaves, gradients, strict=True)}
     pairs = [(made, known[id(cut)]) for made, cut in zip(constants, held, strict=True) if id(cut) in known]
     made, theirs = zip(*[pair for pair in pairs if pair[0].requires_grad], strict=True)
@@ -168,10 +173,9 @@ def _behind(
 
 
 def rebuilt_start(method: Method, problem: Problem, tolerance: float = 1e-4) -> float:
-    """How far from the first state the solver ends when it goes from there to the last state and back again.
+    """Solves to the last state and back, and returns the relative error of the first state.
 
-    Relative to the first state; infinite where the way back is lost. It is what a whole adjoint solve believes the
-    first state was.
+    A whole adjoint solve uses this first state. The error is infinite if the solve back is given up.
     """
     with torch.no_grad():
         field = Field(problem, problem.cell.constants(), 0, problem.inputs.shape[1] - 1)
@@ -186,7 +190,7 @@ def rebuilt_start(method: Method, problem: Problem, tolerance: float = 1e-4) -> 
 
 
 def relative_error(found: Tensor | None, true: Tensor) -> float:
-    """`|found - true| / |true|` in the Euclidean norm; infinite where nothing was found, or what is no number."""
+    """Returns `|found - true| / |true|` in the Euclidean norm; infinite for None and for NaN."""
     if found is None:
         return math.inf
     error = float((found.double() - true.double()).norm() / true.double().norm())

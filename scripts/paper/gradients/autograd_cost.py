@@ -1,4 +1,4 @@
-"""What a gradient costs autograd: the bytes that it keeps for the backward pass, and how deep its graph is."""
+"""The cost of a gradient in autograd: the bytes kept for the backward pass, and the depth of the graph."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.autograd.graph import saved_tensors_hooks
 
 
 class SavedBytes:
-    """Counts, while it is entered, the bytes that autograd keeps for backward passes, at their peak.
+    """Counts in a `with` block the bytes that autograd keeps for backward passes, and their peak.
 
-    Memory is counted once however many operations keep it, and given up when the last of them does; also that of
-    graphs which a backward pass itself builds and drops, as the adjoint method's does at every evaluation.
+    Memory that several operations keep is counted once, until the last of them releases it. Graphs that a backward
+    pass builds and drops count too, such as those of the adjoint method at every evaluation.
 
     Example::
 
@@ -23,7 +23,7 @@ class SavedBytes:
             module(inputs).sum().backward()
         print(saved.peak)
 
-    :param given: tensors that are there anyway, such as parameters and inputs, which do not count
+    :param given: tensors that do not count, such as parameters and inputs, which exist anyway
     """
 
     def __init__(self, given: Iterable[Tensor] = ()) -> None:
@@ -42,20 +42,20 @@ class SavedBytes:
         self._hooks.__exit__(kind, error, trace)
 
     def _pack(self, tensor: Tensor) -> _Kept:
-        return _Kept(self, tensor.detach())  # with its graph, an output would keep the node that keeps it
+        return _Kept(self, tensor.detach())  # detached, because an output would keep the node that keeps it
 
     def _unpack(self, kept: _Kept) -> Tensor:
         return kept.tensor
 
     def hold(self, place: int, size: int) -> None:
-        """One more operation keeps the `size` bytes at `place`."""
+        """Counts one more operation that keeps the `size` bytes at `place`."""
         self.holders[place] += 1
         if self.holders[place] == 1:
             self.now += size
             self.peak = max(self.peak, self.now)
 
     def release(self, place: int, size: int) -> None:
-        """One of them no longer does."""
+        """Counts one operation less that keeps the `size` bytes at `place`."""
         self.holders[place] -= 1
         if self.holders[place] == 0:
             self.now -= size
@@ -78,10 +78,10 @@ class _Kept:
 
 
 def graph_depth(tensor: Tensor) -> int:
-    """The number of autograd's nodes on the longest way from `tensor` back to a leaf."""
+    """Counts autograd's nodes on the longest path from `tensor` back to a leaf."""
     depths: dict[Any, int] = {None: 0}
     waiting: list[Any] = [tensor.grad_fn]
-    while waiting:  # without recursion, which a long sequence would exhaust
+    while waiting:  # no recursion: a long sequence would exceed Python's limit
         node = waiting[-1]
         below = [] if node is None else [child for child, _ in node.next_functions]
         unknown = [child for child in below if child not in depths]

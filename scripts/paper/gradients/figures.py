@@ -1,4 +1,4 @@
-"""Pictures of what gradients cost, and how far off they are."""
+"""Pictures of the cost and the errors of gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORST = 1e2  # larger errors are drawn here
 
 
 def draw_cost(found: Sweeps, sizes: Sizes) -> Any:
-    """Memory against T and against L, and time against T."""
+    """Draws memory against T and against L, and time against T."""
     figure = new_figure(12, 4.4)
     over_length, over_effort, time = figure.subplots(1, 3)
     for method in METHODS:
@@ -40,7 +40,7 @@ def draw_cost(found: Sweeps, sizes: Sizes) -> Any:
 
 
 def draw_errors(found: Sweeps, sizes: Sizes) -> Any:
-    """Errors of the gradient against T, L and tau, and of the rebuilt first state against T."""
+    """Draws errors of the gradient against T, L and tau, and of the rebuilt first state against T."""
     figure = new_figure(11, 8.4)
     ((over_length, rebuilt), (over_effort, over_tau)) = figure.subplots(2, 2)
     for method in METHODS[1:]:
@@ -74,7 +74,7 @@ def draw_errors(found: Sweeps, sizes: Sizes) -> Any:
 
 
 def _legend(figure: Any, axes: Any, columns: int) -> None:
-    """Below all axes, of the lines in one of them."""
+    """Draws a legend of the lines of one axes below all of them."""
     lines = axes.get_legend_handles_labels()
     where = {"loc": "outside lower center", "ncols": columns}
     figure.legend(*lines, **where, frameon=False, fontsize=8, title=ADJOINTS, title_fontsize=8)

@@ -1,4 +1,4 @@
-"""Which rows of Table 1 of the LTC paper hold, by the sweeps."""
+"""Compares the rows of Table 1 of the LTC paper with the sweeps."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ ADJOINTS = {"RK4": ("RK4, stepwise", "RK4, whole"), "dopri5": ("dopri5, stepwise
 
 
 def time_power(found: Sequence[Measured], sizes: Sequence[float]) -> float | None:
-    """p of `time ~ size^p`, of those that came to an end."""
+    """Fits `time ~ size^p` to the solves that were finished, and returns p."""
     pairs = [(size, sum(one.seconds)) for size, one in zip(sizes, found, strict=True) if math.isfinite(one.same)]
     return power(*zip(*pairs, strict=True)) if pairs else None
 
 
 def forward_evaluations(found: Sequence[Measured]) -> list[float]:
-    """L of every size: how often the field was evaluated in an input's time."""
+    """Returns L for every size: evaluations of the field for each input."""
     return [one.evaluations[0] for one in found]
 
 
 def an_input_more(found: Sequence[Measured], lengths: Sequence[int]) -> float:
-    """Kilobytes that another input adds."""
+    """Returns the kilobytes that one more input adds."""
     return (found[-1].kilobytes - found[0].kilobytes) / (lengths[-1] - lengths[0])
 
 
 def findings(found: Sweeps, sizes: Sizes) -> list[Finding]:
-    """A finding for every row of the table, and for what the text says beside it."""
+    """Makes a finding for every row of the table, and for the statements in the text about it."""
     last = {name: measured[-1] for name, measured in found.length.items()}
     return [
         _time(found, sizes, last),
@@ -193,5 +193,5 @@ def _stiff(found: Sweeps, sizes: Sizes) -> Finding:
 
 
 def show_error(error: float) -> str:
-    """An error in two digits; in words where a backward solve was given up."""
+    """Writes an error with two digits, or that the backward solve was given up."""
     return f"{error:.1e}" if math.isfinite(error) else "given up"

@@ -1,4 +1,4 @@
-"""A network over a sequence of inputs, each held for a unit of time, as one ODE that general solvers can take."""
+"""A network over a sequence of inputs, each held for a unit of time, as one ODE for general solvers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INPUTS = 8
 
 
 class Problem(NamedTuple):
-    """A network, its inputs (B, T, I), its first state (B, N) and the last one that is wanted (B, N)."""
+    """A network, its inputs (B, T, I), its first state (B, N) and the target of its last state (B, N)."""
 
     cell: ODECell
     inputs: Tensor
@@ -23,7 +23,7 @@ class Problem(NamedTuple):
     target: Tensor
 
     def loss(self, state: Tensor) -> Tensor:
-        """`sum (x - target)^2 / 2`: large enough beside an absolute tolerance."""
+        """Returns `sum (x - target)^2 / 2`; a mean would be small beside an absolute tolerance."""
         return 0.5 * (state - self.target).square().sum()
 
 
@@ -38,9 +38,9 @@ def make_problem(
     batch: int = 16,
     dtype: torch.dtype = torch.float64,
 ) -> Problem:
-    """A dense network whose intrinsic time constants are all `tau`; a Neural ODE has none.
+    """Makes a dense network whose intrinsic time constants are all `tau`; a Neural ODE has none.
 
-    The same seed gives the same numbers in both float types, and the same inputs as far as both sequences go.
+    The same seed gives the same numbers in both float types, and a longer sequence begins with the shorter one.
     """
     settings: dict[str, Any] = {} if cell == "Neural ODE" else {"time_constants": (tau, tau)}
     with torch.random.fork_rng(devices=[]):
@@ -56,10 +56,14 @@ class GivenUp(RuntimeError):
 
 
 class Field:
-    """The right-hand side over the inputs `first .. last`; it counts its evaluations.
+    """The right-hand side of the ODE over the inputs `first` to `last`; it counts its evaluations.
 
+    After `most` evaluations it raises GivenUp.
+
+    :param problem: the network and its inputs
     :param constants: the cell's effective parameters
-    :param most: evaluations after which it gives up
+    :param first: the first input
+    :param last: the last input
     """
 
     def __init__(self, problem: Problem, constants: Any, first: int, last: int) -> None:
@@ -69,12 +73,12 @@ class Field:
         self.most: float = float("inf")
 
     def __call__(self, t: Tensor, state: Tensor) -> Tensor:
-        """`drive - rate x` at time `t`, (B, N)."""
+        """Returns `drive - rate x` at time `t`, (B, N)."""
         self.evaluations += 1
         if self.evaluations > self.most:
             raise GivenUp
         cell = self.problem.cell
-        # At the very end of its span an input still holds, which the floor of the time would miss.
+        # At the end of its span the last input still holds, although the time rounds down to the next one.
         now = min(max(int(t), self.first), self.last)
         rate, drive = cell.rate_and_drive(
             self.constants, cell.sense(self.constants, self.problem.inputs[:, now]), state
@@ -82,7 +86,7 @@ class Field:
         return drive - rate * state
 
     def options(self, solver: str) -> dict[str, Any]:
-        """Steps that end where an input does, and see the input on their own side of that moment."""
+        """Returns the solver's options for steps that end where an input ends, and see the input of their own side."""
         if solver == "dopri5":
             return {"jump_t": torch.arange(self.first + 1, self.last + 1, dtype=torch.float64)}
         steps = (self.last + 1 - self.first) * self.problem.cell.unfolds

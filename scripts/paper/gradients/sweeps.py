@@ -1,4 +1,4 @@
-"""Gradients by every method over the length of the sequence, the number of solver steps, and the stiffness."""
+"""Gradients by every method, over lengths of the sequence, numbers of solver steps, and stiffness."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from scripts.paper.gradients.held_inputs import Problem, make_problem
 
 BY_NAME = {method.name: method for method in METHODS}
 TOLERANCE, EXACT = 1e-4, 1e-9
-ENOUGH = 0.2  # processor seconds of one method at one size, after which it is not timed again
+ENOUGH = 0.2  # after so many processor seconds, a method is not timed again at that size
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How far the sweeps go.
+    """The sizes of the sweeps.
 
-    :param lengths: inputs T of a sequence; the last is that of the table
-    :param short: T of the sweeps that are not over T
-    :param unfolds: fixed steps L an input
-    :param tolerances: of dopri5, relative, one beside each of the unfolds
+    :param lengths: inputs T of a sequence; the table shows the last
+    :param short: T in the sweeps over other sizes
+    :param unfolds: fixed steps L for each input
+    :param tolerances: relative tolerances of dopri5, one for each entry of `unfolds`
     :param taus: time constants, from slow to fast
-    :param cells: the first in every sweep, the others at the length of the table
+    :param cells: the first cell is in every sweep, the others only at the length of the table
     :param units: neurons
     :param batch: sequences
-    :param repeats: runs that are timed
-    :param seeds: networks and inputs over which a whole adjoint solve is tried
+    :param repeats: how many runs are timed
+    :param seeds: networks and inputs on which a whole adjoint solve is tried
     """
 
     lengths: tuple[int, ...] = (2, 4, 8, 12, 16)
@@ -50,15 +50,15 @@ class Sizes:
 
 
 class Measured(NamedTuple):
-    """One gradient: what it cost, and how far off it is.
+    """The cost and the errors of one gradient.
 
-    :param kilobytes: kept for the backward pass, at the peak
-    :param seconds: of the processor, forward and backward, medians
-    :param evaluations: an input, forward and backward
+    :param kilobytes: the most that is kept for the backward pass
+    :param seconds: medians of processor time, forward and backward
+    :param evaluations: evaluations for each input, forward and backward
     :param depth: see `Run`
-    :param same: error of the gradient against that of backpropagation through the same solver in float64
-    :param true: against the gradient of the ODE itself, solved to 1e-9
-    :param state: error of the last state against that of the ODE
+    :param same: the gradient's error against backpropagation through the same solver in float64
+    :param true: the gradient's error against the gradient of the ODE itself, solved to 1e-9
+    :param state: the last state's error against the ODE
     """
 
     kilobytes: float
@@ -72,13 +72,13 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Everything measured, by the method's name unless said otherwise.
+    """All measurements, by the name of the method unless stated otherwise.
 
-    :param length: for every length, in float32 as one trains
-    :param effort: for every number of unfolds, or tolerance, in float64
+    :param length: for every length, in float32, as in training
+    :param effort: for every number of unfolds or tolerance, in float64
     :param tau: for every time constant, in float64
-    :param cells: by cell, then method: at the last length, in float32
-    :param rebuilt: by network and solver, for every length: how wrong the first state is after the way there and back
+    :param cells: by cell and method, at the last length, in float32
+    :param rebuilt: by network and solver, for every length: the first state's error after solving forward and back
     :param drawn: for every length and seed, the error `same` of RK4's whole adjoint solve in float32
     """
 
@@ -109,9 +109,11 @@ def measure(method: Method, problem: Problem, same: Run, true: Run, tolerance: f
 
 
 class Sweeper:
-    """Measures all methods on one problem after the other.
+    """Measures all methods on one problem after another.
 
-    :param bar: shows how far it is
+    :param sizes: the sizes of the sweeps
+    :param seed: the seed of networks and inputs
+    :param bar: shows the progress
     """
 
     def __init__(self, sizes: Sizes, seed: int, bar: Tracker) -> None:
@@ -127,7 +129,7 @@ class Sweeper:
         dtype: torch.dtype = torch.float64,
         seed: int | None = None,
     ) -> Problem:
-        """Of the sizes' neurons and batch, from the sweeper's seed if none is given."""
+        """Makes a problem with the neurons and the batch of the sizes, from the sweeper's seed by default."""
         units, batch = self.sizes.units, self.sizes.batch
         drawn = self.seed if seed is None else seed
         return make_problem(cell, length, drawn, tau=tau, unfolds=unfolds, units=units, batch=batch, dtype=dtype)
@@ -142,7 +144,7 @@ class Sweeper:
         dtype: torch.dtype = torch.float64,
         repeats: int = 0,
     ) -> dict[str, Measured]:
-        """Every method, by its name."""
+        """Measures every method; returns the results by the method's name."""
         problem = self.problem(cell, length, tau, unfolds)
         same = {method.solver: run(method, problem, tolerance) for method in METHODS if method.gradient == "bptt"}
         key = (cell, length, tau)
@@ -156,7 +158,7 @@ class Sweeper:
         return found
 
     def drawn(self, cell: str, length: int) -> list[float]:
-        """Errors of RK4's whole adjoint solve, seed by seed."""
+        """Returns the error of RK4's whole adjoint solve for each seed."""
         errors = []
         for seed in range(self.seed, self.seed + self.sizes.seeds):
             through = run(BY_NAME["RK4"], self.problem(cell, length, seed=seed)).gradient
@@ -207,12 +209,12 @@ def by_method(found: Sequence[dict[str, Measured]]) -> dict[str, list[Measured]]
 
 
 def power(sizes: Sequence[float], values: Sequence[float]) -> float | None:
-    """p of the best fit `value ~ size^p`; None for fewer than two sizes."""
+    """Fits `value ~ size^p` and returns p; None for fewer than two sizes."""
     if len(set(sizes)) < 2:
         return None
     return round(slope([math.log(size) for size in sizes], [math.log(value) for value in values]), 3) + 0.0  # no -0
 
 
 def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Of the best line."""
+    """Returns the slope of the best line."""
     return float(np.polyfit(list(sizes), list(values), 1)[0])

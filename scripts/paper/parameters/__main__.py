@@ -1,8 +1,8 @@
 """How many parameters has a cell? Table S2 of the LTC paper, against cells that are built and counted.
 
-Every cell of the package, dense and on sparse wirings, beside the paper's formulas and exact ones of ours: of inputs I,
-neurons k, synapses among neurons Sr (loops of a neuron onto itself among them) and from inputs Ss, gap junctions G,
-outputs O and decay slots m.
+Every cell of the package is counted, dense and on sparse wirings, and compared with the paper's formulas and with our
+exact ones. These have inputs I, neurons k, synapses among neurons Sr (a neuron's loops onto itself included) and from
+inputs Ss, gap junctions G, outputs O and decay slots m.
 
 Example: python -m scripts.paper.parameters --out runs/paper/parameters
 """
@@ -35,14 +35,14 @@ WHY = {
     "CT-RNN": "a weight a synapse, a bias and a time constant a neuron",
     "Neural ODE": "a weight a synapse and a bias a neuron",
     "LSTM": "four gates; torch's LSTM, whose weights fit ours, adds a second bias vector to each gate, 4 k more",
-    "CT-GRU": "what to read and what to write have a row for every neuron and slot; the formula has no layers n",
+    "CT-GRU": "its read and write gates have a row for every neuron and slot; the formula has no layers n",
     "LTC": "every synapse has w, mu, sigma and E, every neuron a leak, its potential and a capacitance: it counts the "
     "conductance-based cell, not Eq. 1, which has k^2 + 3 k. The maps, a scale and a shift, are 2 I + 2 O more",
 }
 
 
 def four_layers(k: int, seed: int) -> NCP:
-    """A neural circuit policy whose fan-outs and fan-in are 2 at every width."""
+    """Plans a neural circuit policy whose fan-outs and fan-in are 2 at every width."""
     command, motor = k // 4, k // 4
     return NCP(
         k - command - motor, command, motor,
@@ -51,14 +51,14 @@ def four_layers(k: int, seed: int) -> NCP:
 
 
 class Counter:
-    """Counts cells, and keeps in mind where our formula gives another number."""
+    """Counts parameters, and remembers the cells for which our formula gives another number."""
 
     def __init__(self) -> None:
         self.cells = 0
         self.wrong: list[str] = []
 
     def count(self, cell: Cell) -> int:
-        """The cell's parameters."""
+        """Counts a cell's parameters."""
         number = counted(cell)
         self.cells += 1
         if number != by_formula(cell):
@@ -67,7 +67,7 @@ class Counter:
 
 
 def make(settings: Settings) -> Report:
-    """Counts, judges, draws."""
+    """Counts the parameters and writes the report."""
     widths = (*WIDTHS, 512) if settings.full else WIDTHS
     counter = Counter()
     with tracked("widths", total=len(widths) + 1, unit="widths") as bar:
@@ -85,12 +85,12 @@ def make(settings: Settings) -> Report:
         "cell", "Table S2", f"at {UNITS}", "no inputs", f"{INPUTS} inputs",
         f"AutoNCP({UNITS}, {OUTPUTS})", f"{GAPS} gap junctions", "our formula",
     )  # fmt: skip
-    judged = [*published(), *growth(widths, dense, wired), formulas(counter)]
-    return Report("Parameters of a cell", head, table, judged, NOTES, {"parameters": draw(widths, dense, wired)})
+    findings = [*published(), *growth(widths, dense, wired), formulas(counter)]
+    return Report("Parameters of a cell", head, table, findings, NOTES, {"parameters": draw(widths, dense, wired)})
 
 
 def rows(counter: Counter, seed: int) -> list[list[Value]]:
-    """A row for every cell, of 32 neurons."""
+    """Writes a row for every cell, with 32 neurons."""
     plan = AutoNCP(UNITS, OUTPUTS, seed=seed)
     table: list[list[Value]] = []
     for name, model in MODELS.items():
@@ -106,7 +106,7 @@ def rows(counter: Counter, seed: int) -> list[list[Value]]:
 
 
 def published() -> list[Finding]:
-    """Under which reading each formula of the paper is right."""
+    """Says under which reading each formula of the paper is right."""
     found = []
     for name, model in MODELS.items():
         if model.published is None:
@@ -124,7 +124,7 @@ def published() -> list[Finding]:
 
 
 def growth(widths: tuple[int, ...], dense: dict[str, list[int]], wired: dict[str, list[int]]) -> list[Finding]:
-    """Layers, the order of growth, and what sparse wirings make of it."""
+    """Compares the statements on layers and on growth with dense and sparse cells."""
     two, formula = counted(LSTM(INPUTS, UNITS)) + counted(LSTM(UNITS, UNITS)), MODELS["LSTM"].published
     assert formula is not None
     said = formula[1](UNITS, 2, 8)
@@ -153,18 +153,18 @@ def growth(widths: tuple[int, ...], dense: dict[str, list[int]], wired: dict[str
 
 
 def doubling(widths: tuple[int, ...], numbers: list[int]) -> float:
-    """p of `number ~ k^p` between the two largest widths."""
+    """Returns p of `number ~ k^p` between the two largest widths."""
     return math.log(numbers[-1] / numbers[-2]) / math.log(widths[-1] / widths[-2])
 
 
 def formulas(counter: Counter) -> Finding:
-    """Whether ours are right for every cell of this report."""
+    """Says whether our formulas are right for every cell of this report."""
     found = f"{counter.cells} cells built and counted, {len(counter.wrong)} of them with another number"
     return Finding("Our formulas", "(ours) give what is counted", not counter.wrong, "; ".join([found, *counter.wrong]))
 
 
 def draw(widths: tuple[int, ...], dense: dict[str, list[int]], wired: dict[str, list[int]]) -> Any:
-    """Parameters against width: the cells of Table S2 dense, and an LTC on its wirings."""
+    """Draws parameters against width: the cells of Table S2, dense, and an LTC on several wirings."""
     figure = new_figure(11, 4.6)
     cells, wirings = figure.subplots(1, 2, sharey=True)
     names = [name for name, model in MODELS.items() if model.published]
@@ -188,11 +188,11 @@ def draw(widths: tuple[int, ...], dense: dict[str, list[int]], wired: dict[str, 
 
 
 NOTES = (
-    "Every number but Table S2's and that without inputs is counted in a cell that was built. Only an LTC has gap "
-    "junctions; LSTM, GRU and CT-GRU have no sparse form; 8 decay slots.",
+    "Every number was counted in a cell that was built, except Table S2's and those without inputs. Only an LTC has "
+    "gap junctions; LSTM, GRU and CT-GRU have no sparse form; 8 decay slots.",
     "Without inputs: our formula with I = 0 and Ss = 0; the LTC's still has the map of its 32 outputs.",
-    "The paper's ODE-RNN is our Neural ODE that reads its inputs. CfC has a weight of every neuron for its own state, "
-    "which a wiring may have as a loop or not.",
+    "The paper's ODE-RNN is our Neural ODE that reads its inputs. A CfC gives every neuron a weight for its own state, "
+    "whether or not the wiring has that loop.",
 )
 
 

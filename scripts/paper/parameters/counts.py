@@ -1,4 +1,4 @@
-"""How many parameters a cell has: counted, by exact formulas of ours, and by Table S2 of the LTC paper."""
+"""The number of a cell's parameters: counted, by our exact formulas, and by Table S2 of the LTC paper."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.wiring import Plan, Wiring
 
-MAP_SIZES = {"affine": 2, "linear": 1, "none": 0}  # of an LTC's input and output maps, a feature
+MAP_SIZES = {"affine": 2, "linear": 1, "none": 0}  # parameters of an LTC's input and output maps, for each feature
 CFC_MAPS = {"default": 4, "no_gate": 4, "pure": 1}
 
 
 class Sizes(NamedTuple):
-    """What the number of parameters follows from.
+    """The sizes that determine the number of parameters.
 
-    :param inputs: I
+    :param inputs: inputs, I
     :param units: neurons, k
-    :param synapses: among neurons, Sr
-    :param sensory: from inputs, Ss
-    :param gap_junctions: G
+    :param synapses: synapses among neurons, Sr
+    :param sensory: synapses from inputs, Ss
+    :param gap_junctions: gap junctions, G
     :param outputs: motor neurons, O
     :param loops: neurons with a synapse onto themselves
     """
@@ -37,22 +37,23 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, wiring: Wiring) -> Sizes:
-        """A wiring's."""
+        """Returns the sizes of a wiring."""
         synapses, sensory, gaps = len(wiring.synapses), len(wiring.sensory), len(wiring.gap_junctions)
         loops = int((np.asarray(wiring.synapses.source) == np.asarray(wiring.synapses.target)).sum())
         return cls(wiring.inputs, wiring.units, synapses, sensory, gaps, wiring.outputs, loops)
 
     def without_inputs(self) -> Sizes:
-        """As if there were none."""
+        """Returns the sizes without inputs and their synapses."""
         return self._replace(inputs=0, sensory=0)
 
 
 class Model(NamedTuple):
     """A cell and its formula.
 
-    :param make: from inputs and a plan
-    :param formula: the exact number, in words
-    :param published: Table S2's number from k, n layers and m decay slots, with its words; None where it has none
+    :param make: makes the cell from the number of inputs and a plan
+    :param formula: our exact formula, as text
+    :param published: the formula in Table S2 as text and as a function of k, of n layers and of m decay slots; None if
+        the table has none
     """
 
     make: Callable[[int, Plan | Wiring | int], Cell]
@@ -84,15 +85,15 @@ MODELS = {
 
 
 def counted(cell: Cell) -> int:
-    """Numbers in the cell's parameters."""
+    """Counts the numbers in a cell's parameters."""
     return sum(parameter.numel() for parameter in cell.parameters())
 
 
 def by_formula(cell: Cell, sizes: Sizes | None = None) -> int:
-    """The number that follows from the sizes alone.
+    """Computes the number of parameters from sizes alone.
 
-    :param cell: whose kind and settings decide the formula
-    :param sizes: others than the cell's own wiring has
+    :param cell: the cell, whose kind and settings select the formula
+    :param sizes: the sizes; by default those of the cell's wiring
     """
     at = sizes or Sizes.of(cell.wiring)
     recurrent, sensory, k, inputs = at.synapses, at.sensory, at.units, at.inputs
@@ -119,11 +120,11 @@ def by_formula(cell: Cell, sizes: Sizes | None = None) -> int:
 
 
 class Reading(NamedTuple):
-    """What one may take to be counted.
+    """A way to read what a formula counts.
 
-    :param inputs: "none" of the weights from inputs, or those of as many inputs as neurons ("k")
-    :param maps: an LTC's input and output maps
-    :param biases: 2 is torch's two vectors for each gate of an LSTM, 1 is one
+    :param inputs: "none" counts no weights from inputs, "k" those from as many inputs as neurons
+    :param maps: whether an LTC's input and output maps count
+    :param biases: the bias vectors for each gate of an LSTM; torch has 2
     """
 
     inputs: str
@@ -137,7 +138,7 @@ class Reading(NamedTuple):
 
 
 def read(model: str, k: int, reading: Reading) -> int:
-    """Ours, dense, of k neurons, counted in that reading."""
+    """Returns our number for a dense cell of k neurons under a reading."""
     cell = MODELS[model].make(k, k)
     if isinstance(cell, LTC) and not reading.maps:
         cell = LTC(k, k, input_map="none", output_map="none")
@@ -147,13 +148,13 @@ def read(model: str, k: int, reading: Reading) -> int:
 
 
 def readings(model: str) -> Iterator[Reading]:
-    """All that differ for this model, the plainest first."""
+    """Lists the readings that differ for a model, the plainest first."""
     maps = (True, False) if model == "LTC" else (True,)
     biases = (2, 1) if model == "LSTM" else (2,)
     yield from (Reading(*choice) for choice in product(("none", "k"), maps, biases))
 
 
 def agreeing(model: str, published: Callable[[int, int, int], int], widths: Iterable[int]) -> list[Reading]:
-    """The readings under which a published formula gives our number at every width."""
+    """Returns the readings under which a published formula gives our number at every width."""
     widths = list(widths)
     return [one for one in readings(model) if all(read(model, k, one) == published(k, 1, 8) for k in widths)]

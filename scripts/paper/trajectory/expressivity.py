@@ -18,14 +18,15 @@ Case = tuple[str, str]  # kind, activation
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is measured.
+class Grid:
+    """The settings at which lengths are measured.
 
     :param layers: layers of the deepest network
-    :param widths: neurons of a layer, in networks of one layer
-    :param variances: of the weights, sigma_w^2, in networks of one layer
-    :param seeds: networks of every setting
-    :param solver_seeds: networks that every solver integrates
+    :param widths: numbers of neurons in networks of one layer
+    :param variances: variances of the weights, sigma_w^2, in networks of one layer
+    :param seeds: networks for each setting
+    :param solver_seeds: networks for each solver
+    :param width: neurons of a layer where the width does not vary
     """
 
     layers: int = 6
@@ -38,14 +39,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of one kind of network with one activation; the seeds are the last axis.
+    """Lengths of one kind of network with one activation; the last axis is the seeds.
 
-    :param layer: (n, seeds), layer by layer
-    :param width: (widths, seeds)
-    :param variance: (variances, seeds)
-    :param solver: (solvers, solver_seeds)
-    :param share: (n, seeds), variance in the plane of the first two components
-    :param second_lap: (seeds,), of the first layer when the input goes round once more
+    :param layer: by layer, (n, seeds)
+    :param width: by width, (widths, seeds)
+    :param variance: by variance of the weights, (variances, seeds)
+    :param solver: by solver, (solvers, solver_seeds)
+    :param share: the share of the variance that lies in the plane, by layer, (n, seeds)
+    :param second_lap: of the first layer while the input goes round a second time, (seeds,)
     """
 
     layer: Array
@@ -57,14 +58,14 @@ class Lengths:
 
 
 def cases() -> list[Case]:
-    """Every kind with every activation."""
+    """Lists every kind of network with every activation."""
     return list(itertools.product(KINDS, ACTIVATIONS))
 
 
-def measure_all(plan: Plan, seed: int = 0) -> dict[Case, Lengths]:
-    """Every length of the plan; networks of different kinds share their weights."""
-    seeds = [seed * 1000 + k for k in range(plan.seeds)]
-    each = plan.seeds * (2 + len(plan.widths) + len(plan.variances)) + plan.solver_seeds * len(SOLVERS)
+def measure_all(grid: Grid, seed: int = 0) -> dict[Case, Lengths]:
+    """Measures every length of the grid; networks of different kinds share their weights."""
+    seeds = [seed * 1000 + k for k in range(grid.seeds)]
+    each = grid.seeds * (2 + len(grid.widths) + len(grid.variances)) + grid.solver_seeds * len(SOLVERS)
     found = {}
     with tracked("paths", total=each * len(cases()), unit="paths") as progress:
 
@@ -78,42 +79,42 @@ def measure_all(plan: Plan, seed: int = 0) -> dict[Case, Lengths]:
         for case in cases():
             deep = []
             for k in seeds:
-                deep.append(measure(draw_network(*case, k, layers=plan.layers, width=plan.width)))
+                deep.append(measure(draw_network(*case, k, layers=grid.layers, width=grid.width)))
                 progress.advance(1, 1, " ".join(case))
             found[case] = Lengths(
                 layer=np.array([[path.length for path in paths] for paths in deep]).T,
-                width=np.array([[length(*case, k, width=width) for k in seeds] for width in plan.widths]),
+                width=np.array([[length(*case, k, width=width) for k in seeds] for width in grid.widths]),
                 variance=np.array(
                     [
-                        [length(*case, k, weight_variance=value, width=plan.width) for k in seeds]
-                        for value in plan.variances
+                        [length(*case, k, weight_variance=value, width=grid.width) for k in seeds]
+                        for value in grid.variances
                     ]
                 ),
                 solver=np.array(
                     [
-                        [length(*case, k, solver, width=plan.width) for k in seeds[: plan.solver_seeds]]
+                        [length(*case, k, solver, width=grid.width) for k in seeds[: grid.solver_seeds]]
                         for solver in SOLVERS
                     ]
                 ),
                 share=np.array([[path.share for path in paths] for paths in deep]).T,
-                second_lap=np.array([length(*case, k, laps=2, width=plan.width) for k in seeds]),
+                second_lap=np.array([length(*case, k, laps=2, width=grid.width) for k in seeds]),
             )
     return found
 
 
 def exponent(values: tuple[float, ...] | tuple[int, ...], lengths: Array) -> float:
-    """p of the best fit `length ~ value^p` to the medians over seeds, (values, seeds)."""
+    """Fits `length ~ value^p` to the medians over seeds, (values, seeds), and returns p."""
     return float(np.polyfit(np.log(values), np.log(np.nanmedian(lengths, axis=1)), 1)[0])
 
 
 def growth(lengths: Array) -> float:
-    """The factor by which the median length grows from a layer to the next, by the best fit `length ~ factor^layer`."""
+    """Fits `length ~ factor^layer` to the medians over seeds, (n, seeds), and returns the factor."""
     medians = np.nanmedian(lengths, axis=1)
     return float(np.exp(np.polyfit(np.arange(len(medians)), np.log(medians), 1)[0]))
 
 
 def rank_correlation(values: tuple[float, ...] | tuple[int, ...], lengths: Array) -> float:
-    """Spearman's, over all seeds together."""
+    """Returns Spearman's rank correlation over all seeds."""
     from scipy.stats import spearmanr
 
     return float(spearmanr(np.repeat(values, lengths.shape[1]), lengths.ravel()).statistic)

@@ -8,21 +8,21 @@ import numpy as np
 
 from ncp_control.support.pictures import new_figure
 from scripts.paper.common.random_networks import ACTIVATIONS, KINDS, Array, draw_network
-from scripts.paper.trajectory.expressivity import BIAS_VARIANCE, SOLVERS, VARIANCE, Case, Lengths, Plan
+from scripts.paper.trajectory.expressivity import BIAS_VARIANCE, SOLVERS, VARIANCE, Case, Grid, Lengths
 from scripts.paper.trajectory.length import measure
 from scripts.paper.trajectory.lower_bounds import PUBLISHED_DEPTHS, lower_bound
 
 LOOKS = {"neural_ode": "C0o", "ct_rnn": "C1s", "ltc": "C2D"}
 
 
-def draw_lengths(found: dict[Case, Lengths], plan: Plan) -> Any:
-    """Length against layer, width, variance of the weights and solver (rows), for every activation (columns)."""
+def draw_lengths(found: dict[Case, Lengths], grid: Grid) -> Any:
+    """Draws lengths against layer, width, variance of the weights and solver (rows) for each activation (columns)."""
     figure = new_figure(12, 11)
     rows = figure.subplots(4, len(ACTIVATIONS), sharey=False)
     sweeps = (
-        ("layer", "layer", tuple(range(1, plan.layers + 1)), "linear"),
-        ("width", "neurons of a layer", plan.widths, "log"),
-        ("variance", r"variance of the weights, $\sigma_w^2$", plan.variances, "log"),
+        ("layer", "layer", tuple(range(1, grid.layers + 1)), "linear"),
+        ("width", "neurons of a layer", grid.widths, "log"),
+        ("variance", r"variance of the weights, $\sigma_w^2$", grid.variances, "log"),
         ("solver", "", tuple(range(len(SOLVERS))), "linear"),
     )
     for row, (name, label, values, scale) in zip(rows, sweeps, strict=True):
@@ -57,21 +57,21 @@ def _draw_seeds(
     )  # fmt: skip
 
 
-def draw_bounds(found: dict[Case, Lengths], plan: Plan) -> Any:
+def draw_bounds(found: dict[Case, Lengths], grid: Grid) -> Any:
     """With hard-tanh, measured lengths and the lower bounds of Theorems 4 and 5, each scaled to its first length."""
     figure = new_figure(11, 3.8)
     row = figure.subplots(1, 3)
     sweeps: tuple[tuple[str, str, tuple[float, ...], str], ...] = (
-        ("layer", "layer", tuple(range(1, plan.layers + 1)), "linear"),
-        ("width", "neurons of a layer", plan.widths, "log"),
-        ("variance", r"variance of the weights, $\sigma_w^2$", plan.variances, "log"),
+        ("layer", "layer", tuple(range(1, grid.layers + 1)), "linear"),
+        ("width", "neurons of a layer", grid.widths, "log"),
+        ("variance", r"variance of the weights, $\sigma_w^2$", grid.variances, "log"),
     )
     for axes, (name, label, values, scale) in zip(row, sweeps, strict=True):
         for kind in KINDS:
             lengths = np.nanmedian(getattr(found[kind, "hard_tanh"], name), axis=1)
             _draw_seeds(axes, kind, values, getattr(found[kind, "hard_tanh"], name), joined=True)
             bounds = np.array(
-                [_bound(kind, name, value, plan, size) for value, size in zip(values, lengths, strict=True)]
+                [_bound(kind, name, value, grid, size) for value, size in zip(values, lengths, strict=True)]
             )
             with np.errstate(divide="ignore", invalid="ignore"):
                 scaled = bounds / bounds[bounds > 0][0] * lengths[bounds > 0][0]
@@ -86,17 +86,17 @@ def draw_bounds(found: dict[Case, Lengths], plan: Plan) -> Any:
     return figure
 
 
-def _bound(kind: str, sweep: str, value: float, plan: Plan, length: float) -> float:
+def _bound(kind: str, sweep: str, value: float, grid: Grid, length: float) -> float:
     variance = value if sweep == "variance" else VARIANCE
-    width = value if sweep == "width" else plan.width
+    width = value if sweep == "width" else grid.width
     layer = int(value) if sweep == "layer" else 1
-    # |z| of the bound is taken for the measured length over the input's: it is of that order.
+    # The bound's |z| is estimated by the measured length over the input's length, which is of the same order.
     depth, norm = PUBLISHED_DEPTHS[kind], length / (2 * np.pi)
     return lower_bound(kind, variance, BIAS_VARIANCE, width, layer, depth, norm, step=0.01)
 
 
 def draw_paths(activation: str, seed: int, layers: int = 6, width: int = 100) -> Any:
-    """The latent path of every layer (columns), the three kinds below each other, with the same weights."""
+    """Draws the latent path of every layer (columns) for the three kinds of network (rows), with the same weights."""
     figure = new_figure(1.7 * layers, 5.6)
     grid = figure.subplots(len(KINDS), layers)
     for row, kind in zip(grid, KINDS, strict=True):

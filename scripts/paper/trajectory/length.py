@@ -1,4 +1,4 @@
-"""How long a network's path is in the plane of its first two principal components."""
+"""The length of the path of a network's states in the plane of their first two principal components."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SAMPLES = 1000
 class Latent:
     """The path of a layer in the plane of its first two principal components.
 
-    :param path: (T, 2), scores
-    :param length: of that path
-    :param share: of the variance of the states that the plane shows, from 0 to 1
+    :param path: the scores, (T, 2)
+    :param length: the length of the path
+    :param share: the share of the states' variance that lies in the plane, from 0 to 1
     """
 
     path: Array
@@ -27,12 +27,12 @@ class Latent:
 
 
 def arc_length(path: Array) -> float:
-    """`sum |p(t + dt) - p(t)|` of a path (T, m): the integral of |dp/dt|."""
+    """Returns `sum |p(t + dt) - p(t)|` of a path (T, m), which approximates the integral of |dp/dt|."""
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 
 def latent(states: Array) -> Latent:
-    """The latent path of states (T, k), k at least 2; NaN where a state is not finite."""
+    """Computes the latent path of states (T, k), with k at least 2; all of it is NaN if a state is not finite."""
     if not np.isfinite(states).all():
         return Latent(np.full((len(states), 2), np.nan), np.nan, np.nan)
     centred = states - states.mean(axis=0)
@@ -43,10 +43,10 @@ def latent(states: Array) -> Latent:
 
 
 def measure(network: RandomNetwork, solver: str = "RK45", laps: int = 1, samples: int = SAMPLES) -> list[Latent]:
-    """The latent path of every layer over the last lap of the circular input.
+    """Computes the latent path of every layer during the last lap of the circular input.
 
-    :param laps: how often the input goes round; what comes before the last lap is left out
-    :param samples: of a lap
+    :param laps: how often the input goes round
+    :param samples: samples of a lap
     """
     times = np.linspace(0, 2 * np.pi * laps, samples * laps + 1)
     states = simulate(network, times, solver).states[-samples - 1 :]

@@ -1,4 +1,4 @@
-"""Theorems 4 and 5 of the LTC paper: the least length of a latent path, up to a constant that they leave open."""
+"""Theorems 4 and 5 of the LTC paper: lower bounds of the length of a latent path, up to an unknown constant."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ CIRCLE = 2 * math.pi  # the length of the input
 
 
 def base(weight_variance: float, bias_variance: float, width: float, leaky: bool = False) -> float:
-    """What is raised to the power of layers times solver steps in Eq. 7 and 9, or, of a CT-RNN, in Eq. 8::
+    """Returns the base of the power in Eq. 7 and 9, whose exponent is layers times solver steps::
 
         sigma_w sqrt(k) / sqrt(sigma_w^2 + sigma_b^2 + k sqrt(sigma_w^2 + sigma_b^2))
 
-    :param leaky: Eq. 8, with `sigma_w - sigma_b` for `sigma_w`
+    :param leaky: the base in Eq. 8, of a CT-RNN, with `sigma_w - sigma_b` in place of the first `sigma_w`
     """
     total = weight_variance + bias_variance
     scale = math.sqrt(weight_variance) - (math.sqrt(bias_variance) if leaky else 0.0)
@@ -31,14 +31,14 @@ def lower_bound(
     norm: float = 0.0,
     step: float = 1.0,
 ) -> float:
-    """The right-hand side of Eq. 7 (Neural ODE), 8 (CT-RNN) or 9 (LTC), without its constant.
+    """Returns the right-hand side of Eq. 7 (Neural ODE), 8 (CT-RNN) or 9 (LTC) without its constant.
 
-    Eq. 9's extra factor is that of the appendix (S119), `sigma_w + |z| / min(dt, L)`. Eq. 8 says nothing where sigma_b
-    exceeds sigma_w, and is 0 here.
+    Eq. 9 has the extra factor of the appendix (S119), `sigma_w + |z| / min(dt, L)`. Where sigma_b exceeds sigma_w,
+    Eq. 8 gives no bound; the result is 0.
 
-    :param layer: d, from 1
+    :param layer: the layer d, from 1
     :param depth: L, solver steps for a sample of the input
-    :param norm: of the latent state, |z|
+    :param norm: the norm of the latent state, |z|
     :param step: the time between two samples of the input
     """
     power = layer * depth

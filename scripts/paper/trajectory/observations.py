@@ -1,4 +1,4 @@
-"""Observations I to IX of the LTC paper (section 5.1), each held to what was measured."""
+"""Observations I to IX of the LTC paper (section 5.1), each compared with what was measured."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scripts.paper.trajectory.expressivity import (
     SOLVERS,
     VARIANCE,
     Case,
+    Grid,
     Lengths,
-    Plan,
     exponent,
     growth,
     rank_correlation,
@@ -22,24 +22,24 @@ from scripts.paper.trajectory.lower_bounds import PUBLISHED_DEPTHS, base
 
 PIECEWISE, SMOOTH = ("hard_tanh", "relu"), ("tanh", "sigmoid")
 PLAIN = ("neural_ode", "ct_rnn")
-GROWS = 1.1  # a layer, to be called exponential growth
-LINEAR = (0.75, 1.25)  # exponents that are called linear
+GROWS = 1.1  # factors a layer from here on count as exponential growth
+LINEAR = (0.75, 1.25)  # exponents in this range count as linear
 Found = dict[Case, Lengths]
 
 
-def observations(found: Found, plan: Plan) -> list[Finding]:
-    """The nine, the share of variance, and how the bounds of Theorems 4 and 5 grow."""
+def observations(found: Found, grid: Grid) -> list[Finding]:
+    """Compares the nine observations, the share of variance, and the growth of the bounds of Theorems 4 and 5."""
     return [
         *_about_layers(found),
         _longest(found),
         _flat(found),
         _varies(found),
-        _width(found, plan),
-        _variance(found, plan),
+        _width(found, grid),
+        _variance(found, grid),
         _solvers(found),
         _complex(found),
         _share(found),
-        _theorems(found, plan),
+        _theorems(found, grid),
     ]
 
 
@@ -117,8 +117,8 @@ def _varies(found: Found) -> Finding:
     )
 
 
-def _width(found: Found, plan: Plan) -> Finding:
-    powers = {case: exponent(plan.widths, lengths.width) for case, lengths in found.items()}
+def _width(found: Found, grid: Grid) -> Finding:
+    powers = {case: exponent(grid.widths, lengths.width) for case, lengths in found.items()}
     linear = all(LINEAR[0] <= power <= LINEAR[1] for case, power in powers.items() if case[0] == "ltc")
     return Finding(
         "Observation VI",
@@ -129,10 +129,10 @@ def _width(found: Found, plan: Plan) -> Finding:
     )
 
 
-def _variance(found: Found, plan: Plan) -> Finding:
+def _variance(found: Found, grid: Grid) -> Finding:
     ltc = {case: lengths.variance for case, lengths in found.items() if case[0] == "ltc"}
-    powers = {case: exponent(plan.variances, lengths) for case, lengths in ltc.items()}
-    ranks = [rank_correlation(plan.variances, lengths) for lengths in ltc.values()]
+    powers = {case: exponent(grid.variances, lengths) for case, lengths in ltc.items()}
+    ranks = [rank_correlation(grid.variances, lengths) for lengths in ltc.values()]
     return Finding(
         "Observation VII",
         "the length of LTCs grows faster than linearly with the variance of the weights",
@@ -179,10 +179,10 @@ def _share(found: Found) -> Finding:
     )
 
 
-def _theorems(found: Found, plan: Plan) -> Finding:
+def _theorems(found: Found, grid: Grid) -> Finding:
     measured = {kind: growth(found[kind, "hard_tanh"].layer) for kind in KINDS}
     bounds = {
-        kind: max(base(VARIANCE, BIAS_VARIANCE, plan.width, leaky=kind == "ct_rnn"), 0.0) ** PUBLISHED_DEPTHS[kind]
+        kind: max(base(VARIANCE, BIAS_VARIANCE, grid.width, leaky=kind == "ct_rnn"), 0.0) ** PUBLISHED_DEPTHS[kind]
         for kind in KINDS
     }
     listed = "; ".join(f"{KINDS[kind]} {bounds[kind]:.2g} (measured {measured[kind]:.2g})" for kind in KINDS)

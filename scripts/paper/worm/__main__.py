@@ -1,11 +1,11 @@
-"""Does the worm's own circuit, as an LTC, answer touch and tap as the worm does, and when some of its neurons are gone?
+"""Does the worm's own circuit, as an LTC, answer touch and tap as the worm does, even without some of its neurons?
 
-The tap-withdrawal circuit of C. elegans, which neural circuit policies take after: synapses, signs and gap junctions of
-`nc.tap_withdrawal()`, conductances in proportion to the contacts in electron micrographs, and nine numbers for all of
-them, which a random search found and a hand rounded; no synapse has a strength of its own. It is touched at the tail,
-at the head, and everywhere (a tap), whole and without neurons that were killed with a laser in the animal; directions
-are compared with the published ones, one by one. Then the nine numbers, and the signs that are only assumed, are drawn
-at random, 30 times each and with --full 400 times, to see what hangs on them.
+The circuit is the tap-withdrawal circuit of C. elegans, the model for neural circuit policies. It has the synapses,
+signs and gap junctions of `nc.tap_withdrawal()`, conductances in proportion to the contacts in electron micrographs,
+and nine numbers for all of them, which were found by random search and then rounded; no synapse has a strength of its
+own. It is touched at the tail, at the head, and everywhere (a tap), once whole and once without neurons that a laser
+killed in the animal, and the directions are compared with the published ones. Then the nine numbers, and the signs that
+are only assumed, are drawn at random, 30 times each and with --full 400 times, to see how much depends on them.
 
 Example: python -m scripts.paper.worm --out runs/paper/worm
 """
@@ -17,7 +17,7 @@ from dataclasses import fields
 
 from scripts.paper.common.report import Report, Settings, run_report
 from scripts.paper.worm.circuit import Numbers
-from scripts.paper.worm.experiments import EXPERIMENTS, agreements, judge, operate
+from scripts.paper.worm.experiments import EXPERIMENTS, agreements, compare, operate
 from scripts.paper.worm.figures import draw_circuit, draw_experiments, draw_traces
 from scripts.paper.worm.findings import findings
 
@@ -25,28 +25,27 @@ HEAD = ("experiment", "published", "by", "here, mV", "against, mV", "agrees", "o
 CIRCUITS, FULL = 30, 400
 SPREAD = 0.2
 NOTES = (
-    "Measured: how far the potential of REV or FWD, or of REV less FWD, is from rest, as a mean over the second that "
-    "follows the onset of touch; positive is backward. Touch lasts half a second. Smaller and larger are against the "
-    "worm with these neurons; in the worm without ALM and AVM, which a tap sends forward, against that worm.",
-    "Other numbers: the share of circuits that agree, each of the nine numbers drawn around its value (standard "
-    f"deviation of the logarithm {SPREAD}). Other signs: the same with a random sign for each of the 11 synapses whose "
-    "sign is assumed.",
-    "A random search found the nine numbers, for the directions in this table; they were rounded by hand. So the table "
-    "says that one number for all synapses of a sort gives all these directions, not that they were predicted.",
+    "Measured is how far the potential of REV, of FWD, or of REV less FWD is from rest, as a mean over the second "
+    "after the onset of touch; positive is backward. Touch lasts half a second. Smaller and larger mean: than in the "
+    "worm with these neurons, or, for a worm without ALM and AVM, which a tap sends forward, than in that worm.",
+    "Other numbers: the share of circuits that agree when each of the nine numbers is drawn around its value (the "
+    f"standard deviation of its logarithm is {SPREAD}). Other signs: the same with a random sign for each of the 11 "
+    "synapses whose sign is assumed.",
+    "A random search found the nine numbers for the directions in this table; they were then rounded by hand. So the "
+    "table shows that one number for all synapses of a kind can give all these directions, not that it predicts them.",
     "A killed neuron has lost every synapse and gap junction. Left and right cells are one neuron, as are the 21 "
-    "A-type and the 18 B-type motor neurons, with leaks in proportion. Rest is what the circuit comes to "
-    "in four seconds.",
+    "A-type and the 18 B-type motor neurons, with leaks in proportion. Rest is the circuit's state after four seconds.",
     "Chalfie 1985: Chalfie et al., J. Neurosci. 5:956. Rankin 1991: Rankin, J. Comp. Physiol. A 169:59. Wicks 1995: "
     "Wicks and Rankin, J. Neurosci. 15:2434. Wicks 1996: Wicks, Roehrig and Rankin, J. Neurosci. 16:4017, who fitted "
-    "signs to the same ablations. Directions are compared, not sizes. Worms without AVA, AVD and AVE still reverse, "
+    "signs to the same ablations. Only directions are compared. Worms without AVA, AVD and AVE still reverse, "
     "but more rarely (Piggott et al. 2011).",
 )
 
 
 def make(settings: Settings) -> Report:
-    """Touches, kills, judges, draws."""
+    """Runs the experiments and writes the report."""
     found = operate()
-    outcomes = [judge(one, found) for one in EXPERIMENTS]
+    outcomes = [compare(one, found) for one in EXPERIMENTS]
     numbers, signs = agreements(FULL if settings.full else CIRCUITS, settings.seed, SPREAD)
     rows = [
         (

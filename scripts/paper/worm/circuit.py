@@ -1,7 +1,7 @@
-"""The worm's tap-withdrawal circuit as an LTC: what touch and tap do to it, and what they do without some neurons.
+"""The worm's tap-withdrawal circuit as an LTC, and its responses to touch and tap, with and without some neurons.
 
-The synapses and their signs are those of `ncp_control.wiring.tap_withdrawal`, with conductances in proportion to the
-contacts seen in the microscope, as Wicks et al. (1996) have them. Nine numbers are left, see `Numbers`.
+Synapses and signs come from `ncp_control.wiring.tap_withdrawal`; conductances are in proportion to the contacts under
+the microscope, as in Wicks et al. (1996). That leaves nine numbers open, see `Numbers`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NAMES = WIRING.neuron_names
 # A potential of 0 is the resting potential, some -35 mV, and 1 the reversal potential of excitatory synapses, 0 mV.
 MILLIVOLT = 35.0
 STEP = 0.01  # seconds a step
-TIME_CONSTANT = 0.15  # seconds, of a membrane without synapses
-LEAK = 0.05  # of a cell: the unit of all conductances is twenty times that
+TIME_CONSTANT = 0.15  # seconds, for a membrane without synapses
+LEAK = 0.05  # the leak conductance of a cell
 
 SETTLE, BEFORE, TOUCH, AFTER = (round(seconds / STEP) for seconds in (4.0, 1.0, 0.5, 2.0))
 RESPONSE = round(1.0 / STEP)  # a response is a mean over this time from the onset of touch
-# Which inputs are on from the onset of touch, and which from a second before, for as long.
+# The inputs that are on from the onset of touch, and those that are on for as long from a second before.
 STIMULI: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "tail touch": (("tail",), ()),
     "head touch": (("head",), ()),
@@ -40,19 +40,19 @@ STIMULI: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the anatomy leaves open, one value for all neurons and synapses of a sort.
+    """The numbers that the anatomy leaves open, one for all neurons or synapses of a kind.
 
-    The values here give every direction in `worm_experiments.EXPERIMENTS`; so do many others.
+    These values give every direction in `experiments.EXPERIMENTS`; so do many others.
 
-    :param chemical: conductance of a synaptic contact, fully open
-    :param electrical: conductance of a gap junction
-    :param threshold: potential at which a synapse is half open, `mu`
-    :param slope: steepness of its opening, `sigma`
-    :param inhibition: reversal potential of inhibitory synapses
-    :param forward: leak potential of AVB, which keeps an untouched worm crawling forward
-    :param backward: leak potential of AVA
-    :param gentle: conductance of touched PLM, ALM and AVM, in leaks
-    :param harsh: of touched PVD, which feels harsh touch, and little of a tap
+    :param chemical: the conductance of a synaptic contact, fully open
+    :param electrical: the conductance of a contact in a gap junction
+    :param threshold: the potential at which a synapse is half open, `mu`
+    :param slope: the steepness of its opening, `sigma`
+    :param inhibition: the reversal potential of inhibitory synapses
+    :param forward: the leak potential of AVB, which keeps an untouched worm crawling forward
+    :param backward: the leak potential of AVA
+    :param gentle: the conductance of touched PLM, ALM and AVM, in multiples of the leak
+    :param harsh: the conductance of touched PVD, which feels harsh touch but little of a tap
     """
 
     chemical: float = 0.008
@@ -68,11 +68,11 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Responses:
-    """What one circuit does at every stimulus.
+    """The responses of one circuit to every stimulus.
 
-    :param states: by stimulus (B) from a second before the onset of touch, (B, T, N), as fractions of `MILLIVOLT`
-    :param changes: of each neuron's potential, mean over a second from the onset less the potential at rest, (B, N), mV
-    :param margin: least distance of any state from its bounds, mV; below zero is outside
+    :param states: states by stimulus from a second before the onset of touch, (B, T, N), in units of `MILLIVOLT`
+    :param changes: each neuron's mean potential in the second after the onset less its potential at rest, (B, N), mV
+    :param margin: the least distance of a state from its bounds, mV; negative outside
     """
 
     states: Tensor
@@ -80,23 +80,24 @@ class Responses:
     margin: float
 
     def change(self, stimulus: str, neuron: str) -> float:
-        """Of one neuron at one stimulus, in mV."""
+        """Returns the change of a neuron's potential at a stimulus, in mV."""
         return float(self.changes[list(STIMULI).index(stimulus), NAMES.index(neuron)])
 
     def rest(self, neuron: str) -> float:
-        """The potential of a neuron before any touch, in mV above rest without synapses."""
+        """Returns the potential of a neuron before any touch, in mV above its rest without synapses."""
         return MILLIVOLT * float(self.states[0, 0, NAMES.index(neuron)])
 
     def backward(self, stimulus: str) -> float:
-        """How much more REV rises than FWD, in mV; negative is forward."""
+        """Returns how much more REV rises than FWD, in mV; negative is forward."""
         return self.change(stimulus, "REV") - self.change(stimulus, "FWD")
 
 
 @torch.no_grad()
 def worm(numbers: Numbers | None = None, signs: Mapping[tuple[str, str], int] | None = None) -> LTC:
-    """The circuit with these numbers.
+    """Builds the circuit.
 
-    :param signs: polarities other than the wiring's, by source and target
+    :param numbers: the nine numbers; by default the values in `Numbers`
+    :param signs: polarities that replace the wiring's, by source and target
     """
     numbers, signs = numbers or Numbers(), signs or {}
     cell = LTC(WIRING.inputs, WIRING, input_map="none", output_map="none")
@@ -122,19 +123,19 @@ def worm(numbers: Numbers | None = None, signs: Mapping[tuple[str, str], int] | 
     felt = torch.tensor([numbers.harsh if name == "PVD" else numbers.gentle for name in touched])
     set_positive(cell.sensory_w_raw, felt * leak[WIRING.sensory.target.tolist()])
     cell.sensory_E.fill_(1.0)
-    # Closed at 0 and open at 1, but for one part in twenty thousand.
+    # Closed at 0 and open at 1, except for one part in twenty thousand.
     cell.sensory_mu.fill_(0.5)
     cell.sensory_sigma.fill_(20.0)
     return cell
 
 
 def set_positive(raw: Tensor, value: Tensor) -> None:
-    """Gives a parameter that is positive by construction its value."""
+    """Sets a parameter that is positive by construction."""
     raw.copy_(raw_of(value))
 
 
 def without(cell: Cell, neurons: Iterable[str]) -> Cell:
-    """The circuit after a laser has killed some neurons: nothing reaches them or comes from them, by no synapse."""
+    """Returns the circuit without some neurons, as if a laser had killed them: all their synapses are cut."""
     gone = [NAMES.index(name) for name in neurons]
     wiring = cell.wiring
     return without_synapses(
@@ -146,7 +147,7 @@ def without(cell: Cell, neurons: Iterable[str]) -> Cell:
 
 
 def stimuli() -> Tensor:
-    """(B, T, I): every stimulus in turn, from a second before the onset of touch."""
+    """Returns the inputs of every stimulus, (B, T, I), from a second before the onset of touch."""
     inputs = torch.zeros(len(STIMULI), BEFORE + TOUCH + AFTER, len(INPUTS))
     for row, (touched, touched_before) in zip(inputs, STIMULI.values(), strict=True):
         for begin, names in ((BEFORE, touched), (0, touched_before)):
@@ -162,7 +163,7 @@ def respond(cell: Cell) -> Responses:
     _, rest = rnn(torch.zeros(1, SETTLE, len(INPUTS)))
     inputs = stimuli()
     _, _, states = rnn(inputs, rest.expand(len(inputs), -1), states=True)
-    # The potential at rest leads, so that a trace begins where touch finds it.
+    # The state at rest comes first, so that each trace begins with the state that the first input meets.
     states = torch.cat([rest.expand(len(inputs), 1, -1), states[:, :-1]], 1)
     changes = states[:, BEFORE : BEFORE + RESPONSE].mean(1) - rest
     low, high = cell.state_bounds()

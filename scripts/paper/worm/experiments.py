@@ -1,4 +1,4 @@
-"""What was done to the worm, in which direction it answered, and whether the circuit answers the same way."""
+"""Published experiments on the worm, and whether the circuit responds in the same direction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ncp_control.wiring.worm import SYNAPSES
 from scripts.paper.worm.circuit import Numbers, Responses, respond, without, worm
 
 Gone = tuple[str, ...]
-# A direction counts from 0.05 mV between REV and FWD, a change from a hundredth of what it changes.
+# The least difference between REV and FWD, in mV, that is a direction; the least change, as a share of the reference.
 LEAST_DIRECTION, LEAST_CHANGE = 0.05, 0.01
 MOTOR = {"reversal": "REV", "acceleration": "FWD"}
 
@@ -21,12 +21,12 @@ MOTOR = {"reversal": "REV", "acceleration": "FWD"}
 class Experiment:
     """One stimulus to a worm that lacks some neurons.
 
-    :param stimulus: of `worm.STIMULI`, or "untouched"
-    :param gone: neurons killed
+    :param stimulus: a name in `circuit.STIMULI`, or "untouched"
+    :param gone: the neurons that were killed
     :param measure: "direction" (REV above FWD is backward), "reversal" (how far REV rises) or "acceleration" (FWD)
     :param published: "forward" or "backward", or "smaller" or "larger" than `against`
-    :param source: who has published it; None for what everybody sees
-    :param against: stimulus and neurons gone of what it is compared with
+    :param source: the publication; None for common knowledge
+    :param against: the stimulus and the killed neurons of the experiment to compare with
     """
 
     stimulus: str
@@ -38,18 +38,18 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The experiment in words."""
         return self.stimulus + (f", no {', '.join(self.gone)}" if self.gone else "")
 
     @property
     def wanted(self) -> str:
-        """What is published, in words: "forward", or "smaller reversal"."""
+        """The published result in words, such as "forward" or "smaller reversal"."""
         return self.published if self.measure == "direction" else f"{self.published} {self.measure}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the circuit did: the measure in mV, that of what it is compared with, and whether it agrees."""
+    """The circuit's result: the measure and the reference's measure in mV, and whether they agree with the worm."""
 
     value: float
     reference: float | None
@@ -82,26 +82,26 @@ EXPERIMENTS = (
 
 
 def operate(numbers: Numbers | None = None, signs: dict[tuple[str, str], int] | None = None) -> dict[Gone, Responses]:
-    """The responses of the whole circuit and of every circuit with neurons killed that an experiment asks for."""
+    """Computes the responses of the whole circuit and of every circuit without neurons that an experiment needs."""
     cell = worm(numbers, signs)
     operations = [gone for one in EXPERIMENTS for gone in (one.gone, one.against[1] if one.against else ())]
     return {gone: respond(without(cell, gone)) for gone in dict.fromkeys(operations)}
 
 
-def judge(one: Experiment, found: dict[Gone, Responses]) -> Outcome:
-    """Whether the circuits' responses go the published way."""
+def compare(one: Experiment, found: dict[Gone, Responses]) -> Outcome:
+    """Compares the circuits' responses with the published result."""
     value = measure(one, one.stimulus, found[one.gone])
     if one.against is None:
         return Outcome(value, None, value * (1 if one.published == "backward" else -1) >= LEAST_DIRECTION)
     stimulus, gone = one.against
     reference = measure(one, stimulus, found[gone])
     change = (value - reference) * (1 if one.published == "larger" else -1)
-    # What is not there cannot become smaller.
+    # A response that is not there cannot become smaller.
     return Outcome(value, reference, reference > 0 and change >= LEAST_CHANGE * reference)
 
 
 def measure(one: Experiment, stimulus: str, responses: Responses) -> float:
-    """What an experiment measures, in mV."""
+    """Returns what an experiment measures, in mV."""
     if stimulus == "untouched":
         return responses.rest("REV") - responses.rest("FWD")
     if one.measure == "direction":
@@ -110,11 +110,12 @@ def measure(one: Experiment, stimulus: str, responses: Responses) -> float:
 
 
 def agreements(circuits: int, seed: int, spread: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
-    """How much hangs on the nine numbers, and how much on the signs that are assumed.
+    """Draws random circuits to see how much depends on the nine numbers and on the assumed signs.
 
-    :param circuits: how many random circuits for each
-    :param spread: of the logarithm of each number, normally distributed around that of its value
-    :return: for the numbers and for the signs, (circuits, experiments): whether each experiment agrees
+    :param circuits: how many circuits with other numbers, and how many with other signs
+    :param seed: the seed of the draws
+    :param spread: the standard deviation of the logarithm of each number
+    :return: for other numbers and for other signs, whether each experiment agrees, (circuits, experiments)
     """
     rng = np.random.default_rng(seed)
     assumed = [(one.source, one.target) for one in SYNAPSES if one.sign == "assumed"]
@@ -132,6 +133,6 @@ def agreements(circuits: int, seed: int, spread: float = 0.2) -> tuple[np.ndarra
         for kind, draw in enumerate(draws):
             for k in range(circuits):
                 found = draw()
-                agreed[kind, k] = [judge(one, found).agrees for one in EXPERIMENTS]
+                agreed[kind, k] = [compare(one, found).agrees for one in EXPERIMENTS]
                 progress.advance(1, 1)
     return agreed[0], agreed[1]

@@ -1,4 +1,4 @@
-"""Pictures of the tap-withdrawal circuit: its wiring, its potentials at every stimulus, its experiments."""
+"""Pictures of the tap-withdrawal circuit: its wiring, its potentials at every stimulus, and the experiments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NODE = 15  # points, from a neuron's middle to where a line ends
 
 
 def draw_circuit() -> Any:
-    """The neurons by side, synapses by sign, gap junctions dashed; the wider, the more contacts."""
+    """Draws neurons by side, synapses by sign and gap junctions dashed; a wider line has more contacts."""
     from matplotlib.lines import Line2D
 
     figure = new_figure(10, 5.9)
@@ -102,7 +102,7 @@ def _line(
 
 
 def draw_traces(responses: Responses) -> Any:
-    """Command and motor neurons against rest, for every stimulus; grey where the worm is touched."""
+    """Draws command and motor neurons against rest for every stimulus; grey while the worm is touched."""
     figure = new_figure(11, 4.6)
     rows = figure.subplots(2, len(STIMULI), sharex=True, sharey="row")
     change = MILLIVOLT * (responses.states - responses.states[:, :1])
@@ -125,7 +125,7 @@ def draw_traces(responses: Responses) -> Any:
 
 
 def draw_experiments(outcomes: Sequence[Outcome], numbers: np.ndarray, signs: np.ndarray) -> Any:
-    """Every experiment: what it measures with and without the neurons, and in how many random circuits it agrees."""
+    """Draws what every experiment measures with and without the neurons, and how many random circuits agree."""
     figure = new_figure(11, 6.4)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     rows = np.arange(len(EXPERIMENTS))

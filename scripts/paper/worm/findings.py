@@ -1,4 +1,4 @@
-"""What the experiments on the tap-withdrawal circuit say, in sentences."""
+"""Compares the experiments on the tap-withdrawal circuit with the published findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scripts.paper.common.report import Finding
 from scripts.paper.worm.circuit import Responses
 from scripts.paper.worm.experiments import EXPERIMENTS, Gone, Outcome
 
-# Of a response that is said to be abolished, no more than this may be left.
+# A response counts as abolished if no more than this share is left.
 LITTLE = 0.2
 ROUNDING = 1e-4  # mV
 ABOLISHED = (
@@ -20,7 +20,7 @@ ABOLISHED = (
 
 
 def findings(outcomes: Sequence[Outcome], found: Mapping[Gone, Responses]) -> list[Finding]:
-    """On the whole circuit, on killed neurons by direction and by size, and on the bounds of the states."""
+    """Makes findings on the whole circuit, on killed neurons by direction and by size, and on the states' bounds."""
     whole = [(one, outcome) for one, outcome in zip(EXPERIMENTS, outcomes, strict=True) if not one.gone]
     killed = [(one, outcome) for one, outcome in zip(EXPERIMENTS, outcomes, strict=True) if one.gone]
     missed = [one.name for one, outcome in killed if not outcome.agrees]

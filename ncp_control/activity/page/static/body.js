@@ -1,9 +1,9 @@
-// The body as capsules over the ground, with a camera that runs along.
+// The body as capsules over the ground. The camera moves along with it.
 
 class BodyView {
   constructor() {
     this.surface = new Surface(byId("body"));
-    // one scale for all rollouts of the page, so that they compare
+    // All rollouts of the page have the same scale, so that they can be compared.
     const every = PAGE.activities.map(({ body }) => body).filter(Boolean);
     const thickest = Math.max(...every.flatMap(({ radii }) => radii));
     const ends = (side, axis) => every.flatMap(({ ends }) => ends[side].filter((_, k) => k % 2 === axis));

@@ -1,4 +1,4 @@
-// The neurons that were clicked: traces over each other, and for each what drives it now and what it drives.
+// The chosen neurons: their traces in one picture, and for each neuron what drives it now and what it drives.
 
 const MOST_ROWS = 12;
 const LINES = [["text", []], ["#009e73", []], ["#cc79a7", []], ["#56b4e9", []], ["text", [5, 3]], ["#009e73", [5, 3]], ["#cc79a7", [5, 3]]];
@@ -38,10 +38,11 @@ class ChosenView {
     return Math.max(0, Math.min(state.activity.steps - 1, Math.round(from + (x - this.left) / this.across * (to - from))));
   }
 
-  // The cards are made when the choice changes; a step only fills in their numbers.
+  // The cards are made when the choice changes. Later steps only fill in their numbers.
   cards() {
     byId("chosen-body").hidden = !state.chosen.length;
     byId("chosen-hint").hidden = state.chosen.length > 0;
+    // A canvas that was hidden has no width yet.
     if (!this.surface.width) this.resize();
     this.filled = state.chosen.map((neuron, order) => {
       const card = document.createElement("div");
@@ -69,28 +70,29 @@ class ChosenView {
   }
 
   draw() {
-    // a canvas that was hidden has no width yet
     const key = `${state.number} ${state.chosen} ${document.documentElement.dataset.theme}`;
     if (key !== this.shown) {
       this.shown = key;
       this.cards();
     }
     if (!state.chosen.length) return;
-    const { neurons, constants } = state.activity;
+    const { neurons, constants, constantsKnown } = state.activity;
     for (const { neuron, now, fill } of this.filled) {
-      now.textContent = `state ${figure(neurons.at(state.step, neuron))}, time constant ${figure(constants.at(state.step, neuron))}`;
+      now.textContent = `state ${figure(neurons.at(state.step, neuron))}, ${timeConstantText(neuron)}`;
       fill();
     }
     const context = this.surface.begin(this.height);
     this.plot(context, "state", neurons, 0, 84);
-    this.plot(context, "time\nconstant", constants, 92, 66);
+    const known = state.chosen.filter((neuron) => constantsKnown[neuron]);
+    if (known.length) this.plot(context, "time\nconstant", constants, 92, 66, known);
     const view = shown();
     ticks(context, view.from, view.to, this.left, this.across, this.height - 8);
   }
 
-  plot(context, name, series, top, height) {
+  // `neurons`: those whose least and greatest values are the ends of the scale.
+  plot(context, name, series, top, height, neurons = state.chosen) {
     const view = shown(), box = { left: this.left, width: this.across, top: top + 3, height: height - 6 };
-    let low = Math.min(...state.chosen.map((n) => series.low[n])), high = Math.max(...state.chosen.map((n) => series.high[n]));
+    let low = Math.min(...neurons.map((n) => series.low[n])), high = Math.max(...neurons.map((n) => series.high[n]));
     if (high - low < 1e-9) [low, high] = [low - 0.5, high + 0.5];
     context.fillStyle = theme.ground;
     context.globalAlpha = 0.55;
@@ -119,8 +121,9 @@ class ChosenView {
   }
 }
 
-// A list of synapses, strongest now first, whose rows are filled again at every step.
+// A list of synapses with their currents, the strongest first. Its rows are filled anew at every step.
 function list(title, synapses, other, sign) {
+  const known = state.activity.currentsKnown;
   const element = document.createElement("div"), heading = document.createElement("h4"), rows = document.createElement("ol");
   heading.textContent = synapses.length ? `${title} (${synapses.length})` : `${title}: nothing`;
   const cells = synapses.slice(0, MOST_ROWS).map(() => {
@@ -132,21 +135,22 @@ function list(title, synapses, other, sign) {
   if (synapses.length > MOST_ROWS) {
     const more = document.createElement("li");
     more.className = "more";
-    more.textContent = `and ${synapses.length - MOST_ROWS} weaker`;
+    more.textContent = `and ${synapses.length - MOST_ROWS} ${known ? "weaker" : "more"}`;
     rows.append(more);
   }
   element.append(heading, rows);
   const fill = () => {
     const found = synapses.map((synapse) => ({ synapse, current: sign(synapse) * currentOf(synapse) }));
-    found.sort((a, b) => Math.abs(b.current) - Math.abs(a.current));
-    const strong = state.activity.strong || 1;
+    found.sort((a, b) => (Math.abs(b.current) || 0) - (Math.abs(a.current) || 0));
     cells.forEach(({ row, name, bar, value }, k) => {
       const { synapse, current } = found[k], from = nameOf(other(synapse));
       name.textContent = from;
       row.title = `${from}: ${synapse.polarity > 0 ? "excitatory" : synapse.polarity < 0 ? "inhibitory" : "gap junction"}`;
-      bar.style.width = `${Math.max(1, 64 * Math.min(1, Math.abs(current) / strong))}px`;
+      const isKnown = known || Number.isFinite(current);
+      row.classList.toggle("unknown", !isKnown);
+      bar.style.width = `${Math.max(1, 64 * strengthOf(synapse))}px`;
       bar.style.background = synapse.polarity > 0 ? theme.excites : synapse.polarity < 0 ? theme.inhibits : theme.gap;
-      value.textContent = figure(current);
+      value.textContent = isKnown ? figure(current) : "not known";
     });
   };
   return { element, fill };

@@ -1,4 +1,4 @@
-// Every neuron's time constant now, on a logarithmic scale: a dot on the range that was recorded, with its bounds.
+// Every neuron's time constant at the present step, as a dot on its recorded range, on a logarithmic scale.
 
 class ConstantsView {
   constructor() {
@@ -29,7 +29,7 @@ class ConstantsView {
     this.least = Math.min(...known.map((n) => constants.low[n]));
     this.most = Math.max(...known.map((n) => constants.high[n]));
     if (!known.length) [this.least, this.most] = [0, 1];
-    // Bounds belong to the picture as long as they do not squeeze what was recorded into a corner.
+    // The scale includes the bounds, unless they are so far away that the recorded range would become tiny.
     for (const [side, pick, end] of [["low", Math.min, "least"], ["high", Math.max, "most"]]) {
       for (const bound of constantBounds[side]) {
         if (bound > 0 && Math.abs(Math.log10(bound) - this[end]) < 1.5) this[end] = pick(this[end], Math.log10(bound));
@@ -62,9 +62,15 @@ class ConstantsView {
   }
 
   draw() {
-    const context = this.surface.begin(this.height), { constants, constantBounds } = state.activity;
+    const context = this.surface.begin(this.height), { constants, constantBounds, constantsKnown } = state.activity;
     font(context, 10.5);
     context.textBaseline = "middle";
+    if (!constantsKnown.some(Boolean)) {
+      context.fillStyle = theme.muted;
+      context.textAlign = "center";
+      context.fillText("not known", this.surface.width / 2, this.height / 2);
+      return;
+    }
     const every = this.most - this.least > 8 ? 2 : 1;
     const decades = [];
     for (let d = Math.ceil(this.least); d <= this.most; d += every) decades.push(d);
@@ -79,6 +85,7 @@ class ConstantsView {
     }
     const thick = Math.max(1.5, Math.min(9, this.pitch * 0.7)), dot = Math.max(1.5, Math.min(4.5, this.pitch * 0.42));
     for (let n = 0; n < NEURONS; n++) {
+      if (!constantsKnown[n]) continue;
       const x = this.places[n];
       context.fillStyle = state.chosen.includes(n) ? theme.muted : theme.faint;
       context.globalAlpha = 0.55;

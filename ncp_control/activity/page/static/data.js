@@ -1,5 +1,5 @@
-// What was recorded, unpacked, and what is looked at now. Numbers arrive as whole numbers between each column's least
-// and greatest value, in base64.
+// The recorded rollouts, unpacked, and the state of the page. The numbers of an array arrive as whole numbers between
+// each column's least and greatest value, in base64.
 
 const PAGE = JSON.parse(document.getElementById("data").textContent);
 const WIRING = PAGE.wiring;
@@ -23,7 +23,7 @@ class Series {
     this.quantum = this.exact ? null : packed.low.map((low, c) => (packed.high[c] - low) / (this.missing - 1));
   }
 
-  // The number, or its logarithm where logarithms are kept; NaN for what was not finite.
+  // The value at a step, or its logarithm if the series holds logarithms; NaN if it was not finite.
   raw(step, column) {
     const code = this.codes[step * this.columns + column];
     if (this.exact) return code;
@@ -38,7 +38,7 @@ class Series {
 
 const opened = new Map();
 
-// A rollout of the page, unpacked when it is first looked at.
+// A rollout is unpacked when it is first shown.
 function openActivity(number) {
   if (!opened.has(number)) {
     const packed = PAGE.activities[number];
@@ -54,14 +54,14 @@ function openActivity(number) {
   return opened.get(number);
 }
 
-// Everything that the pictures depend on. Of several rollouts the last is the one that has learned most.
+// Everything that the pictures depend on. The page opens with the last rollout, the one after the longest training.
 const newest = PAGE.activities.length - 1;
 const state = {
   number: newest, activity: openActivity(newest), step: 0, playing: false, speed: 1, window: 0, held: null,
   colouring: "bounds", chosen: [],
 };
 
-// Synapses of both kinds and gap junctions in one list; an input is the source -1 - its number.
+// Sensory and other synapses are in one list, where the source -1 - k is input k.
 const SYNAPSES = [];
 for (const kind of ["sensory", "synapses"]) {
   const { source, target, polarity } = WIRING[kind];
@@ -73,12 +73,16 @@ const GAPS = WIRING.gaps.map(([a, b], index) => ({ kind: "gaps", index, source: 
 
 const nameOf = (node) => node < 0 ? WIRING.inputNames[-1 - node] : WIRING.neuronNames[node];
 
-function currentOf(synapse) {
-  const value = state.activity[synapse.kind].at(state.step, synapse.index);
-  return Number.isFinite(value) ? value : 0;
+// NaN if the current is not known.
+const currentOf = (synapse) => state.activity[synapse.kind].at(state.step, synapse.index);
+
+// How strong a synapse's current is, from 0 to 1 for a strong one. `unknown` stands for a current that is not known.
+function strengthOf(synapse, unknown = 0) {
+  const size = Math.abs(currentOf(synapse));
+  return Number.isFinite(size) ? Math.min(1, size / (state.activity.strong || 1)) : unknown;
 }
 
-// Where a neuron's state lies between 0 and 1: within its bounds, or within what was recorded of it.
+// The states between which a neuron's colour changes: its bounds, or its least and greatest recorded state.
 function rangeOf(neuron) {
   const { bounds, neurons } = state.activity;
   const low = bounds.low[neuron], high = bounds.high[neuron];
@@ -86,6 +90,7 @@ function rangeOf(neuron) {
   return [neurons.low[neuron], neurons.high[neuron]];
 }
 
+// Where a node's value lies in its range, from 0 to 1.
 function fractionOf(node, step = state.step) {
   const series = node < 0 ? state.activity.inputs : state.activity.neurons;
   const column = node < 0 ? -1 - node : node;
@@ -94,7 +99,7 @@ function fractionOf(node, step = state.step) {
   return high > low ? (value - low) / (high - low) : Number.isFinite(value) ? 0.5 : NaN;
 }
 
-// The steps that the traces show: all, or some around now; while a finger drags over them they hold still.
+// The steps that raster and traces show: all, or some around the present one. They do not move during a drag.
 function shown() {
   if (state.held) return state.held;
   const { steps } = state.activity;

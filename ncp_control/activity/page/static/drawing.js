@@ -1,6 +1,6 @@
-// Colours, canvases that are sharp on every screen, and what all pictures share.
+// Colours, canvases that are sharp on every screen, and drawing functions that several pictures use.
 
-// Viridis: even steps look even, also to the colour-blind, and neither colour of a synapse is among them.
+// Viridis: equal differences look equal, also to the colour-blind, and it has neither colour of the synapses.
 const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129],
   [92, 200, 99], [170, 220, 50], [253, 231, 37]];
 const SHADES = Array.from({ length: 256 }, (_, k) => {
@@ -9,7 +9,7 @@ const SHADES = Array.from({ length: 256 }, (_, k) => {
 });
 const SHADE_WORDS = new Uint32Array(new Uint8Array(SHADES.flatMap(([r, g, b]) => [r, g, b, 255])).buffer);
 const SHADE_COLOURS = SHADES.map(([r, g, b]) => `rgb(${r}, ${g}, ${b})`);
-// For numbers written upon a shade: dark on light, light on dark.
+// The colour of text on each shade: dark on light, light on dark.
 const SHADE_INKS = SHADES.map(([r, g, b]) => 0.3 * r + 0.59 * g + 0.11 * b > 125 ? "#101418" : "#ffffff");
 
 const shadeOf = (fraction) => Math.max(0, Math.min(255, Math.round(fraction * 255)));
@@ -24,7 +24,7 @@ function readTheme() {
   theme.font = getComputedStyle(document.body).fontFamily;
 }
 
-// A canvas as wide as its place and as high as asked, in the screen's own pixels.
+// A canvas that is as wide as its place on the page, in the screen's own pixels.
 class Surface {
   constructor(canvas) {
     this.canvas = canvas;
@@ -50,7 +50,7 @@ class Surface {
   }
 }
 
-// A picture of the same size off the screen, drawn once and then copied.
+// A picture with the size of a surface that is drawn once and then copied to it.
 function offscreen(surface, height, draw) {
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.round(surface.width * (window.devicePixelRatio || 1)));
@@ -65,10 +65,10 @@ function font(context, size, weight = 400) {
   context.font = `${weight} ${size}px ${theme.font}`;
 }
 
-// A number on a scale, without zeros that say nothing.
+// A number on a scale, without trailing zeros.
 const mark = (value) => Math.abs(value) >= 1e4 ? value.toExponential(1).replace(".0e", "e").replace("e+", "e").replace("-", "−") : figure(value).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 
-// Text cut to a width, with dots for what is missing.
+// Text that is cut to a width, with an ellipsis at its end.
 function fitted(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let length = text.length;
@@ -88,7 +88,7 @@ function rule(context, x, top, bottom, colour, dash = []) {
   context.restore();
 }
 
-// A line through values(step), in the box given; where a pixel holds many steps, their least and greatest.
+// Draws a line through values(step) in a box. A pixel that holds many steps shows their least and greatest value.
 function trace(context, values, view, box, low, high) {
   const count = view.to - view.from || 1;
   const x = (step) => box.left + (step - view.from) / count * box.width;
@@ -122,7 +122,7 @@ function trace(context, values, view, box, low, high) {
   context.stroke();
 }
 
-// Moves in time while a pointer is held down on a canvas; stepAt says which step is at an x.
+// Moves in time while a pointer is held down on a canvas. stepAt(x) is the step at a place.
 function scrubs(canvas, stepAt, go) {
   let holding = false;
   const move = (event) => go(stepAt(event.clientX - canvas.getBoundingClientRect().left));
@@ -155,8 +155,13 @@ function tip(text, event) {
   box.style.top = `${event.clientY + 16 + height > innerHeight ? event.clientY - height - 8 : event.clientY + 16}px`;
 }
 
+function timeConstantText(neuron) {
+  const { constants, constantsKnown } = state.activity;
+  return `time constant ${constantsKnown[neuron] ? figure(constants.at(state.step, neuron)) : "not known"}`;
+}
+
 function describe(node) {
-  const { constants, inputs, neurons } = state.activity;
+  const { inputs, neurons } = state.activity;
   if (node < 0) return `${nameOf(node)}\ninput ${figure(inputs.at(state.step, -1 - node))}`;
-  return `${nameOf(node)}\nstate ${figure(neurons.at(state.step, node))}\ntime constant ${figure(constants.at(state.step, node))}`;
+  return `${nameOf(node)}\nstate ${figure(neurons.at(state.step, node))}\n${timeConstantText(node)}`;
 }

@@ -1,8 +1,8 @@
-// One step for all pictures: the slider, the keyboard, playing, the address, and what is drawn when.
+// All pictures show the same step. Here are its slider, the keyboard, playing, the address, and when pictures are drawn.
 
 const views = [];
 const drawAll = () => views.forEach((view) => view.draw());
-// While time moves only what is on the screen is drawn; the rest follows when it stops.
+// While time moves, only the pictures on the screen are drawn. The others follow when it stops.
 const onScreen = new Set();
 const drawSeen = () => views.forEach((view) => { if (onScreen.has(view.surface.canvas)) view.draw(); });
 const redoPapers = () => views.forEach((view) => { if ("paper" in view) view.paper = null; });
@@ -17,7 +17,7 @@ function setStep(step) {
   if (!state.playing) rest();
 }
 
-// The address follows once the step has rested for a moment: browsers refuse to change it many times a second.
+// The address changes when the step has rested for a moment, because browsers refuse many changes a second.
 let resting = 0;
 function rest() {
   clearTimeout(resting);
@@ -26,7 +26,7 @@ function rest() {
     const moment = PAGE.activities.length > 1 ? `&moment=${state.number}` : "";
     try {
       history.replaceState(null, "", `#step=${state.step}${moment}`);
-    } catch { /* a viewer that keeps the address to itself shows the page all the same */ }
+    } catch { /* Some viewers do not let a page change its address. The page works without that. */ }
   }, 150);
 }
 
@@ -108,7 +108,7 @@ function setColouring(way) {
   redoPapers();
 }
 
-// Loose bounds would leave every neuron the same shade; then what was recorded is the better scale.
+// If the bounds are so wide that every neuron would have about the same shade, the recorded range is the better scale.
 function likelyColouring() {
   const { bounds, neurons } = state.activity;
   const parts = neurons.low.map((low, n) => bounds.low[n] === null || bounds.high[n] === null ? 0
@@ -122,7 +122,7 @@ function setTheme(name) {
   redoPapers();
 }
 
-// Words that say what the rollout at hand is.
+// Shows the facts about the present rollout.
 function showRecording() {
   const { activity } = state;
   const count = (number, what) => `${number.toLocaleString("en")} ${what}`;
@@ -162,9 +162,12 @@ function showRecording() {
   byId("doing-note").textContent = [
     ...(activity.executed_actions ? ["dashed: as executed"] : []), ...(activity.random.length ? ["shaded: a random action"] : []),
   ].join(" · ");
-  byId("seeing-note").textContent = activity.predictions ? "dashed: predicted a step before" : "";
-  byId("constants-note").textContent = "dot: now · bar: recorded · ticks: bounds";
+  byId("seeing-note").textContent = activity.predictions ? "dashed: predicted one step earlier" : "";
+  byId("constants-note").textContent = activity.constantsKnown.some(Boolean) ? "dot: now · bar: recorded · ticks: bounds" : "";
+  byId("currents-legend").textContent = activity.currentsKnown ? "wider: more current now" : "currents: not known";
   byId("raster-note").textContent = "drag to move in time";
+  const strongest = activity.currentsKnown ? " strongest" : "";
+  byId("thinned").textContent = `drawn: the ${MOST_SYNAPSES.toLocaleString("en")}${strongest} of ${SYNAPSES.length.toLocaleString("en")} synapses`;
   setColouring(state.colouring);
 }
 
@@ -195,7 +198,7 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const { target, key } = event;
   if (key === "Escape") return clearChosen();
-  // A menu, the other slider and a button keep the keys that are theirs.
+  // A menu, the other slider and a button keep their own keys.
   if (target.tagName === "SELECT" || target.id === "moment") return;
   const far = event.shiftKey ? 10 : 1;
   const moves = { ArrowLeft: -far, ArrowDown: -far, ArrowRight: far, ArrowUp: far };
@@ -219,7 +222,6 @@ function start() {
   byId("scale").style.background = `linear-gradient(to right, ${VIRIDIS.map((shade) => `rgb(${shade})`).join(", ")})`;
   byId("gap-legend").hidden = !GAPS.length;
   byId("thinned").hidden = SYNAPSES.length <= MANY_SYNAPSES;
-  byId("thinned").textContent = `drawn: the ${MOST_SYNAPSES.toLocaleString("en")} strongest of ${SYNAPSES.length.toLocaleString("en")} synapses`;
   fillMenus();
   state.colouring = likelyColouring();
   showRecording();
@@ -249,11 +251,11 @@ function start() {
   byId("step").addEventListener("input", () => setStep(+byId("step").value));
   byId("play").addEventListener("click", () => state.playing ? pause() : play());
   addEventListener("keydown", onKey, true);
-  // not the address of now: a step that came to rest in between may have changed it back
+  // The event's address, because a step that came to rest in the meantime may have changed the present one.
   addEventListener("hashchange", (event) => readAddress(new URL(event.newURL).hash));
   let width = document.documentElement.clientWidth, ratio = window.devicePixelRatio;
   new ResizeObserver(() => {
-    // the page's height changes with every neuron that is chosen; only its width matters to the pictures
+    // The page's height changes with every neuron that is chosen, but the pictures depend only on its width.
     if (document.documentElement.clientWidth === width && window.devicePixelRatio === ratio) return;
     [width, ratio] = [document.documentElement.clientWidth, window.devicePixelRatio];
     resizeAll();
@@ -267,7 +269,7 @@ function start() {
     fillOf: (neuron) => colourOf(fractionOf(numberOf(neuron))),
     valueOf: (neuron) => state.activity.neurons.at(state.step, numberOf(neuron)),
     timeConstantOf: (neuron) => state.activity.constants.at(state.step, numberOf(neuron)),
-    // where a neuron is drawn on the wiring's canvas, for whoever wants to point at it
+    // Where a neuron is drawn on the wiring's canvas.
     placeOf: (neuron) => ({ ...wiring.places.get(numberOf(neuron)), radius: wiring.radius }),
     select: (neuron) => { if (!state.chosen.includes(numberOf(neuron))) toggle(numberOf(neuron)); },
     deselect: clearChosen,

@@ -1,4 +1,4 @@
-// Every neuron at every step shown. The picture of all steps is made once: then a step only moves the cursor over it.
+// The state of every neuron at every step shown. The picture of all steps is drawn once; then only the cursor moves.
 
 class RasterView {
   constructor(go) {
@@ -51,7 +51,7 @@ class RasterView {
     return this.left + (step - from + 0.5) / (to - from + 1) * this.across;
   }
 
-  // One pixel across for each pixel of the screen, the mean of its steps; or for each step, where they are fewer.
+  // An image with a column for each step, or, if there are more steps than pixels, for each pixel with its steps' mean.
   image({ from, to }) {
     const { neurons } = state.activity, steps = to - from + 1;
     const across = Math.max(1, Math.min(steps, Math.round(this.across * (window.devicePixelRatio || 1))));
@@ -120,7 +120,7 @@ class RasterView {
   }
 }
 
-// A few step numbers under a picture, the outer ones flush with its sides.
+// Writes a few step numbers under a picture. The first and the last are aligned with its sides.
 function ticks(context, from, to, left, across, y) {
   font(context, 10.5);
   context.fillStyle = theme.muted;

@@ -1,10 +1,10 @@
-// Named lines under each other, with a cursor: observations, actions, reward, value.
+// Named lines, one below the other, with a cursor: observations, actions, reward, value.
 
 const ROW = 22;
 
 class TraceView {
   // lines(): [{ name, values(step), low, high, also(step)? }]; `also` is a second, dashed line on the same scale.
-  // shaded(): steps to set apart, such as those with a random action.
+  // shaded(): steps with a shaded background, such as those with a random action.
   constructor(canvas, lines, go, shaded = () => []) {
     this.surface = new Surface(canvas);
     this.lines = lines;
@@ -65,7 +65,7 @@ class TraceView {
     ticks(context, view.from, view.to, left, across, bottom + 9);
   }
 
-  // Lines through all steps are drawn once; then a step only moves the cursor.
+  // If all steps are shown, the lines are drawn once; then only the cursor moves.
   draw() {
     const context = this.surface.begin(this.height), view = shown();
     if (view.to - view.from < state.activity.steps - 1) {
@@ -83,7 +83,7 @@ class TraceView {
   }
 }
 
-// `delay`: how many steps before its own the second series' row was written.
+// `delay`: how many steps earlier the second series has its values, as a prediction of the next step has.
 function linesOf(name, names, other, delay = 0) {
   const series = state.activity[name], second = other && state.activity[other];
   if (!series) return [];
@@ -96,7 +96,7 @@ function linesOf(name, names, other, delay = 0) {
   }));
 }
 
-// A prediction is of the next step's observation.
+// The model predicts the observation of the next step.
 const seeingLines = () => linesOf("observations", state.activity.observationNames, "predictions", 1);
 
 function doingLines() {

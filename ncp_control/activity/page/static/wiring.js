@@ -1,10 +1,12 @@
 // The circuit in its layers, from the inputs on the left to the motor neurons on the right.
 
-// The strongest now are drawn at every step. All the others lie faintly beneath, drawn once; unless they are more than
-// the first number, which would be a solid patch.
+// The strongest currents are drawn at every step. All synapses are drawn once, faintly, beneath them, unless they are so
+// many that they would cover the picture.
 const MANY_SYNAPSES = 1500, MOST_SYNAPSES = 400;
-// A line of a pixel costs little and a broad one much, so only the strongest are broad; the others differ in opacity.
+// Thin lines are drawn much faster than broad ones, so only the strongest are broad. The others differ in opacity.
 const MOST_BROAD = 80, BROAD = 0.35, LEVELS = 12;
+// Every synapse looks alike if the currents are not known.
+const NEUTRAL = 0.25;
 
 class WiringView {
   constructor() {
@@ -41,7 +43,7 @@ class WiringView {
     this.height = this.top + Math.min(narrow ? 420 : 440, Math.max(largest * 16, Math.min(250, largest * 52))) + 6;
     const room = this.height - this.top - 6;
     font(context, 11);
-    // Names fit beside the inputs and the motor neurons as long as each has a line of its own.
+    // There is room for names beside the inputs and the motor neurons if each name has a line of its own.
     const most = Math.floor(room / 12.5);
     const label = (layer, share) => {
       const named = layer.nodes.filter((node) => !this.inside(node));
@@ -50,7 +52,7 @@ class WiringView {
     };
     this.left = label(this.layers[0], narrow ? 0.3 : 0.25);
     this.right = label(this.layers.at(-1), narrow ? 0.22 : 0.2);
-    // A layer with more neurons than lines stands in several columns.
+    // A layer with more neurons than lines has several columns.
     for (const layer of this.layers) {
       layer.columns = layer.nodes.length <= most ? 1 : Math.ceil(layer.nodes.length / Math.floor(room / 16));
       layer.rows = Math.ceil(layer.nodes.length / layer.columns);
@@ -79,7 +81,7 @@ class WiringView {
     this.paper = null;
   }
 
-  // What fits into the circle: a number of the layer's own, or a short name.
+  // The text that fits into a node: its number in the layer, or a short name.
   inside(node) {
     const name = nameOf(node), layer = this.layers[this.ranks.get(node)].name;
     const number = (node < 0 ? /^input(\d+)$/ : new RegExp(`^${layer.replace(/[^\w]/g, "")}\\.?(\\d+)$`)).exec(name);
@@ -94,7 +96,8 @@ class WiringView {
     if (source === target) {
       path.arc(from.x + r * 0.9, from.y - r * 0.9, r * 0.75, Math.PI * 0.95, Math.PI * 2.55);
     } else if (rank === other) {
-      // Downwards on the right, upwards on the left; behind the last layer is little room, and none beside its names.
+      // Lines down bulge to the right and lines up to the left. Behind the last layer there is little room, and none if
+      // it has names beside it.
       const last = rank === this.layers.length - 1, down = to.y >= from.y;
       const side = down && !(last && this.right) ? 1 : -1;
       const room = last && side > 0 ? 22 : this.gap * 0.55;
@@ -102,7 +105,7 @@ class WiringView {
       path.moveTo(from.x, from.y);
       path.bezierCurveTo(from.x + out, from.y, to.x + out, to.y, to.x, to.y);
     } else {
-      // Two neurons can share a synapse and a gap junction, or a synapse each way: those run beside each other.
+      // Two neurons can have a synapse and a gap junction, or a synapse each way. These lines run beside each other.
       const bend = (to.x - from.x) * 0.45, aside = kind === "gaps" ? -1.6 * r : other < rank ? 1.6 * r : 0;
       path.moveTo(from.x, from.y);
       path.bezierCurveTo(from.x + bend, from.y + aside, to.x - bend, to.y + aside, to.x, to.y);
@@ -110,12 +113,12 @@ class WiringView {
     return path;
   }
 
-  // Synapses to draw, weakest first, each with its part of a strong current.
+  // The synapses to draw with their strengths, weakest first.
   strengths() {
-    const strong = state.activity.strong || 1;
+    const unknown = state.activity.currentsKnown ? 0 : NEUTRAL;
     const marked = state.chosen.length ? new Set(state.chosen) : null;
     let found = SYNAPSES.map((edge) => ({
-      edge, strength: Math.min(1, Math.abs(currentOf(edge)) / strong),
+      edge, strength: strengthOf(edge, unknown),
       marked: marked && (marked.has(edge.source) || marked.has(edge.target)),
     }));
     found.sort((a, b) => a.strength - b.strength);
@@ -127,7 +130,7 @@ class WiringView {
     return { found, marked };
   }
 
-  // What stays the same from step to step: names, headings, and where synapses are at all.
+  // Draws what stays the same from step to step: names, headings, and every synapse faintly.
   drawPaper(context) {
     const { width } = this.surface;
     font(context, width < 420 ? 11 : 12);
@@ -193,10 +196,11 @@ class WiringView {
       context.strokeStyle = colour(edge);
       context.stroke(edge.path);
     }
-    // A gap junction is two thin lines: a broad one, hollowed out.
+    // A gap junction is two thin lines: a broad line with a narrower one on it in the colour of the card.
     const loudest = GAPS.length ? Math.max(1e-9, ...state.activity.gaps.low.map(Math.abs), ...state.activity.gaps.high.map(Math.abs)) : 1;
     for (const edge of GAPS) {
-      const width = 3 + 4 * Math.min(1, Math.abs(currentOf(edge)) / loudest);
+      const current = currentOf(edge);
+      const width = 3 + (Number.isFinite(current) ? 4 * Math.min(1, Math.abs(current) / loudest) : 0);
       context.globalAlpha = 1;
       context.strokeStyle = marked && !marked.has(edge.source) && !marked.has(edge.target) ? theme.faint : theme.gap;
       context.lineWidth = width;
@@ -234,7 +238,7 @@ class WiringView {
     this.middleNames(context);
   }
 
-  // Names between the layers lie over the synapses, so they get a margin of the paper's colour.
+  // Names of neurons in the middle layers lie over synapses, so they have an outline in the colour of the card.
   middleNames(context) {
     const layers = this.layers.slice(1, -1).filter((layer) => layer.columns === 1);
     context.textAlign = "left";
@@ -244,7 +248,7 @@ class WiringView {
       for (const node of layer.nodes) {
         if (this.inside(node)) continue;
         const { x, y } = this.places.get(node);
-        // under the neuron where there is room, else beside it
+        // The name is under the neuron if there is room, and otherwise beside it.
         const under = layer.pitch > 2 * this.radius + 14;
         const text = fitted(context, nameOf(node), under ? this.gap - 8 : this.gap - 2 * this.radius - 4);
         const place = under ? [x - context.measureText(text).width / 2, y + this.radius + 9] : [x + this.radius + 3, y + 0.5];

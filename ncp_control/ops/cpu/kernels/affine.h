@@ -14,10 +14,11 @@
 //
 // Classical RK4, with the velocity k(y) = drive - rate y, goes through stages s = 1 .. 4:
 //
-//     y_1 = x,    y_s+1 = x + a_s h k(y_s),    x' = x + h sum_s b_s k(y_s)      a = 1/2, 1/2, 1;  b = 1/6, 1/3, 1/3, 1/6
+//     y_1 = x,    y_s+1 = x + a_s h k(y_s),    x' = x + h sum_s b_s k(y_s)     a = 1/2, 1/2, 1;  b = 1/6, 1/3, 1/3, 1/6
 //
-// Backward, from the last stage to the first: with the gradient Y_s+1 of y_s+1 (none after the last), the velocity of
-// stage s has the gradient h m with m = b_s g + a_s Y_s+1. With q = h m, the rest is as above for u = y_s, but for x:
+// Backward, from the last stage to the first: with the gradient Y_s+1 of y_s+1 (zero after the last stage), the
+// velocity of stage s has the gradient h m with m = b_s g + a_s Y_s+1. With q = h m, all else is as above with u = y_s,
+// except x:
 //
 //     d h += m k(y_s),    Y_s = -rate q and gamma_r d z,    d x = g + sum_s Y_s
 #pragma once
@@ -26,10 +27,13 @@
 
 namespace ncp {
 
-// Filled by cpu_kernels.py, field by field, each eight bytes. tau_raw and A are null for cells without them; RK4 leaves
-// euler unread.
+// In the order of ACTIVATIONS in ops/program.py.
+enum Activation : int64_t { SIGMOID, RELU, TANH, HARD_TANH };
+
+// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// tau_raw and A are null for a cell without them; RK4 does not read euler.
 struct AffineArguments {
-    int64_t synapses, sensory, unfolds, euler, liquid, activation;  // sigmoid 0, relu 1, tanh 2, hard_tanh 3
+    int64_t synapses, sensory, unfolds, euler, liquid, activation;
     const int64_t *start, *source, *sensory_start, *sensory_source;
     const void *gamma, *gamma_r, *mu, *tau_raw, *A;
     void *d_gamma, *d_gamma_r, *d_mu, *d_tau_raw, *d_A;
@@ -55,11 +59,12 @@ struct Affine {
     static T at(const void* values, int64_t i) { return static_cast<const T*>(values)[i]; }
     T drive_scale(int64_t j) const { return p.A ? at(p.A, j) : T(1); }
 
-    // No row path.
+    // A single row has no path of its own.
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
-    // Work vectors: unfolded states (L + 1) N, then per unfold f, C, own and dh, then sums over the unfolds.
+    // Work vectors: the states of all unfolds (L + 1) N, then f, C, own and dh of each unfold, then sums over the
+    // unfolds.
     int64_t scratch_vectors() const { return (5 * p.unfolds + 1) * N + 4 * N; }
 
     struct Work {
@@ -81,15 +86,15 @@ struct Affine {
         return k;
     }
 
-    // z to act(z) for all neurons; the sigmoids four at a time.
+    // Turns z into act(z) for all neurons, with several sigmoids at a time.
     void act(V* z) const {
         constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
-        if (p.activation == 1) {
+        if (p.activation == RELU) {
             for (int64_t j = 0; j < N; ++j) z[j] = z[j] < all<T>(0) ? V{} : z[j];
-        } else if (p.activation == 3) {
+        } else if (p.activation == HARD_TANH) {
             for (int64_t j = 0; j < N; ++j) z[j] = clamp<T>(z[j], T(-1), T(1));
         } else {
-            const bool is_tanh = p.activation == 2;
+            const bool is_tanh = p.activation == TANH;
             const T before = T(is_tanh ? -2 * LOG2E : -LOG2E), scale = T(is_tanh ? 2 : 1), shift = T(is_tanh ? 1 : 0);
             int64_t j = 0;
             for (; j + K <= N; j += K) {
@@ -102,13 +107,13 @@ struct Affine {
         }
     }
 
-    // act'(z) from f = act(z); at a corner zero, as torch has it.
+    // act'(z) from f = act(z); zero at a corner, as in torch.
     NCP_INLINE V slope(V f) const {
         const V one = all<T>(1);
         switch (p.activation) {
-            case 0: return f * (one - f);
-            case 1: return f > all<T>(0) ? one : V{};
-            case 2: return one - f * f;
+            case SIGMOID: return f * (one - f);
+            case RELU: return f > all<T>(0) ? one : V{};
+            case TANH: return one - f * f;
             default: return magnitude<T>(f) < one ? one : V{};
         }
     }
@@ -118,12 +123,13 @@ struct Affine {
         const T* gamma = static_cast<const T*>(p.gamma);
         for (int64_t j = 0; j < N; ++j) {
             V z = all<T>(at(p.mu, j));
-            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e) z += gamma[e] * x[p.sensory_source[e]];
+            for (int64_t e = p.sensory_start[j]; e < p.sensory_start[j + 1]; ++e)
+                z += gamma[e] * x[p.sensory_source[e]];
             sensed[j] = z;
         }
     }
 
-    // f of every neuron at the states `from`; in K sums, because each addition waits for the one before it.
+    // f of every neuron at the states `from`, summed in K parts, because each addition waits for the one before it.
     void excite(const V* sensed, const V* from, V* f) const {
         const T* gamma_r = static_cast<const T*>(p.gamma_r);
         constexpr int K = 4;
@@ -166,7 +172,7 @@ struct Affine {
         if (from != v) std::memcpy(v, from, N * sizeof(V));
     }
 
-    // Sums: per neuron d mu, d leak, d A; per synapse and per sensory synapse one each.
+    // Sums: for each neuron d mu, d leak, d A; for each synapse and each sensory synapse one.
     int64_t accumulators() const { return 3 * N + p.synapses + p.sensory; }
 
     V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
@@ -204,7 +210,7 @@ struct Affine {
         return d_h / T(p.unfolds);
     }
 
-    // The gradients of mu, gamma and x, from d z summed over the step.
+    // Adds the gradients of mu, gamma and x, from d z summed over the step.
     void sense_back(const V* x, const V* dz_sum, V* dx, V* sums) const {
         V *d_mu = sums, *d_gamma = sums + 3 * N + p.synapses;
         const T* gamma = static_cast<const T*>(p.gamma);
@@ -243,11 +249,12 @@ struct AffineRK4 : Affine<T_> {
     using Base::Base, Base::p, Base::N, Base::leak;
 
     static constexpr int STAGES = 4;
-    // a and b of the equations above; no stage follows the last.
+    // a and b of the equations above; no stage follows the last one, so its a is zero.
     static constexpr T ahead[] = {T(0.5), T(0.5), T(1), T(0)};
     static constexpr T share[] = {T(1) / 6, T(1) / 3, T(1) / 3, T(1) / 6};
 
-    // Work vectors: states and f of every stage of every unfold, then d z of an unfold's stages, then one a neuron.
+    // Work vectors: states and f of every stage of every unfold, then d z of one unfold's stages, then four for each
+    // neuron.
     int64_t scratch_vectors() const { return 2 * p.unfolds * STAGES * N + STAGES * N + 4 * N; }
 
     struct Work {
@@ -290,7 +297,7 @@ struct AffineRK4 : Affine<T_> {
         }
     }
 
-    // From m in `back` to the gradient of the stage's states y, which replaces it.
+    // Turns m, in `back`, into the gradient of the stage's states y, in the same place.
     void stage_back(const Work& k, const V* y, const V* f, V* dz, V h, V* d_h, V* sums) const {
         V *d_leak = sums + N, *d_A = d_leak + N;
         const T* gamma_r = static_cast<const T*>(p.gamma_r);
@@ -311,7 +318,7 @@ struct AffineRK4 : Affine<T_> {
         }
     }
 
-    // The gradients of gamma_r from all stages of an unfold at once: each is read and written once.
+    // Adds the gradients of gamma_r from all stages of an unfold at once, so that each sum is read and written once.
     void weights_back(const V* y, const V* dz, V* d_gamma_r) const {
         for (int64_t j = 0; j < N; ++j) {
             V d[STAGES];

@@ -1,8 +1,8 @@
 // Closed-form continuous-time neurons over existing synapses (cells/cfc.py).
 //
-// The state is kept twice, old [0, N) and new [N, 2N); Python numbers each synapse's source so that one from an earlier
-// layer reads the new state and any other the old one. Going through the neurons in order then updates layer by
-// layer, and going back through them in reverse order undoes it.
+// Both states are kept, the old one in [0, N) and the new one in [N, 2N). Python numbers the sources of synapses so
+// that a synapse from an earlier layer reads the new state, and any other synapse the old one. A loop over the neurons
+// in order then updates layer by layer, and a loop in reverse order takes the gradients back.
 //
 //     default:  y = tanh(f1) (1 - s) + s tanh(f2),   s = sigmoid(a t + b)
 //     no_gate:  y = tanh(f1) + s tanh(f2)
@@ -13,9 +13,13 @@
 
 namespace ncp {
 
-// Filled by cpu_kernels.py, field by field, each eight bytes. Weights are (H, synapses), the bias is (H, N).
+// In the order of CFC_MODES in ops/program.py.
+enum Mode : int64_t { DEFAULT, NO_GATE, PURE };
+
+// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// With H linear maps, weights are (H, synapses) and the bias is (H, N).
 struct CfCArguments {
-    int64_t synapses, sensory, mode;  // default 0, no_gate 1, pure 2
+    int64_t synapses, sensory, mode;
     const int64_t *start, *source, *sensory_start, *sensory_source;
     const void *weight, *sensory_weight, *bias, *w_tau, *A;
     void *d_weight, *d_sensory_weight, *d_bias, *d_w_tau, *d_A;
@@ -33,7 +37,7 @@ struct CfC {
     std::vector<T> weight, sensory_weight;  // (synapses, H): the maps of one synapse side by side
 
     CfC(const CfCArguments& arguments, const Problem& problem)
-        : p(arguments), N(problem.units), I(problem.inputs), H(arguments.mode == 2 ? 1 : 4),
+        : p(arguments), N(problem.units), I(problem.inputs), H(arguments.mode == PURE ? 1 : 4),
           weight(turned(p.weight, p.synapses)), sensory_weight(turned(p.sensory_weight, p.sensory)) {}
 
     std::vector<T> turned(const void* values, int64_t count) const {
@@ -45,11 +49,11 @@ struct CfC {
 
     static T at(const void* values, int64_t i) { return static_cast<const T*>(values)[i]; }
 
-    // No row path.
+    // A single row has no path of its own.
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
-    // Work vectors: both states, then maps as they enter the closed form, then both states' gradients.
+    // Work vectors: both states, then the maps as they enter the closed form, then the gradients of both states.
     int64_t scratch_vectors() const { return 2 * N + 4 * N + 2 * N; }
 
     // The maps of neuron j, summed over its synapses.
@@ -68,7 +72,7 @@ struct CfC {
         std::memcpy(both, v, N * sizeof(V));
         for (int64_t j = 0; j < N; ++j) {
             V z[4];
-            if (p.mode == 2) {
+            if (p.mode == PURE) {
                 sum_maps<1>(j, both, x, z);
                 V decay = exp2<T>(t * T(-LOG2E) * (std::abs(at(p.w_tau, j)) + magnitude<T>(z[0])));
                 both[N + j] = at(p.A, j) * (T(1) - decay * z[0]);
@@ -78,7 +82,7 @@ struct CfC {
                 z[0] = tanh<T>(z[0]);
                 z[1] = tanh<T>(z[1]);
                 z[3] = sigmoid<T>(z[2] * t + z[3]);
-                both[N + j] = p.mode == 1 ? z[0] + z[3] * z[1] : z[0] + z[3] * (z[1] - z[0]);
+                both[N + j] = p.mode == NO_GATE ? z[0] + z[3] * z[1] : z[0] + z[3] * (z[1] - z[0]);
             }
             if (record)
                 for (int m = 0; m < 4; ++m) maps[4 * j + m] = z[m];
@@ -100,7 +104,7 @@ struct CfC {
             const V* z = maps + 4 * j;
             const V gj = d_both[N + j];
             V dz[4];
-            if (p.mode == 2) {
+            if (p.mode == PURE) {
                 const V f1 = z[0], decay = z[1];
                 const T w_tau = at(p.w_tau, j), A = at(p.A, j);
                 V d_power = gj * A * f1 * decay;  // gradient of t (|w_tau| + |f1|)
@@ -112,8 +116,8 @@ struct CfC {
                 give_back<1>(j, dz, x, dx, both, d_both, d_weight, d_sensory, d_bias);
             } else {
                 const V f1 = z[0], f2 = z[1], a = z[2], s = z[3];
-                V share = p.mode == 1 ? gj : gj * (T(1) - s);
-                V ds = gj * (p.mode == 1 ? f2 : f2 - f1);
+                V share = p.mode == NO_GATE ? gj : gj * (T(1) - s);
+                V ds = gj * (p.mode == NO_GATE ? f2 : f2 - f1);
                 dz[0] = share * (T(1) - f1 * f1);
                 dz[1] = gj * s * (T(1) - f2 * f2);
                 dz[3] = ds * s * (T(1) - s);

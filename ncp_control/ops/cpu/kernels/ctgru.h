@@ -1,12 +1,13 @@
-// CT-GRU (cells/ct_gru.py): memories m_k of a neuron on time scales tau_k, k = 0 .. M-1.
+// CT-GRU (cells/ct_gru.py): every neuron has memories m_k on time scales tau_k, k = 0 .. M-1.
 //
-// With linear maps R, S of [x, h], one a neuron and scale, Q of [x, e], one a neuron, and softmax over a neuron's scales:
+// With linear maps R and S of [x, h], one for each neuron and scale, a map Q of [x, e], one for each neuron, and
+// softmax over a neuron's scales:
 //
 //     h = sum_k m_k,    a_k = R_k - ln tau_k,    r = softmax(-a^2),    e = sum_k r_k m_k
 //     q = tanh(Q),      b_k = S_k - ln tau_k,    s = softmax(-b^2)
 //     w_k = (1 - s_k) m_k + s_k q,    m_k' = w_k D_k,    D_k = exp(-elapsed / tau_k)
 //
-// Backward, a gradient g of m' gives with G_k = g_k D_k, neuron by neuron
+// Backward, a gradient g of m' gives for every neuron, with G_k = g_k D_k,
 //
 //     d elapsed -= sum_k G_k w_k / tau_k,    d q = sum_k G_k s_k,    d s_k = G_k (q - m_k),    d m_k = G_k (1 - s_k)
 //     d S_k = -2 b_k s_k (d s_k - sum_l s_l d s_l),    d Q = d q (1 - q^2)
@@ -15,19 +16,21 @@
 //
 //     d r_k = d e m_k,    d R_k = -2 a_k r_k d e (m_k - e),    d m_k += d e r_k
 //
-// and at last d h = W_R^T d R + W_S^T d S, which every d m_k takes on; d x has a share of all three maps. As in gated.h
-// the weights' own gradients are left to cpu_gated.py: the kernel writes the maps' gradients, and e with them.
+// and last d h = W_R^T d R + W_S^T d S, which is added to every d m_k; all three maps add to d x. As in gated.h, Python
+// (ops/cpu/gated.py) computes the gradients of the weights: the kernel writes the gradients of the maps, and e with
+// them.
 #pragma once
 
 #include "scan.h"
 
 namespace ncp {
 
-// Filled by cpu_kernels.py, field by field, each eight bytes. With F = I + U the weights are (U M, F), (U, F), (U M, F).
+// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// With F = I + U the weights are (U M, F), (U, F) and (U M, F).
 struct CTGRUArguments {
     int64_t synapses, sensory, scales;
     const void *retrieve, *retrieve_bias, *detect, *detect_bias, *store, *store_bias;
-    void* d_maps;  // d R, d S (U M), d Q, e (U): (B, T, 2 U M + 2 U), backward only
+    void* d_maps;  // d R, d S (U M), d Q, e (U): (B, T, 2 U M + 2 U), in the backward pass only
 };
 
 template <typename T_>
@@ -36,7 +39,7 @@ struct CTGRU {
     typedef Vec<T> V;
 
     static constexpr bool has_row_path = false;
-    static constexpr int K = 8;  // maps or sources at once: their sums fit the registers
+    static constexpr int K = 8;  // the sums of so many maps or sources fit in the registers together
 
     const CTGRUArguments& p;
     const Problem& problem;
@@ -52,11 +55,11 @@ struct CTGRU {
         }
     }
 
-    // No row path.
+    // A single row has no path of its own.
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
-    // Work vectors; first what write_back stores. R, S and Q hold a, b and q until the backward pass.
+    // Work vectors; those that write_back stores come first. R, S and Q hold a, b and q until the backward pass.
     int64_t scratch_vectors() const { return 5 * N + 2 * U + F + 2 * M; }
 
     struct Work {
@@ -87,7 +90,7 @@ struct CTGRU {
         std::memcpy(out, sum, sizeof(sum));
     }
 
-    // A linear map of F sources, `count` rows.
+    // Computes `count` linear maps of F sources.
     void map(const void* weight, const void* bias, int64_t count, const V* source, V* out) const {
         const T *w = static_cast<const T*>(weight), *b = static_cast<const T*>(bias);
         int64_t m = 0;
@@ -103,7 +106,7 @@ struct CTGRU {
         for (int i = 0; i < sources; ++i) grad[i] += sum[i];
     }
 
-    // Adds to the sources' gradients what a map's gradients send back; to those of x where somebody wants them.
+    // Adds to the gradients of the sources what flows back from a map; x is left out where its gradient is not wanted.
     void back_to_sources(const void* weight, int64_t count, const V* d_map, V* grad) const {
         const T* w = static_cast<const T*>(weight);
         int64_t i = problem.grad_x ? 0 : I;
@@ -111,8 +114,9 @@ struct CTGRU {
         for (; i < F; ++i) back_some<1>(w + i, count, d_map, grad + i);
     }
 
-    // Maps to their distances from the scales, and those to weights, softmax(-distance^2) of every neuron. With n the
-    // distance nearest to zero, n^2 - distance^2 is taken as a product: it is never positive, however large both are.
+    // Turns maps into their distances from the scales, and these into weights, softmax(-distance^2) over each neuron's
+    // scales. With n the distance nearest to zero, n^2 - distance^2 is computed as a product, which is never positive,
+    // however large both are.
     void weigh(V* distance, V* weight) const {
         constexpr int E = NCP_VECTOR_BYTES == 64 ? 4 : 2;
         for (int64_t u = 0; u < N; u += M) {
@@ -134,8 +138,8 @@ struct CTGRU {
         }
     }
 
-    // exp(-elapsed / tau) of every scale, by the library's function: what it is off by is off in every step, and exp2 can
-    // come out above one.
+    // exp(-elapsed / tau) of every scale, by the C library: an error here returns in every step, and our exp2 can give
+    // more than one.
     void decays(V elapsed, V* decay) const {
         for (int64_t m = 0; m < M; ++m)
             for (int lane = 0; lane < Lanes<T>::W; ++lane) decay[m][lane] = std::exp(-elapsed[lane] * rate[m]);
@@ -145,7 +149,7 @@ struct CTGRU {
     void step(V* scratch, const V* x, V* v, V elapsed) const {
         const Work k = carve(scratch);
         if (record) std::memcpy(k.old, v, N * sizeof(V));
-        V* last = k.sources + I;  // of the sources: h, then e
+        V* last = k.sources + I;  // the sources behind x: first h, then e
         std::memcpy(k.sources, x, I * sizeof(V));
         for (int64_t u = 0; u < U; ++u) {
             last[u] = V{};
@@ -209,7 +213,7 @@ struct CTGRU {
         return d_elapsed;
     }
 
-    // Called after step_back: the maps' gradients and e of `rows` rows at step t.
+    // Stores the gradients of the maps, and e, of `rows` rows at step t.
     void write_back(const V* scratch, int64_t row, int64_t t, int rows) const {
         const int64_t count = 2 * (N + U), time = problem.time;
         store_rows<T>(scratch, static_cast<T*>(p.d_maps) + (row * time + t) * count, time * count, rows, count);

@@ -1,39 +1,41 @@
-// LSTM and GRU (cells/baselines.py): four linear maps a unit of inputs x and hidden state h, then gates.
+// LSTM and GRU (cells/gated.py): for each unit four linear maps of inputs x and hidden state h, then gates.
 //
-// Maps i, f, g, o of an LSTM all see x and h; of a GRU's r, z, n, m only r and z do, n sees x and m sees h. So each has
-// as many rows of weight_ih as of weight_hh: four gates or three. With those maps in place of their names:
+// All four maps i, f, g, o of an LSTM read x and h. Of the maps r, z, n, m of a GRU, r and z read both, n reads x and m
+// reads h. So weight_ih and weight_hh have as many rows: four for each unit of an LSTM, three for each of a GRU. The
+// maps by these names give
 //
 //     LSTM:  c' = s(f) c + s(i) tanh(g),    h' = s(o) tanh(c')           s = sigmoid, the state is [h, c]
 //     GRU:   n' = tanh(n + s(r) m),         h' = n' + s(z) (h - n')
 //
-// Backward, with gates i = s(i), ... and s' = s (1 - s), gradients gh of h' and gc of c' give
+// Backward, with i for the gate s(i) and so on, and s' = s (1 - s), gradients gh of h' and gc of c' give
 //
-//     LSTM:  q = gc + gh o (1 - tanh(c')^2)                              all of c'
+//     LSTM:  q = gc + gh o (1 - tanh(c')^2)                              the whole gradient of c'
 //            d i = q g i',   d f = q c f',   d g = q i (1 - g^2),   d o = gh tanh(c') o',   d c = q f
 //     GRU:   q = gh (1 - z) (1 - n'^2)
 //            d r = q m r',   d z = gh (h - n') z',   d n = q,   d m = q r,   d h = gh z
 //
-// and the weights take them on: d x = W_ih^T d maps, d h += W_hh^T d maps. The weights' own gradients are sums over
-// rows and time of d maps times x or h. Here each would be a vector of its own, far more than fit in a cache; so the
-// kernel writes d maps, and cpu_gated.py does the rest as one matrix product.
+// and through the weights d x = W_ih^T d maps, d h += W_hh^T d maps. The gradients of the weights are sums over rows
+// and time of d maps times x or h. In this kernel each would be a vector of its own, more than a cache holds; so the
+// kernel writes d maps, and ops/cpu/gated.py computes the sums as one matrix product.
 #pragma once
 
 #include "scan.h"
 
 namespace ncp {
 
-// Filled by cpu_kernels.py, field by field, each eight bytes. Weights are (gates U, I) and (gates U, U), biases
-// (gates U,).
+// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Weights are (gates U, I) and (gates U, U), biases (gates U,).
 struct GatedArguments {
     int64_t synapses, sensory;
     const void *weight_ih, *weight_hh, *bias_ih, *bias_hh;
-    void* d_maps;  // (B, T, U, 4), backward only
+    void* d_maps;  // (B, T, U, 4), in the backward pass only
 };
 
 constexpr int MAPS = 4;
 
-// A rule names its maps, moves unit u of U and takes its gradient back. Its first argument holds the unit's maps; `move`
-// turns them to gates, which `back` turns to the maps' gradients. `kept` is one vector from the one to the other.
+// A rule says which maps read x and h, moves unit u of U, and takes its gradient back. The first argument holds the
+// unit's maps: `move` turns them into gates, and `back` turns the gates into the gradients of the maps. `kept` is a
+// vector that `move` leaves for `back`.
 
 template <typename T>
 struct LSTMRule {
@@ -94,12 +96,13 @@ struct Gated {
 
     static constexpr bool has_row_path = false;
     static constexpr int G = Rule::gates;
-    static constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;  // units or sources at once: their sums fit the registers
+    // The sums of so many units or sources fit in the registers together.
+    static constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
 
     const GatedArguments& p;
     const Problem& problem;
     const int64_t N, I, U;
-    std::vector<T> from_x, from_h, bias;  // weights in the order of their use, biases by map (U, 4)
+    std::vector<T> from_x, from_h, bias;  // weights in the order of their use, biases for each map (U, 4)
 
     Gated(const GatedArguments& arguments, const Problem& given)
         : p(arguments), problem(given), N(given.units), I(given.inputs), U(N / Rule::parts),
@@ -113,7 +116,7 @@ struct Gated {
 
     static const T* values(const void* given) { return static_cast<const T*>(given); }
 
-    // (gates U, count) to groups of units, (count, units of the group, gates) each.
+    // Turns weights (gates U, count) into groups of units, each (count, units of the group, gates).
     std::vector<T> in_order(const void* weight, int64_t count) const {
         std::vector<T> out(G * U * count);
         T* to = out.data();
@@ -126,14 +129,14 @@ struct Gated {
         return out;
     }
 
-    // No row path.
+    // A single row has no path of its own.
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
-    // Work vectors: maps (U, 4), what the rule keeps, and the old state.
+    // Work vectors: the maps (U, 4), what the rule keeps, and the old state.
     int64_t scratch_vectors() const { return MAPS * U + U + N; }
 
-    // Adds to the maps of `units` units what `count` sources send them.
+    // Adds to the maps of `units` units what arrives from `count` sources.
     template <int units>
     static NCP_INLINE void add_sources(V (&sum)[units][MAPS], const T* weight, const int (&map)[G], const V* source,
                                        int64_t count) {
@@ -162,11 +165,11 @@ struct Gated {
         for (u = 0; u < U; ++u) Rule::move(z + MAPS * u, v, u, U, kept + u);
     }
 
-    // Sums: none; the weights' gradients are made of d_maps.
+    // No sums: Python computes the gradients of the weights from d_maps.
     int64_t accumulators() const { return 0; }
     void finish(const double*) const {}
 
-    // Adds to `sum`, a sum a source and a gate, what a group of units sends back to some of `count` sources.
+    // Adds what a group of units sends back to some of `count` sources; `sum` has an entry for each source and gate.
     template <int units, int sources>
     static NCP_INLINE void add_units(V (&sum)[sources][G], const T* weight, const int (&map)[G], const V* d_maps) {
         for (int k = 0; k < units; ++k)
@@ -186,7 +189,7 @@ struct Gated {
             for (int m = 0; m < G; ++m) grad[s + i] += sum[i][m];
     }
 
-    // Adds to the gradients of `count` sources what the maps' gradients send back to them.
+    // Adds to the gradients of `count` sources what flows back from the maps.
     void back_to_sources(const T* weight, const int (&map)[G], const V* d_maps, int64_t count, V* grad) const {
         int64_t s = 0;
         for (; s + K <= count; s += K) add_back<K>(weight, map, d_maps, s, count, grad);
@@ -201,7 +204,7 @@ struct Gated {
         return V{};
     }
 
-    // Called after step_back: the maps' gradients of `rows` rows at step t.
+    // Stores the gradients of the maps of `rows` rows at step t.
     void write_back(const V* scratch, int64_t row, int64_t t, int rows) const {
         const int64_t count = MAPS * U, time = problem.time;
         store_rows<T>(scratch, static_cast<T*>(p.d_maps) + (row * time + t) * count, time * count, rows, count);

@@ -1,7 +1,7 @@
 // Vectors of batch rows ("lanes") and the functions on them that the cells need.
 //
 // One source serves every machine: NCP_VECTOR_BYTES is 64 (AVX-512), 32 (AVX2) or 16 (SSE2, NEON), and the
-// compiler's vector types do the rest. Only two float32 shortcuts are written with intrinsics.
+// compiler's vector types do the rest. Only a few float32 shortcuts are written with intrinsics.
 #pragma once
 
 #include <cmath>
@@ -51,12 +51,13 @@ struct Lanes<double> {
 template <typename T>
 using Vec = typename Lanes<T>::V;
 
+// The same value in every lane.
 template <typename T>
 NCP_INLINE Vec<T> all(T value) {
     return Vec<T>{} + value;
 }
 
-// `low` where x is below it, `high` where above, x otherwise; NaN stays NaN.
+// `low` where x is below it, `high` where x is above it, and x otherwise; NaN stays NaN.
 template <typename T>
 NCP_INLINE Vec<T> clamp(Vec<T> x, T low, T high) {
     x = x < all<T>(low) ? all<T>(low) : x;
@@ -66,7 +67,7 @@ NCP_INLINE Vec<T> clamp(Vec<T> x, T low, T high) {
 #if defined(__AVX512F__)
 template <>
 NCP_INLINE FloatLanes clamp<float>(FloatLanes x, float low, float high) {
-    // these instructions return their second operand when either is NaN
+    // these instructions return their second operand where either operand is NaN
     return (FloatLanes)_mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), (__m512)x));
 }
 #elif defined(__AVX2__)
@@ -76,8 +77,8 @@ NCP_INLINE FloatLanes clamp<float>(FloatLanes x, float low, float high) {
 }
 #endif
 
-// Coefficients of 2^f for f in [-1/2, 1/2], highest power first: minimax in relative error, 7.5e-8 (degree 5) and
-// 3.1e-18 (degree 11).
+// Coefficients of a polynomial for 2^f, f in [-1/2, 1/2], from the highest power. They minimise the largest relative
+// error, which is 7.5e-8 for degree 5 and 3.1e-18 for degree 11.
 template <typename T>
 struct Exp2;
 
@@ -97,7 +98,8 @@ struct Exp2<double> {
                                    0.24022650695910156205,    0.69314718055994533046,   0.9999999999999999971};
 };
 
-// Splits x into f in [-1/2, 1/2] and the rest n, a whole number as a float; joins 2^f with 2^n.
+// A number as a fraction f in [-1/2, 1/2] and a whole number n: `split` makes them from x, `join` multiplies 2^f by
+// 2^n.
 template <typename T>
 struct Split {
     Vec<T> f, n;
@@ -119,7 +121,7 @@ NCP_INLINE Vec<T> join(Vec<T> p, Vec<T> shifted) {
 #if defined(__AVX512F__)
 template <>
 NCP_INLINE Split<float> split<float>(FloatLanes x) {
-    __m512 t = _mm512_min_ps(_mm512_set1_ps(126.0f), (__m512)x);  // far below, the scaling gives 0 by itself
+    __m512 t = _mm512_min_ps(_mm512_set1_ps(126.0f), (__m512)x);  // for a very negative x the scaling itself gives 0
     __m512 f = _mm512_reduce_ps(t, 0);
     return {(FloatLanes)f, (FloatLanes)_mm512_sub_ps(t, f)};
 }
@@ -136,7 +138,7 @@ NCP_INLINE Vec<T> reciprocal(Vec<T> x) {
 }
 
 #if defined(__AVX512F__)
-// An estimate good to 2^-14 and one Newton step: for x within the normal numbers.
+// An estimate with an error of 2^-14 and one Newton step; x must be a normal number.
 template <>
 NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
     FloatLanes r = (FloatLanes)_mm512_rcp14_ps((__m512)x);
@@ -150,8 +152,8 @@ NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
 }
 #endif
 
-// 2^x for K vectors at once: a step of all of them before the next step of any, so that the processor need not
-// wait for one chain of operations to end.
+// 2^x for K vectors at once: each operation runs on all of them before the next one starts, so that the processor does
+// not wait for a single chain of operations.
 template <typename T, int K>
 NCP_INLINE void exp2_many(Vec<T>* x) {
     Vec<T> f[K], n[K];
@@ -203,7 +205,7 @@ NCP_INLINE Vec<T> magnitude(Vec<T> x) {
     return x < all<T>(0) ? -x : x;
 }
 
-// Values at W positions of an array.
+// The values of an array at W positions.
 template <typename T>
 NCP_INLINE Vec<T> gather(const T* from, const int32_t* index) {
     Vec<T> out;
@@ -223,6 +225,7 @@ NCP_INLINE FloatLanes gather<float>(const float* from, const int32_t* index) {
 }
 #endif
 
+// The sum of all lanes.
 template <typename T>
 NCP_INLINE double sum(Vec<T> x) {
     double total = 0;
@@ -230,7 +233,7 @@ NCP_INLINE double sum(Vec<T> x) {
     return total;
 }
 
-// log(1 + u) for u in [0, 1]: 2 atanh(y), y = u / (2 + u), by its series in y^2 <= 1/9.
+// log(1 + u) for u in [0, 1]. It is 2 atanh(y) with y = u / (2 + u), computed by its series in y^2 <= 1/9.
 template <typename T>
 NCP_INLINE Vec<T> log1p_unit(Vec<T> u) {
     constexpr int terms = sizeof(T) == 4 ? 8 : 17;
@@ -239,13 +242,14 @@ NCP_INLINE Vec<T> log1p_unit(Vec<T> u) {
     return T(2) * y * series;
 }
 
-// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), and 1e-8 more, as cells/positive.py has it.
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), plus 1e-8, as in cells/positive.py.
 template <typename T>
 NCP_INLINE Vec<T> positive(Vec<T> x) {
     Vec<T> top = x > all<T>(0) ? x : Vec<T>{};
     return T(1e-8) + top + log1p_unit<T>(exp2<T>(magnitude<T>(x) * T(-LOG2E)));
 }
 
+// `positive` of `count` values.
 template <typename T>
 inline void positive_all(const void* raw, T* out, int64_t count) {
     constexpr int W = Lanes<T>::W;

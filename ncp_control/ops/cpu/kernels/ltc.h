@@ -1,4 +1,4 @@
-// Conductance-based liquid time-constant neurons (cells/ltc.py says what the letters mean).
+// Conductance-based liquid time-constant neurons (cells/ltc.py explains the letters).
 //
 // With s = sigmoid(sigma (v_i - mu)) for each synapse from i to j, one unfold of length h is
 //
@@ -10,19 +10,20 @@
 // and C = 1 / cm for explicit Euler. Backward, with u = v' (fused) or u = v (euler), a gradient g of v' gives
 //
 //     q = h C g                     d current += q,   d conductance -= u q
-//     d v  = g C cm (fused), g (1 - h C conductance) (euler), and what comes back through the synapses:
+//     d v  = g C cm (fused), g (1 - h C conductance) (euler), and the gradient that flows back through the synapses:
 //     d a  = q (E - u)   for a = w s;   d z = d a w s (1 - s)   for z = sigma (v_i - mu);   d v_i += d z sigma
 //     d cm += g C (v - v'),   d h += g C (current - u conductance)
 //
-// The sensory part is constant through the unfolds, so its q and u q are summed over them first. Slopes carry a
-// factor of -log2(e), so that a sigmoid is one exp2.
+// The sensory part is constant through the unfolds, so its q and u q are first summed over the unfolds. Slopes hold a
+// factor of -log2(e), so that a sigmoid needs one exp2.
 #pragma once
 
 #include "scan.h"
 
 namespace ncp {
 
-// Filled by cpu_kernels.py, field by field, each eight bytes. Gradients have the parameter's shape; input maps may be null.
+// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// A gradient has its parameter's shape; input maps may be null.
 struct LTCArguments {
     int64_t synapses, sensory, gaps, unfolds, euler;
     const int64_t *start, *source;                  // synapses into j: start[j] .. start[j + 1]
@@ -44,17 +45,18 @@ struct LTC {
     typedef Vec<T> V;
 
     static constexpr bool has_row_path = true;
-    static constexpr int64_t tile = 128;  // synapses opened before they are summed, while they are in the first cache
+    static constexpr int64_t tile = 128;  // so many sigmoids stay in the first cache until they are summed
 
-    // Synapses ready for use: s = 1 / (1 + 2^(slope v + offset)). Padded with zeros to whole vectors.
+    // Synapses in the form that the loops use: s = 1 / (1 + 2^(slope v + offset)). Zeros pad them to whole vectors.
     struct Synapses {
         int64_t count;
-        std::vector<T> slope, mu, offset, w, wE, E, back, steep;  // offset = -slope mu, back = -ln 2 w, steep = back slope
+        // offset = -slope mu, back = -ln 2 w, steep = back slope
+        std::vector<T> slope, mu, offset, w, wE, E, back, steep;
         std::vector<int32_t> source;
 
         explicit Synapses(int64_t n)
-            : count(n), slope(padded(n)), mu(padded(n)), offset(padded(n)), w(padded(n)), wE(padded(n)), E(padded(n)), back(padded(n)),
-              steep(padded(n)), source(padded(n)) {}
+            : count(n), slope(padded(n)), mu(padded(n)), offset(padded(n)), w(padded(n)), wE(padded(n)), E(padded(n)),
+              back(padded(n)), steep(padded(n)), source(padded(n)) {}
     };
 
     const LTCArguments& p;
@@ -101,7 +103,8 @@ struct LTC {
         }
     }
 
-    // Work vectors: unfolded states (L + 1) N, then per unfold C, own, dh and the sigmoids, then sums, then inputs.
+    // Work vectors: the states of all unfolds (L + 1) N, then C, own, dh and the sigmoids of each unfold, then sums,
+    // then inputs.
     int64_t scratch_vectors() const {
         return (4 * p.unfolds + 1) * N + p.unfolds * p.synapses + p.sensory + (p.unfolds + 5) * N + 2 * I;
     }
@@ -160,7 +163,7 @@ struct LTC {
         if (from != v) std::memcpy(v, from, N * sizeof(V));
     }
 
-    // How far synapses first to last are open, at the states or inputs v.
+    // The sigmoids s of synapses first to last, at the states or inputs v.
     static void open(const Synapses& y, int64_t first, int64_t last, const V* v, V* s) {
         constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
         int64_t e = first;
@@ -207,7 +210,7 @@ struct LTC {
     int64_t widest() const { return padded(p.synapses > p.sensory ? p.synapses : p.sensory); }
     int64_t row_scratch() const { return 3 * N + I + 2 * widest(); }
 
-    // One row: synapses over the lanes, then summed into their neurons.
+    // Moves a single row: computes its synapses in the lanes, then sums them into their neurons.
     void step_row(T* scratch, const T* x, T* v, T elapsed) const {
         T *G = scratch, *Q = G + N, *q = Q + N, *mapped = q + N, *a = mapped + I, *aE = a + widest();
         const T h = elapsed / T(p.unfolds);
@@ -283,8 +286,8 @@ struct LTC {
         }
     }
 
-    // Sums: per neuron d slow, d leak, d cm; per gap junction; per input d scale, d shift; then four for each synapse
-    // and each sensory synapse: q s, q s (E - u), d t, d t (v - mu).
+    // Sums: for each neuron d slow, d leak, d cm; for each gap junction one; for each input d scale, d shift; then four
+    // for each synapse and each sensory synapse: q s, q s (E - u), d t, d t (v - mu).
     int64_t accumulators() const { return 3 * N + p.gaps + 2 * I + 4 * (p.synapses + p.sensory); }
 
     V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
@@ -326,7 +329,7 @@ struct LTC {
             }
             std::memcpy(g, k.next, N * sizeof(V));
         }
-        // All unfolds of one synapse together, its four sums in registers.
+        // All unfolds of one synapse together, so that its four sums stay in registers.
         for (int64_t j = 0; j < N; ++j) {
             for (int64_t e = p.start[j]; e < p.start[j + 1]; ++e) {
                 V sum0 = {}, sum1 = {}, sum2 = {}, sum3 = {};

@@ -1,14 +1,20 @@
 // The loop over blocks of rows and over time that all cells share.
 //
-// A block is W rows, one a lane; it goes through its whole sequence before the next block starts, so its state stays in
-// cache. The backward pass keeps only the states after every step (the forward's output) and recomputes each
-// step's unfolds from the state before it, so memory grows with batch * time * neurons.
+// A block is W rows, one in each lane. It goes through its whole sequence before the next block starts, so its state
+// stays in the cache. The backward pass reads only the states after every step (the output of the forward pass) and
+// computes each step's unfolds again from the state before it, so memory grows with batch * time * neurons.
 //
-// A cell gives: `T`; `scratch_vectors()`, `accumulators()`; `step<record>(scratch, x, v, elapsed)`, which moves v;
-// `step_back(scratch, x, g, dx, elapsed, sums)`, called after a recorded step, which takes the gradient g of the new
-// state to that of the old one, adds to dx and to the sums, and returns the gradient of elapsed; `finish(sums)`; and
-// `step_row(scratch, x, v, elapsed)` with `row_scratch()`, one row by itself, called only with `has_row_path`. With
-// `writes_back` it gives `write_back(scratch, row, t, rows)`, called after every step_back.
+// A cell defines:
+//   T                                              its float type
+//   scratch_vectors(), accumulators()              how many vectors of work memory and of sums it needs
+//   step<record>(scratch, x, v, elapsed)           moves the state v by one step; `record` keeps what step_back reads
+//   step_back(scratch, x, g, dx, elapsed, sums)    follows a recorded step: turns the gradient g of the new state into
+//                                                  that of the old state, adds to dx and to the sums, and returns the
+//                                                  gradient of elapsed
+//   finish(sums)                                   writes the parameters' gradients from the sums over rows and steps
+//   has_row_path, row_scratch(),                   whether and how it moves a single row by itself, with its synapses
+//   step_row(scratch, x, v, elapsed)               in the lanes
+//   write_back(scratch, row, t, rows)              only where `writes_back`: called after every step_back
 #pragma once
 
 #include <exception>
@@ -20,23 +26,23 @@
 
 namespace ncp {
 
-// Filled by cpu_kernels.py, field by field, each eight bytes.
+// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
 struct Problem {
     int64_t batch, time, inputs, units, threads;
     const void* x;        // (B, T, I)
     const void* state;    // (B, N)
-    const void* elapsed;  // element strides below; both 0 for one number
+    const void* elapsed;  // with the strides below, in elements; both are 0 for a single number
     int64_t elapsed_row_stride, elapsed_time_stride;
     const uint8_t* reset;  // (B, T) or null
     const uint8_t* mask;   // (B, T) or null
-    void* states;          // (B, T, N): written forward, read backward
+    void* states;          // (B, T, N): the forward pass writes it, the backward pass reads it
     const void* grad_states;
-    void* grad_x;        // (B, T, I), or null when not wanted
+    void* grad_x;        // (B, T, I), or null where it is not wanted
     void* grad_state;    // (B, N)
-    void* grad_elapsed;  // (B, T), or null when not wanted
+    void* grad_elapsed;  // (B, T), or null where it is not wanted
 };
 
-// Starts as NaN in every lane, so that reading what was never written shows.
+// Vectors at an aligned address. They start as NaN in every lane, so that a read of memory never written shows.
 template <typename T>
 struct AlignedBuffer {
     std::vector<unsigned char> bytes;
@@ -48,7 +54,7 @@ struct AlignedBuffer {
     }
 };
 
-// Rows first, first + 1, ... of a row-major array into lanes; lanes past the last row are zero.
+// Loads `rows` rows of a row-major array into lanes; the lanes past the last row become zero.
 template <typename T>
 NCP_INLINE void load_rows(const T* from, int64_t row_stride, int rows, int64_t count, Vec<T>* to) {
     constexpr int W = Lanes<T>::W;
@@ -60,6 +66,7 @@ NCP_INLINE void load_rows(const T* from, int64_t row_stride, int rows, int64_t c
     }
 }
 
+// Stores lanes into `rows` rows of a row-major array.
 template <typename T>
 NCP_INLINE void store_rows(const Vec<T>* from, T* to, int64_t row_stride, int rows, int64_t count) {
     constexpr int W = Lanes<T>::W;
@@ -70,14 +77,15 @@ NCP_INLINE void store_rows(const Vec<T>* from, T* to, int64_t row_stride, int ro
     }
 }
 
-// Asks for rows of a coming step: there are more of them, each in a place of its own, than the processor foresees.
+// Prefetches the rows of a coming step: they lie in more separate places than the processor predicts by itself.
 template <typename T>
 NCP_INLINE void prefetch_rows(const T* from, int64_t row_stride, int rows, int64_t count) {
     for (int lane = 0; lane < rows; ++lane)
         for (int64_t i = 0; i < count; i += 64 / sizeof(T)) __builtin_prefetch(from + lane * row_stride + i, 0, 3);
 }
 
-// Flags of one time step as lanes of all ones or zeros; lanes past the last row are zero.
+// Loads the flags of one time step into lanes of all ones or zeros; the lanes past the last row are zero. Returns
+// whether any flag is set.
 template <typename T>
 NCP_INLINE bool load_flags(const uint8_t* flags, int64_t time, int64_t t, int rows, typename Lanes<T>::I* to) {
     typename Lanes<T>::I lanes = {};
@@ -91,6 +99,7 @@ NCP_INLINE bool load_flags(const uint8_t* flags, int64_t time, int64_t t, int ro
     return any;
 }
 
+// The elapsed time of `rows` rows at step t.
 template <typename T>
 NCP_INLINE Vec<T> load_elapsed(const Problem& p, int64_t row, int64_t t, int rows) {
     const T* from = static_cast<const T*>(p.elapsed) + row * p.elapsed_row_stride + t * p.elapsed_time_stride;
@@ -100,10 +109,11 @@ NCP_INLINE Vec<T> load_elapsed(const Problem& p, int64_t row, int64_t t, int row
     return lanes;
 }
 
-// Whether a cell's backward pass also writes something of every step; true for the cells that say so.
+// Whether a cell's backward pass writes something at every step; a cell that does so sets it to true.
 template <class Cell>
 constexpr bool writes_back = false;
 
+// Takes one block of rows forward through the whole sequence.
 template <class Cell>
 void forward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Vec<typename Cell::T>* scratch) {
     typedef typename Cell::T T;
@@ -125,6 +135,7 @@ void forward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Ve
     }
 }
 
+// Takes one block of rows backward through the whole sequence.
 template <class Cell>
 void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Vec<typename Cell::T>* scratch,
                     Vec<typename Cell::T>* sums) {
@@ -169,7 +180,7 @@ void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, V
     store_rows<T>(g, static_cast<T*>(p.grad_state) + row * N, N, rows, N);
 }
 
-// Allocated before any thread starts, where running out of memory can still be reported.
+// One buffer for each thread, allocated before any thread starts, while a lack of memory can still be reported.
 template <typename T>
 std::vector<AlignedBuffer<T>> buffers(int64_t threads, size_t vectors) {
     std::vector<AlignedBuffer<T>> all;
@@ -177,12 +188,13 @@ std::vector<AlignedBuffer<T>> buffers(int64_t threads, size_t vectors) {
     return all;
 }
 
+// No more threads than blocks.
 inline int64_t useful_threads(int64_t asked, int64_t blocks) {
     return asked < 1 || blocks < 2 ? 1 : (asked < blocks ? asked : blocks);
 }
 
-// While it lives, numbers too small to be normal count as zero: the derivative of a synapse that is shut can be
-// one, and each would cost the processor a hundred times the work.
+// While it lives, the processor takes denormal numbers for zero. The derivative of a shut synapse can be denormal, and
+// each such number would cost a hundred times the work.
 struct FlushTiny {
 #if defined(__SSE2__)
     unsigned before;
@@ -191,9 +203,9 @@ struct FlushTiny {
 #endif
 };
 
-// Calls work(first, last, thread) on equal shares of `blocks`. Threads live for one call only, so nothing is
-// left for a forked child to wait for; the shares depend on the number of threads alone. A share for which the system
-// gives no thread is done here, after our own.
+// Calls work(first, last, thread) on equal shares of `blocks`. Threads live for one call only, so that a forked child
+// has none to wait for. The shares depend on the number of threads alone. Where the system starts no more threads, the
+// calling thread does the remaining shares after its own.
 template <class Work>
 void share(int64_t blocks, int64_t threads, Work work) {
     auto quietly = [&work](int64_t first, int64_t last, int64_t k) {
@@ -213,7 +225,7 @@ void share(int64_t blocks, int64_t threads, Work work) {
     for (auto& thread : pool) thread.join();
 }
 
-// One row by itself, for a cell that can spread its synapses over the lanes instead.
+// Takes a single row forward, for a cell that can spread its synapses over the lanes instead of rows.
 template <class Cell>
 void forward_row(const Cell& cell, const Problem& p, int64_t row, typename Cell::T* scratch) {
     typedef typename Cell::T T;
@@ -232,6 +244,7 @@ void forward_row(const Cell& cell, const Problem& p, int64_t row, typename Cell:
     }
 }
 
+// Fills `states`.
 template <class Cell>
 void scan_forward(const Cell& cell, const Problem& p) {
     typedef typename Cell::T T;
@@ -251,6 +264,7 @@ void scan_forward(const Cell& cell, const Problem& p) {
     });
 }
 
+// Fills every gradient.
 template <class Cell>
 void scan_backward(Cell& cell, const Problem& p) {
     typedef typename Cell::T T;

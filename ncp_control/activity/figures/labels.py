@@ -1,0 +1,75 @@
+"""Text in figures: names of neurons and layers on axes, seconds, titles, sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ncp_control.activity.layout import shortened
+from ncp_control.activity.recording.activity import Activity
+from ncp_control.support.pictures import new_figure
+from ncp_control.wiring import Wiring
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def sentence_figure(sentence: str) -> Figure:
+    """Returns a figure with nothing but a sentence, which says why there is nothing to draw."""
+    figure = new_figure(7, 1.6, layout="none")
+    figure.text(0.5, 0.5, sentence, ha="center", va="center", fontsize=10, wrap=True, parse_math=False)
+    return figure
+
+
+def halo() -> list[Any]:
+    """Returns the path effects that keep text readable where lines cross it."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.0, foreground="white", alpha=0.8)]
+
+
+def layer_edges(wiring: Wiring) -> list[float]:
+    """Returns the places between layers on an axis where neuron k is at k."""
+    return [where.stop - 0.5 for where in wiring.layers.values()][:-1]
+
+
+def name_layers(axes: Any, wiring: Wiring, fontsize: float = 8) -> None:
+    """Writes the layers' names on the right of an image that has a row for each neuron."""
+    centres = [(where.start + where.stop - 1) / 2 for where in wiring.layers.values()]
+    side = axes.secondary_yaxis("right")
+    side.set_yticks(centres, list(wiring.layers), fontsize=fontsize)
+    side.tick_params(length=0)
+
+
+def name_ticks(axis: Any, names: Sequence[str], size: float, fontsize: float = 6) -> None:
+    """Writes names on an axis, as many of them as there is room for.
+
+    :param axis: the x or the y axis
+    :param names: a name for each of 0, 1, 2, ... on the axis
+    :param size: inches between two names
+    :param fontsize: in points
+    """
+    every = max(1, int(np.ceil(fontsize * 1.15 / 72 / size)))
+    axis.set_ticks(
+        range(0, len(names), every), [shortened(name) for name in names[::every]], fontsize=fontsize, parse_math=False
+    )
+    axis.set_tick_params(length=0 if every == 1 else 2)
+
+
+def add_seconds(axes: Any, activity: Activity) -> None:
+    """Adds an axis in seconds at the top, if the recording says how long a step takes."""
+    dt = activity.seconds_per_step
+    if dt is not None:
+        side = axes.secondary_xaxis("top", functions=(lambda step: step * dt, lambda time: time / dt))
+        side.set_xlabel("seconds", fontsize=8, labelpad=2)
+        side.tick_params(labelsize=7)
+
+
+def figure_title(activity: Activity) -> str:
+    """Returns the title of a figure: the environment and the number of neurons."""
+    env = activity.about.get("env")
+    where = f"{shortened(env, 60)}, " if isinstance(env, str) and env else ""
+    count = activity.wiring.units
+    return f"{where}{count} neuron{'s' if count > 1 else ''}".replace("$", r"\$")

@@ -1,0 +1,140 @@
+"""What a page knows about a circuit and about each recorded rollout, as JSON values for its script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.activity.page.facts import facts_of, listed, saturated_neurons, still_neurons
+from ncp_control.activity.page.quantised import exact, quantise
+from ncp_control.activity.recording.activity import Activity, Array
+from ncp_control.wiring.edges import Edges
+
+# Only a current in fifty is drawn with the full width; by the greatest of all, one spike would leave the others thin.
+STRONG_CURRENT = 0.98
+
+
+def wiring_data(activity: Activity) -> dict[str, Any]:
+    """Returns the circuit's layers, names and synapses."""
+    wiring = activity.wiring
+    return {
+        "inputs": wiring.inputs,
+        "layers": [{"name": name, "start": s.start, "stop": s.stop} for name, s in wiring.layers.items()],
+        "inputNames": _input_names(activity),
+        "neuronNames": list(wiring.neuron_names),
+        "sensory": _edges(wiring.sensory),
+        "synapses": _edges(wiring.synapses),
+        "gaps": wiring.gap_junctions.tolist(),
+    }
+
+
+def activity_data(activity: Activity) -> dict[str, Any]:
+    """Returns the arrays of one recorded rollout and what is to be said about it."""
+    about = activity.about
+    note = about.get("note")
+    trained = note.get("steps") if isinstance(note, Mapping) else None
+    low, high = activity.state_bounds
+    constants_low, constants_high = activity.time_constant_bounds
+    strengths = np.abs(np.concatenate([activity.sensory_currents, activity.currents], axis=1, dtype=np.float64))
+    strengths = strengths[np.isfinite(strengths)]
+    return {
+        "steps": activity.steps,
+        "dt": activity.seconds_per_step,
+        "label": None if trained is None else f"{trained:,} steps" if isinstance(trained, int) else str(trained),
+        "facts": facts_of(activity),
+        "silenced": listed(about.get("silenced")),
+        "still": still_neurons(activity),
+        "saturated": saturated_neurons(activity),
+        "bounds": {"low": _numbers(low), "high": _numbers(high)},
+        "constantBounds": {"low": _numbers(constants_low), "high": _numbers(constants_high)},
+        "currentsKnown": activity.currents_are_known,
+        "constantsKnown": activity.known_time_constants.tolist(),
+        "strong": float(np.quantile(strengths, STRONG_CURRENT)) if strengths.size else 0.0,
+        "starts": np.flatnonzero(activity.episode_starts).tolist(),
+        "random": [] if (chance := activity.get("is_random")) is None else np.flatnonzero(chance).tolist(),
+        "observationNames": _names(about.get("observation_names"), activity.observations, "observation"),
+        "actionNames": _names(about.get("action_names"), activity.get("actions"), "action"),
+        "arrays": _arrays(activity),
+        "body": _body(activity),
+    }
+
+
+def _arrays(activity: Activity) -> dict[str, Any]:
+    arrays = {
+        "inputs": quantise(activity.inputs),
+        "neurons": quantise(activity.neurons, 16),
+        "constants": quantise(activity.time_constants, 16, log=True),
+        "sensory": quantise(activity.sensory_currents),
+        "synapses": quantise(activity.currents),
+        "gaps": quantise(activity.gap_currents),
+        "observations": quantise(activity.observations, 16),
+    }
+    for name in ("actions", "executed_actions", "rewards", "values"):
+        if (values := activity.get(name)) is not None:
+            arrays[name] = quantise(values, 16)
+    if "actions" not in arrays:
+        arrays["outputs"] = quantise(activity.outputs, 16)
+    predictions = activity.get("predictions")
+    if predictions is not None and predictions.shape == activity.observations.shape:
+        arrays["predictions"] = quantise(predictions, 16)
+    return arrays
+
+
+def _float(values: Array) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _numbers(values: Array) -> list[float | None]:
+    """Returns numbers for JSON, which has no infinity: None stands for numbers that are not finite."""
+    return [float(value) if np.isfinite(value) else None for value in _float(values)]
+
+
+def _edges(edges: Edges) -> dict[str, list[int]]:
+    return {key: getattr(edges, key).tolist() for key in ("source", "target", "polarity")}
+
+
+def _input_names(activity: Activity) -> list[str]:
+    """Returns the inputs' names.
+
+    If the wiring has no names for them and each input follows an observation, the names are those of the observations.
+    """
+    wiring, names = activity.wiring, activity.about.get("observation_names")
+    unnamed = wiring.input_names == tuple(f"input{k}" for k in range(wiring.inputs))
+    if unnamed and isinstance(names, list) and len(names) == wiring.inputs == activity.observations.shape[1]:
+        inputs, seen = _float(activity.inputs), _float(activity.observations)
+        inputs, seen = inputs - inputs.mean(axis=0), seen - seen.mean(axis=0)
+        # An input that is scaled and clipped still follows its observation; an input with another meaning does not.
+        along = np.abs((inputs * seen).sum(axis=0))
+        if (along >= 0.8 * np.sqrt((inputs**2).sum(axis=0) * (seen**2).sum(axis=0))).all():
+            return [str(name) for name in names]
+    return list(wiring.input_names)
+
+
+def _names(given: object, values: Array | None, otherwise: str) -> list[str]:
+    """Returns a name for each column of values: the given names, or numbered ones if those do not fit."""
+    count = 0 if values is None else values.reshape(len(values), -1).shape[1]
+    if isinstance(given, list) and len(given) == count:
+        return [str(name) for name in given]
+    return [f"{otherwise} {k}" for k in range(count)]
+
+
+def _body(activity: Activity) -> dict[str, Any] | None:
+    """Returns the capsules relative to their middle, and the middle itself.
+
+    The quantum of positions relative to the start would become coarse as the body runs far away.
+    """
+    ends, radii = activity.get("body_ends"), activity.get("body_radii")
+    if ends is None or radii is None or len(radii) == 0:
+        return None
+    ends = _float(ends)
+    middle = ends[..., 0].mean(axis=(1, 2))
+    around = ends.copy()
+    around[..., 0] -= middle[:, None, None]
+    return {
+        "ends": quantise(around.reshape(len(ends), -1), 16),
+        "along": exact(middle),
+        "radii": _float(radii).tolist(),
+    }

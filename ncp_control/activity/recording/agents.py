@@ -1,0 +1,182 @@
+"""Recording what a circuit does while its agent acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ncp_control.activity.recording.activity import Activity
+from ncp_control.activity.recording.body import BodyPoses
+from ncp_control.activity.recording.critic import CriticValues
+from ncp_control.activity.recording.environment import (
+    action_names,
+    as_vector,
+    env_id,
+    seconds_per_step,
+    vector_names,
+)
+from ncp_control.activity.recording.interventions import cell_without_holds, circuit_of, intervened
+from ncp_control.activity.recording.tap import Tap, bounds_of
+from ncp_control.activity.recording.writer import Writer
+from ncp_control.cells import cell_config
+from ncp_control.data.environments import check_env, check_policy
+from ncp_control.data.normalizing import normalizer_of
+from ncp_control.support.progress import tracked
+
+CHUNK = 1000  # as many steps are kept in memory before they are written
+DEFAULT_STEPS = 1000
+
+
+def record(
+    actor: Any,
+    env: Any,
+    out: str | Path,
+    steps: int | None = None,
+    episodes: int | None = None,
+    *,
+    seed: int = 0,
+    deterministic: bool = True,
+    hold: Mapping[str, float] | None = None,
+    cut: Iterable[str] = (),
+    controller: str = "",
+    note: Mapping[str, Any] | None = None,
+    progress: bool = True,
+) -> Activity:
+    """Lets an agent act and writes everything that its circuit did.
+
+    Example::
+
+        agent = load_policy("checkpoints/halfcheetah.safetensors")
+        activity = record(agent, gym.make("HalfCheetah-v5"), "episode.npz", steps=1000)
+
+    :param actor: a policy from `load_policy`, or a model of Stable-Baselines3 whose policy has a circuit: a recurrent
+        one of this package, or one with `NCPExtractor`
+    :param env: a Gymnasium environment, without the `VecNormalize` that the model was trained with: the model brings
+        its own normalisation
+    :param out: the `.npz` file; after a Ctrl-C it holds the steps that were recorded until then
+    :param steps: how many steps to record, over as many episodes as they take; 1000 if `episodes` is not given either
+    :param episodes: how many whole episodes to record instead
+    :param seed: seed of the first episode; each further episode has the next number
+    :param deterministic: take the deterministic action instead of a sample from the policy
+    :param hold: neurons, by name, and the values at which they are held
+    :param cut: synapses that are cut, written `inter3->command1`
+    :param controller: the name under which the actor is recorded
+    :param note: JSON values that are kept in the recording
+    :param progress: show a progress bar
+    """
+    if steps is not None and episodes is not None:
+        raise ValueError("a recording is either so many steps or so many episodes long: give one of the two")
+    if (steps is not None and steps < 1) or (episodes is not None and episodes < 1):
+        raise ValueError("a recording needs at least one step or episode")
+    if steps is None and episodes is None:
+        steps = DEFAULT_STEPS
+    check_env(env)
+    check_policy(actor, env)
+    policy = getattr(actor, "policy", actor)
+    circuit = circuit_of(policy)
+    with intervened(circuit, hold or {}, cut) as silenced:
+        about = {
+            "kind": "policy", "cell": cell_config(cell_without_holds(circuit.rnn)), "env": env_id(env),
+            "controller": controller, "seeds": [], "dt": seconds_per_step(env), "observation_names": vector_names(env),
+            "action_names": action_names(env), "silenced": silenced, "note": dict(note or {}),
+        }  # fmt: skip
+        with Writer(out, about, circuit.rnn.wiring) as writer, Tap(circuit.rnn) as tap:
+            recorder = EpisodeRecorder(actor, policy, env, tap, writer, seed, deterministic)
+            writer.fix(**bounds_of(circuit.rnn))
+            writer.about["seeds"] = recorder.seeds
+            try:
+                with tracked("recording", steps or episodes or 0, unit="steps", shown=progress) as tracker:
+                    while (recorder.steps < steps) if steps is not None else (recorder.episodes < (episodes or 0)):
+                        ended = recorder.step()
+                        tracker.advance(done=1 if steps is not None else int(ended), work=1)
+            except KeyboardInterrupt:
+                recorder.flush()
+                if tap.sample:
+                    writer.fix(saliency=tap.saliency())
+                raise
+            recorder.flush()
+            writer.fix(saliency=tap.saliency())
+    return Activity.load(out)
+
+
+class EpisodeRecorder:
+    """Lets an agent act step by step and gives what happened to a `Writer`, chunk by chunk.
+
+    :param actor: acts
+    :param policy: the actor's, which has the circuit
+    :param env: the environment
+    :param tap: listens to the circuit
+    :param writer: writes the recording
+    :param seed: seed of the first episode
+    :param deterministic: take the deterministic action
+    """
+
+    def __init__(
+        self, actor: Any, policy: Any, env: Any, tap: Tap, writer: Writer, seed: int, deterministic: bool
+    ) -> None:
+        self.actor, self.env, self.tap, self.writer = actor, env, tap, writer
+        self.deterministic, self.seed = deterministic, seed
+        self.seeds: list[int] = []
+        self.steps = self.episodes = 0
+        self.rows: dict[str, list[Any]] = {}
+        self.body = BodyPoses(env)
+        self.normalize = normalizer_of(actor)
+        self.critic = CriticValues(policy, getattr(actor, "normalize", self.normalize))
+        self.observations: list[Any] = []
+        self.observation: Any = None
+        self.state: Any = None
+
+    def step(self) -> bool:
+        """Takes one step and says whether an episode ended with it."""
+        starts = self.observation is None
+        if starts:
+            self.seeds.append(self.seed + self.episodes)
+            self.observation, _ = self.env.reset(seed=self.seeds[-1])
+            self.state = None
+        self.observations.append(self.observation)
+        self.keep("episode_starts", starts)
+        self.body.keep()
+        action, self.state = self.actor.predict(
+            self.normalize(self.observation), self.state, np.array([starts]), deterministic=self.deterministic
+        )
+        self.observation, reward, terminated, truncated, info = self.env.step(action)
+        self.keep("actions", np.asarray(action, np.float32).reshape(-1))
+        self.keep("rewards", float(reward))
+        if "is_random" in info:
+            self.keep("is_random", bool(info["is_random"]))
+        if "executed_action" in info:
+            self.keep("executed_actions", np.asarray(info["executed_action"], np.float32).reshape(-1))
+        self.steps += 1
+        if self.steps % CHUNK == 0:
+            self.flush()
+        if terminated or truncated:
+            self.observation = None
+            self.episodes += 1
+        return bool(terminated or truncated)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keeps the next row of an array."""
+        self.rows.setdefault(name, []).append(value)
+
+    def flush(self) -> None:
+        """Gives the steps since the last call to the writer."""
+        if not self.rows.get("rewards"):
+            return
+        # A Ctrl-C in the middle of a step leaves some arrays a row longer than others.
+        count = len(self.rows["rewards"])
+        observations, self.observations = self.observations[:count], []
+        rows = {name: np.asarray(values[:count]) for name, values in self.rows.items()}
+        rows["observations"] = np.stack([as_vector(observation) for observation in observations])
+        values = self.critic.take(observations, rows["episode_starts"])
+        if values is not None:
+            rows["values"] = values
+        body = self.body.take(count)
+        if body is not None:
+            rows["body_ends"] = body.ends
+            self.writer.fix(body_radii=body.radii)
+        circuit = self.tap.take()
+        self.writer.append(**rows, **{name: own[:count] for name, own in circuit.items()})
+        self.rows = {}

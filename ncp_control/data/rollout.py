@@ -1,0 +1,111 @@
+"""One rollout: the observations, actions and rewards of an episode, checked; and what a source of rollouts holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+PARTS = ("train", "valid", "test")  # of a split
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One episode of T steps, or a bare trace of observations.
+
+    :param observations: (T + 1, n); the first one comes from the reset, the last one follows the last action
+    :param actions: the actions that were executed, (T, m), or (T,) in a discrete space; None for a bare trace
+    :param rewards: (T,)
+    :param is_random: (T,) bool, true where a random action replaced the policy's
+    :param elapsed: (T + 1,), the time since the previous observation; None where it is always the same
+    :param terminated: whether the environment ended the episode; false where a time limit did
+    :param seed: the seed that the environment was reset with
+    :param name: the name of this rollout in messages
+    """
+
+    observations: Array
+    actions: Array | None = None
+    rewards: Array | None = None
+    is_random: Array | None = None
+    elapsed: Array | None = None
+    terminated: bool = False
+    seed: int | None = None
+    name: str = "rollout"
+
+    def __post_init__(self) -> None:
+        for key in ("observations", "actions", "rewards", "is_random", "elapsed"):
+            values = getattr(self, key)
+            if values is not None:
+                object.__setattr__(self, key, as_array(self.name, key, values))
+        if self.observations.ndim != 2:
+            raise ValueError(
+                f"{self.name}: observations must have shape (steps, features), got {self.observations.shape}"
+            )
+        steps = len(self.observations) - 1
+        if steps < 1:
+            raise ValueError(f"{self.name}: a rollout needs at least two observations, and this one has {steps + 1}")
+        for key, length in (("actions", steps), ("rewards", steps), ("is_random", steps), ("elapsed", steps + 1)):
+            values = getattr(self, key)
+            if values is not None and (not values.ndim or len(values) != length):
+                raise ValueError(
+                    f"{self.name}: {steps + 1} observations go with {length} {key}, but there are "
+                    f"{len(values) if values.ndim else 'none'}"
+                )
+            if values is not None:
+                check_finite(self.name, key, values)
+        check_finite(self.name, "observations", self.observations)
+
+    def __repr__(self) -> str:
+        gained = "" if self.rewards is None else f", return {self.total_reward:.1f}"
+        return f"Rollout({self.name}: {self.steps} steps, {self.shapes}{gained})"
+
+    @property
+    def shapes(self) -> str:
+        """The shapes of one step's observations and actions, in words."""
+        acted = "no actions" if self.actions is None else f"actions {self.actions.shape[1:]}"
+        return f"observations {self.observations.shape[1:]}, {acted}"
+
+    @property
+    def steps(self) -> int:
+        """The number of transitions, T."""
+        return len(self.observations) - 1
+
+    @property
+    def total_reward(self) -> float:
+        """The sum of the rewards; NaN for a bare trace."""
+        return float("nan") if self.rewards is None else float(np.sum(self.rewards))
+
+
+class StoredRollouts(NamedTuple):
+    """What a reader found in a source, field by field as in `Rollouts`."""
+
+    rollouts: tuple[Rollout, ...]
+    observation_names: tuple[str, ...]
+    about: dict[str, Any]
+    parts: tuple[str, ...] | None = None
+    action_range: Array | None = None
+
+
+def as_array(name: str, key: str, values: Any) -> Array:
+    """Converts a list of rows or a tensor to an array."""
+    values = values.detach().cpu() if hasattr(values, "detach") else values
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: {key} must be one array of numbers, and its rows differ in length") from error
+
+
+def check_finite(name: str, key: str, values: Array) -> None:
+    """Refuses an array that is not of numbers or holds NaN or infinity; the message names the first bad position."""
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: {key} must be numbers, got {values.dtype}")
+    if not np.issubdtype(values.dtype, np.floating):
+        return
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = np.argwhere(bad)[0].tolist()
+        more = f" ({int(bad.sum()) - 1} more like it)" if bad.sum() > 1 else ""
+        raise ValueError(f"{name}: {key}{first} is {values[tuple(first)]}{more}: clean the data before you use it")

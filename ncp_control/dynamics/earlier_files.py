@@ -1,0 +1,57 @@
+"""Translates how version 0.1.0 described an MLP on lags, which was not a cell then, in files and records of fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ncp_control.dynamics.model import DynamicsModel
+from ncp_control.storage.run_folder import read_record
+
+CELL = "mlp"  # what 0.1.0 wrote; today a file says "LaggedMLP"
+LAYER, LAYER_TODAY = "rnn.hidden.", "rnn.cell.hidden."
+
+Described = dict[str, Any]
+
+
+def todays_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns a model's tensors by today's names."""
+    return {renamed(name, LAYER, LAYER_TODAY): value for name, value in tensors.items()}
+
+
+def todays_words(described: Described, tensors: Mapping[str, Tensor]) -> Described:
+    """Returns the description of a model as it would be written today.
+
+    Version 0.1.0 wrote a number of neurons in place of the wiring of an MLP.
+
+    :param described: what a file says
+    :param tensors: the model's tensors, by today's names
+    """
+    cell, units = described["cell"], described["wiring"]
+    if not isinstance(units, int):
+        return described
+    if cell["cell"] != CELL or len(tensors[f"{LAYER_TODAY}bias"]) != units:
+        raise ValueError(f"only an {CELL} with that many neurons can have a number for its wiring, not {cell['cell']}")
+    return {**described, "cell": {**cell, "cell": "LaggedMLP"}}
+
+
+def described_in_0_1(model: DynamicsModel) -> tuple[Described, dict[str, Tensor]]:
+    """Returns the description and the tensors of an MLP on lags as version 0.1.0 wrote them."""
+    about = model.about()
+    description = {**about, "cell": {**about["cell"], "cell": CELL}, "wiring": model.rnn.wiring.units}
+    return description, {renamed(name, LAYER_TODAY, LAYER): value for name, value in model.state_dict().items()}
+
+
+def is_record_of_0_1(path: Path) -> bool:
+    """Whether the record of a fit describes an MLP as version 0.1.0 did."""
+    model = read_record(path).get("model") if path.exists() else None
+    cell = model.get("cell") if isinstance(model, dict) else None
+    return isinstance(cell, dict) and cell.get("cell") == CELL
+
+
+def renamed(name: str, before: str, after: str) -> str:
+    """Returns a name with another beginning if it begins with `before`."""
+    return f"{after}{name.removeprefix(before)}" if name.startswith(before) else name

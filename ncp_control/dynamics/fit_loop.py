@@ -1,0 +1,240 @@
+"""The epochs of a fit, and the state from which they can be resumed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ncp_control.data import Windows
+from ncp_control.dynamics.earlier_files import todays_names
+from ncp_control.dynamics.errors import robust_error, squared_errors
+from ncp_control.dynamics.loss import fit_loss
+from ncp_control.dynamics.model import DynamicsModel
+from ncp_control.dynamics.model_file import save_model
+from ncp_control.dynamics.settings import FitSettings
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.descriptions import described_in, read_object
+from ncp_control.storage.packing import check_optimizer, pack, unpack
+from ncp_control.storage.run_folder import seed_of
+from ncp_control.storage.safe_tensors import read_tensors, write_tensors
+from ncp_control.support.progress import Tracker
+
+STATE, BEST, CURVE = "state.safetensors", "best.safetensors", "curve.csv"
+FORMAT, VERSION, DESCRIBED = "ncp_control.fit", 1, ("state",)
+SECONDS_BETWEEN_CHECKPOINTS = 10.0
+SECONDS_VARIABLE = "NCP_CONTROL_FIT_SECONDS"  # the environment variable that changes them
+
+
+class DivergedError(ValueError):
+    """A loss or a validation error was not finite; the best weights from before are kept."""
+
+
+@dataclass
+class Fitted:
+    """The results of a fit. The model itself then has its best weights.
+
+    :param curve: training loss and validation error of every epoch
+    :param best: the epoch with the lowest validation error, where 1 is the first, and that error
+    :param seconds: the duration, including all resumptions
+    """
+
+    curve: list[tuple[float, float]] = field(default_factory=list)
+    best: tuple[int, float] | None = None
+    seconds: float = 0.0
+
+
+class FitLoop:
+    """A fit in progress; it continues from the state in its folder if there is one.
+
+    :param model: the model that is fitted
+    :param train: windows of the training part
+    :param valid: windows of the validation part
+    :param settings: how the model is fitted
+    :param seed: the order of the windows follows from it
+    :param out: the fit's folder, or None
+    :param note: kept in the model's file
+    :param tracker: shows the progress
+    :param on_epoch: called after each epoch with the number of epochs done
+    """
+
+    def __init__(
+        self,
+        model: DynamicsModel,
+        train: Windows,
+        valid: Windows,
+        settings: FitSettings,
+        seed: int,
+        out: Path | None,
+        note: dict[str, Any],
+        tracker: Tracker,
+        on_epoch: Callable[[int], None] | None = None,
+    ) -> None:
+        self.model, self.settings, self.seed, self.out, self.tracker = model, settings, seed, out, tracker
+        self.note, self.on_epoch = note, on_epoch
+        self.train, self.valid = train, valid
+        # the model that is validated and kept: the running average of the weights, or the model itself
+        self.validated = copy.deepcopy(model) if settings.average else model
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True
+        )
+        self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
+        self.steps = -(-len(self.train) // settings.batch)
+        self.fitted = Fitted()
+        self.best: dict[str, Tensor] = {}
+        self.unwritten: dict[str, Any] | None = None  # the state after the last epoch, until it is written
+        self.began, self.before = time.monotonic(), 0.0
+        self.written = self.began
+        self.board: Any = None
+        if out is not None:
+            if (out / STATE).exists():
+                self.read(out / STATE)
+            else:
+                shutil.rmtree(out / "board", ignore_errors=True)
+            self.board = make_board(out / "board")
+
+    def run(self) -> None:
+        """Does all epochs that are left."""
+        patience = self.settings.patience
+        for epoch in range(len(self.fitted.curve), self.settings.epochs):
+            if patience and self.fitted.best is not None and epoch - self.fitted.best[0] >= patience:
+                break
+            loss = self.epoch(epoch)
+            self.validate(epoch, loss)
+            if self.on_epoch is not None:
+                self.on_epoch(epoch + 1)
+
+    def epoch(self, epoch: int) -> float:
+        """Does one pass over the training windows, and returns the mean loss."""
+        settings, model = self.settings, self.model
+        generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
+        order = torch.randperm(len(self.train), generator=generator).to(self.train.starts.device)
+        horizon = settings.horizon_at(epoch)
+        total = torch.zeros((), device=order.device)
+        model.train()
+        parameters = list(model.parameters())
+        for k in range(self.steps):
+            batch = self.train[order[k * settings.batch : (k + 1) * settings.batch]]
+            for group in self.optimizer.param_groups:
+                group["lr"] = settings.rate((epoch * self.steps + k) / (settings.epochs * self.steps))
+            loss = fit_loss(model, batch, self.weight, settings.robust, horizon, generator)
+            self.optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+            self.optimizer.step()
+            total += loss.detach() * len(batch.targets)
+            if settings.average:
+                self.update_average(epoch * self.steps + k)
+            self.tracker.advance(work=len(batch.targets))
+        return float(total) / len(self.train)
+
+    def update_average(self, step: int) -> None:
+        """Moves the running average towards the weights, faster in the first steps."""
+        share = min(self.settings.average, 1 - 1 / (1 + step / 10))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.validated.parameters()), list(self.model.parameters()), 1 - share)
+
+    def validate(self, epoch: int, loss: float) -> None:
+        """Computes the validation error after an epoch with this loss, and keeps the best weights and the state."""
+        errors = squared_errors(self.validated, self.valid)
+        valid = robust_error(errors if self.weight is None else errors * self.weight, self.valid)
+        before = self.fitted.best
+        if not (math.isfinite(loss) and math.isfinite(valid)):
+            what = "validation error" if math.isfinite(loss) else "loss"
+            kept = "nothing was kept" if before is None else f"the weights of epoch {before[0]} are kept"
+            raise DivergedError(
+                f"the {what} of epoch {epoch + 1} is not a finite number: lower the learning rate "
+                f"({self.settings.learning_rate:g} now); {kept}"
+            )
+        self.fitted.curve.append((loss, valid))
+        if self.fitted.best is None or valid < self.fitted.best[1]:
+            self.fitted.best = epoch + 1, valid
+            self.best = {name: value.detach().clone() for name, value in self.validated.state_dict().items()}
+        best, error = self.fitted.best
+        self.tracker.advance(done=1, note=f"loss {loss:.4g}, valid {valid:.4g}, best {error:.4g} (epoch {best})")
+        if self.board is not None:
+            self.board.add_scalar("loss", loss, epoch + 1)
+            self.board.add_scalar("valid", valid, epoch + 1)
+        if self.out is not None:
+            self.unwritten = self.state()
+            if time.monotonic() - self.written > float(os.environ.get(SECONDS_VARIABLE, SECONDS_BETWEEN_CHECKPOINTS)):
+                self.write()
+
+    def seconds(self) -> float:
+        """Returns the duration so far, including all resumptions."""
+        return self.before + time.monotonic() - self.began
+
+    def state(self) -> dict[str, Any]:
+        """Returns a copy of everything that is needed to resume the fit."""
+        tensors: dict[str, Tensor] = {}
+        state = {
+            "model": pack(self.model.state_dict(), tensors),
+            "judged": pack(self.validated.state_dict(), tensors) if self.settings.average else None,
+            "best": pack(self.best, tensors),
+            "optimizer": pack(self.optimizer.state_dict(), tensors),
+            "curve": list(self.fitted.curve),
+            "best_at": self.fitted.best,
+            "seconds": self.seconds(),
+        }
+        return {"state": json.dumps(state), "tensors": tensors}
+
+    def write(self) -> None:
+        """Writes the best model, the curve and, last, the state: a resumed fit writes the other two again."""
+        if self.out is None or self.unwritten is None:
+            return
+        best = copy.deepcopy(self.model)
+        best.load_state_dict(self.best)
+        epoch, valid = self.fitted.best or (0, float("nan"))
+        save_model(best, self.out / BEST, {**self.note, "seed": self.seed, "epoch": epoch, "valid": valid})
+        rows = "".join(f"{k + 1},{loss},{valid}\n" for k, (loss, valid) in enumerate(self.fitted.curve))
+        write_atomically(self.out / CURVE, f"epoch,loss,valid\n{rows}".encode())
+        described = {"state": self.unwritten["state"]}
+        write_tensors(self.out / STATE, FORMAT, VERSION, described, self.unwritten["tensors"])
+        self.unwritten, self.written = None, time.monotonic()
+
+    def read(self, path: Path) -> None:
+        """Continues from a state that was written."""
+        metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
+        with described_in(path, "a fit that cannot go on"):
+            found = read_object(metadata["state"])
+            self.best = todays_names(unpack(found["best"], tensors))
+            self.model.load_state_dict(self.best)  # weights that do not fit are refused now, and not at the end
+            self.model.load_state_dict(todays_names(unpack(found["model"], tensors)))
+            if self.settings.average:
+                self.validated.load_state_dict(todays_names(unpack(found["judged"], tensors)))
+            self.optimizer.load_state_dict(unpack(found["optimizer"], tensors))
+            check_optimizer(self.optimizer)
+            self.fitted.curve = [(float(loss), float(valid)) for loss, valid in found["curve"]]
+            best = found["best_at"]
+            self.fitted.best = None if best is None else (int(best[0]), float(best[1]))
+            self.before = float(found["seconds"])
+        self.tracker.advance(done=len(self.fitted.curve))
+
+    def finish(self) -> None:
+        """Writes the last state, and gives the model its best weights."""
+        self.fitted.seconds = self.seconds()
+        self.write()
+        if self.board is not None:
+            self.board.close()
+        if self.best:
+            self.model.load_state_dict(self.best)
+        self.model.eval()
+
+
+def make_board(folder: Path) -> Any:
+    """Returns a TensorBoard writer, or None if TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder))

@@ -1,0 +1,47 @@
+"""The warning where backend="auto" falls back to the reference, although compiled code was to be expected."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from types import FrameType
+
+import torch
+
+from ncp_control.ops.cpu import backend as cpu
+from ncp_control.ops.problem import ScanProblem
+
+
+class SlowScanWarning(UserWarning):
+    """A scan runs on the slow reference, because the compiled kernels are missing or do not fit this machine."""
+
+
+def warn_of_reference(problem: ScanProblem) -> None:
+    """Warns, once in a process, if only the lack of a compiled library makes `problem` run on the reference.
+
+    Where the reference is the only way (a cell without a compiled form, a trace, an export), nothing is said.
+    """
+    if torch.compiler.is_compiling() or cpu.would_not_run(problem) is not None:
+        return
+    able, reason = cpu.available()
+    if not able:
+        _warn_once(reason)
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    warnings.warn(
+        f"scans run on the reference in plain torch, often 10 to 80 times slower than compiled code: {reason}",
+        SlowScanWarning,
+        stacklevel=_first_frame_outside(),
+    )
+
+
+def _first_frame_outside() -> int:
+    """The `stacklevel` with which `_warn_once` names the line of the caller outside of this package and torch."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("ncp_control", "torch"):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,118 @@
+"""Launches of the Triton kernels on tensors: shapes are taken as checked, memory is allocated here."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ncp_control.ops.gpu.tables import power_of_two, tables_of
+from ncp_control.ops.program import Program
+
+KINDS = ("ltc", "affine", "cfc")
+
+
+def forward(
+    program: Program, inputs: Tensor, state: Tensor, elapsed: Tensor, reset: Tensor | None, mask: Tensor | None
+) -> Tensor:
+    """Launches the forward kernel, with one Triton program for each row.
+
+    :return: states after every step, (B, T, N)
+    """
+    inputs, state = inputs.contiguous(), state.contiguous()
+    states = inputs.new_empty(inputs.shape[0], inputs.shape[1], state.shape[1])
+    if states.numel():
+        kernels = kernels_of(program.kind)
+        arguments, options = _arguments(kernels, program, inputs, state, elapsed, reset, mask, states)
+        with _on(inputs.device):
+            kernels.forward[(inputs.shape[0],)](*arguments, **options)
+    return states
+
+
+def backward(
+    program: Program,
+    inputs: Tensor,
+    state: Tensor,
+    elapsed: Tensor,
+    reset: Tensor | None,
+    mask: Tensor | None,
+    states: Tensor,
+    grad_states: Tensor,
+    wanted: tuple[bool, bool],
+) -> list[Tensor | None]:
+    """Launches the backward kernel, and sums the parameters' gradients over its Triton programs.
+
+    :param wanted: whether the gradients of inputs and of elapsed are wanted
+    :return: gradients of inputs, state and elapsed, then of every parameter
+    """
+    batch = inputs.shape[0]
+    sizes = [0 if parameter is None else parameter.numel() for parameter in program.parameters]
+    grad_inputs = torch.empty_like(inputs) if wanted[0] else None
+    grad_elapsed = inputs.new_empty(inputs.shape[:2]) if wanted[1] else None
+    grad_state = torch.zeros_like(state)
+    flat = inputs.new_zeros(sum(sizes))
+    if states.numel():
+        kernels = kernels_of(program.kind)
+        arguments, options = _arguments(kernels, program, inputs, state, elapsed, reset, mask, states, backwards=True)
+        programs = min(batch, backward_programs(inputs.device, options["num_warps"]))
+        shares = inputs.new_empty(programs, len(flat))
+        scratch = inputs.new_empty(programs * kernels.scratch_vectors(program.settings) * options["NEURONS"])
+        grads = (grad_states.contiguous(), grad_inputs, grad_state, grad_elapsed, shares, scratch)
+        with _on(inputs.device):
+            kernels.backward[(programs,)](*arguments, *grads, batch, len(flat), **options)
+        flat = shares.sum(0)
+    if grad_elapsed is not None and elapsed.dim() == 0:
+        grad_elapsed = grad_elapsed.sum()
+    parts = zip(flat.split(sizes), program.parameters, strict=True)
+    return [grad_inputs, grad_state, grad_elapsed, *(None if p is None else part.view(p.shape) for part, p in parts)]
+
+
+def kernels_of(kind: str) -> Any:
+    """Imports the module of a kind (and Triton): it has `PARAMETERS`, `forward`, `backward` and `scratch_vectors`."""
+    return importlib.import_module(f"ncp_control.ops.gpu.{kind}")
+
+
+def backward_programs(device: torch.device, warps: int) -> int:
+    """How many programs of the backward pass run at once: twelve warps of 168 registers fit into a multiprocessor."""
+    processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
+    return processors * max(1, 12 // warps)
+
+
+def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """Makes `device` the current one, on which Triton launches."""
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+
+
+def _arguments(
+    kernels: Any,
+    program: Program,
+    inputs: Tensor,
+    state: Tensor,
+    elapsed: Tensor,
+    reset: Tensor | None,
+    mask: Tensor | None,
+    states: Tensor,
+    backwards: bool = False,
+) -> tuple[list[Any], dict[str, Any]]:
+    """Returns the arguments that both kernels take first, and their compile-time settings."""
+    _, time, features = inputs.shape
+    units = state.shape[1]
+    tables = tables_of(program, features, units)
+    warps = tables.backward_warps if backwards else tables.forward_warps
+    parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
+    strides = elapsed.stride() if elapsed.dim() == 2 else (0, 0)
+    flags = [None if flag is None else flag.contiguous().view(torch.uint8) for flag in (reset, mask)]
+    arguments = [kernels.PARAMETERS(*parameters), tables.numbers, inputs, state, elapsed, *strides, *flags, states]
+    options = {
+        "SETTINGS": (*program.settings, *tables.settings),
+        "TABLES": tables.shapes,
+        "NEURONS": power_of_two(units),
+        "FEATURES": power_of_two(features),
+        "num_warps": warps,
+        "enable_fp_fusion": True,
+        "maxnreg": min(168, 2048 // warps),
+    }
+    return [*arguments, time, units, features], options

@@ -1,0 +1,48 @@
+"""The parts that recurrent PPO, A2C, SAC and TD3 have in common."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from gymnasium import spaces
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from torch.optim import Optimizer
+
+from ncp_control.rl.policies.elapsed import KEY, plain_keys
+
+
+class CircuitAlgorithm(BaseAlgorithm):
+    """An algorithm of Stable-Baselines3 whose policy is made of circuits.
+
+    It refuses policies of other names and environments whose elapsed time is normalised, and lets groups of parameters
+    have learning rates of their own.
+    """
+
+    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
+        if policy_name not in self.policy_aliases:
+            raise ValueError(f'unknown policy {policy_name!r}: {type(self).__name__} of ncp_control runs "NCPPolicy"')
+        return super()._get_policy_from_name(policy_name)
+
+    def _update_learning_rate(self, optimizers: list[Optimizer] | Optimizer) -> None:
+        """Sets the schedule's learning rate, multiplied by the `lr_scale` of every group of parameters that has one."""
+        super()._update_learning_rate(optimizers)
+        for optimizer in [optimizers] if isinstance(optimizers, Optimizer) else optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] *= group.get("lr_scale", 1.0)
+
+    @staticmethod
+    def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        """Wraps an environment as Stable-Baselines3 does; every algorithm calls it for each environment it is given."""
+        wrapped = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        inner: Any = wrapped
+        while isinstance(inner, VecEnvWrapper):
+            if isinstance(inner, VecNormalize) and inner.norm_obs and KEY in (inner.norm_obs_keys or ()):
+                others = plain_keys(cast("spaces.Dict", inner.observation_space))
+                raise ValueError(
+                    f"the entry {KEY!r} of the observations is the time for the cells, and VecNormalize would make it "
+                    f"negative: name the entries to normalise, VecNormalize(env, norm_obs_keys={others})"
+                )
+            inner = inner.venv
+        return wrapped

@@ -1,0 +1,76 @@
+"""A policy that was read from a file, ready to act."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ncp_control.rl.files.normalizer import Normalizer
+from ncp_control.rl.policies.numpy_actor import numpy_actor
+from ncp_control.rl.policies.predict_checks import check_observation
+
+Array = NDArray[Any]
+
+
+class LoadedPolicy:
+    """A policy that acts on raw observations, with the `predict` of Stable-Baselines3's models.
+
+    :param policy: the Stable-Baselines3 policy, which reads normalised observations
+    :param normalizer: normalises the observations; None if the policy was trained without
+    :param name: the file's name without its ending
+    :param sha256: the file's checksum
+    :param note: the note that was saved with the policy
+    """
+
+    def __init__(
+        self, policy: Any, normalizer: Normalizer | None, name: str, sha256: str, note: dict[str, Any]
+    ) -> None:
+        self.policy, self.name, self.sha256, self.note = policy, name, sha256, note
+        self.normalizer = normalizer
+        self._numpy_actor = numpy_actor(policy)
+
+    @property
+    def normalizes(self) -> bool:
+        """Whether the policy normalises its observations."""
+        return self.normalizer is not None
+
+    @property
+    def observation_space(self) -> spaces.Space[Any]:
+        """The observation space of the environment that the policy was trained in."""
+        found: spaces.Space[Any] = self.policy.observation_space
+        return found
+
+    @property
+    def action_space(self) -> spaces.Space[Any]:
+        """The action space of the environment that the policy was trained in."""
+        found: spaces.Space[Any] = self.policy.action_space
+        return found
+
+    def normalize(self, observation: Any) -> Any:
+        """Returns the observations as `policy` reads them."""
+        return observation if self.normalizer is None else self.normalizer(observation)
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[Array, ...] | None = None,
+        episode_start: Array | None = None,
+        deterministic: bool = True,
+    ) -> tuple[Array, tuple[Array, ...] | None]:
+        """Returns actions and, for a policy with a memory, the state to pass with the next observation.
+
+        :param observation: one observation as the environment returns it, or a batch of n observations
+        :param state: the state that the last call returned; None where episodes begin
+        :param episode_start: (n,), true where an episode begins, so that the state is reset
+        :param deterministic: return the deterministic action, which is the default here but not in
+            Stable-Baselines3's own `predict`; False draws actions at random
+        """
+        check_observation(observation, self.observation_space)
+        seen = self.normalize(observation)
+        if deterministic and self._numpy_actor and np.shape(seen)[1:] == self.observation_space.shape:
+            return self._numpy_actor(seen), state
+        actions, after = self.policy.predict(seen, state, episode_start, deterministic)
+        return actions, after

@@ -1,0 +1,125 @@
+"""A policy's class and arguments as JSON values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gymnasium import spaces
+from stable_baselines3 import dqn, sac, td3
+from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
+from torch import nn
+
+from ncp_control.cells import CELLS, Cell, named_cell
+from ncp_control.cells.named import IN_FILES
+from ncp_control.rl.policies.circuit import Circuit, actor_circuit
+from ncp_control.rl.policies.extractor import NCPExtractor
+from ncp_control.rl.policies.recurrent import NCPPolicy
+from ncp_control.rl.policies.sequence import SACSequencePolicy, TD3SequencePolicy
+from ncp_control.wiring import Wiring
+
+POLICIES: dict[str, Any] = {
+    "ActorCriticPolicy": ActorCriticPolicy,
+    "MultiInputActorCriticPolicy": MultiInputActorCriticPolicy,
+    "NCPPolicy": NCPPolicy,
+    "DQNPolicy": dqn.MlpPolicy,
+    "DQNMultiInputPolicy": dqn.MultiInputPolicy,
+    "SACPolicy": sac.MlpPolicy,
+    "SACMultiInputPolicy": sac.MultiInputPolicy,
+    "SACSequencePolicy": SACSequencePolicy,
+    "TD3Policy": td3.MlpPolicy,
+    "TD3MultiInputPolicy": td3.MultiInputPolicy,
+    "TD3SequencePolicy": TD3SequencePolicy,
+}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "ELU": nn.ELU, "SiLU": nn.SiLU}
+# The arguments of policies that are JSON values already.
+PLAIN = (
+    "net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init", "clip_mean",
+    "n_critics", "cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor",
+)  # fmt: skip
+
+
+def policy_to_json(policy: Any) -> dict[str, Any]:
+    """Returns a policy's class and arguments as JSON values; a policy that these do not describe is refused."""
+    name = next((name for name, kind in POLICIES.items() if kind is type(policy)), None)
+    if name is None:
+        raise TypeError(f"save_policy writes {', '.join(POLICIES)}, and this model has a {type(policy).__name__}")
+    arguments = policy._get_constructor_parameters()
+    activation = arguments["activation_fn"].__name__
+    if activation not in ACTIVATIONS:
+        raise TypeError(f"save_policy knows the activations {', '.join(ACTIVATIONS)}, not {activation}")
+    settings = {"class": name, "activation": activation, **{key: arguments[key] for key in PLAIN if key in arguments}}
+    circuit, extractor = actor_circuit(policy), policy.features_extractor_class
+    if extractor is NCPExtractor:
+        given = policy.features_extractor_kwargs
+        settings["extractor"] = {**given, "wiring": _wiring_to_json(given, circuit), **_cell_to_json(given)}
+    elif extractor not in (FlattenExtractor, CombinedExtractor):
+        raise TypeError(
+            f"save_policy knows NCPExtractor and the extractors of vectors and dictionaries, not {extractor.__name__}"
+        )
+    if "wiring" in arguments:
+        settings |= {"wiring": _wiring_to_json(arguments, circuit), **_cell_to_json(arguments)}
+    return settings
+
+
+def _cell_to_json(arguments: dict[str, Any]) -> dict[str, str]:
+    """Returns the cell's name, by which `load_policy` finds the class again."""
+    cell = arguments.get("cell", "ltc")
+    if isinstance(cell, str):
+        return {"cell": cell}
+    if cell not in CELLS and cell.__name__ in [own.__name__ for own in CELLS]:
+        raise ValueError(
+            f"a file holds only a cell's name, and ncp_control has a cell {cell.__name__} of its own: rename {cell!r}"
+        )
+    return {"cell": cell.__name__}
+
+
+def _wiring_to_json(arguments: dict[str, Any], circuit: Circuit | None) -> int | str:
+    """Returns the number of neurons, or the wiring as it was built, so that the file outlives changes to the plans."""
+    wiring = arguments.get("wiring")
+    if isinstance(wiring, int):
+        return wiring
+    assert circuit is not None
+    return circuit.cell.wiring.to_json()
+
+
+def policy_from_json(
+    settings: dict[str, Any],
+    observation_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+    most: int,
+    cells: Iterable[type[Cell]],
+) -> Any:
+    """Makes the policy that `policy_to_json` described, with fresh weights.
+
+    :param settings: the class and the arguments, as JSON values
+    :param observation_space: the policy's observation space
+    :param action_space: the policy's action space
+    :param most: how many numbers the policy's weights may have
+    :param cells: classes of the user's own cells
+    """
+    arguments = {key: settings[key] for key in PLAIN if key in settings}
+    if "cell" in arguments:
+        arguments["cell"] = named_cell(arguments["cell"], cells, IN_FILES)
+    _wiring_from_json(settings.get("critic_units", 1), most)  # refuses an LSTM critic that is larger than the file
+    if "wiring" in settings:
+        arguments["wiring"] = _wiring_from_json(settings["wiring"], most)
+    if "extractor" in settings:
+        given = settings["extractor"]
+        arguments["features_extractor_class"] = NCPExtractor
+        arguments["features_extractor_kwargs"] = {
+            **given,
+            "wiring": _wiring_from_json(given["wiring"], most),
+            "cell": named_cell(given.get("cell", "ltc"), cells, IN_FILES),
+        }
+    activation = ACTIVATIONS[settings["activation"]]
+    kind = POLICIES[settings["class"]]
+    return kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
+
+
+def _wiring_from_json(written: int | str, most: int) -> int | Wiring:
+    """Returns a number of neurons or a wiring; refuses a number of neurons with more than `most` synapses."""
+    if isinstance(written, int) and written**2 > most:
+        raise ValueError(f"{written} fully connected neurons have more weights than the file")
+    return written if isinstance(written, int) else Wiring.from_json(written)

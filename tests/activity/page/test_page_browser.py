@@ -1,0 +1,354 @@
+"""The page of a recorded rollout in a browser: it shows what was recorded, and its controls work."""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers.browser_page import Page
+from helpers.recordings import make_recording, with_unknown_currents
+from ncp_control.activity.page import write_page
+from ncp_control.activity.recording.activity import Activity
+from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Wiring
+
+pytestmark = pytest.mark.browser
+
+# Viridis at nine even places; the page's colours are straight lines between them.
+VIRIDIS = np.array([[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129],
+                    [92, 200, 99], [170, 220, 50], [253, 231, 37]])  # fmt: skip
+OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+           "--disable-background-networking", "--disable-component-update", "--disable-sync",
+           "--force-device-scale-factor=1"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'ncp-control[dev]'")
+    chromium, driver = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("needs Chromium and its driver: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for option in [*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield found
+    found.quit()
+
+
+@pytest.fixture(scope="module")
+def activity() -> Activity:
+    wiring = GapJunctions(AutoNCP(20, 4, seed=1), 3).build(5)
+    return make_recording(wiring, 200, starts=(0, 100), body=True, about={"dt": 0.05})
+
+
+@pytest.fixture(scope="module")
+def opener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Page]:
+    """A function that writes the page of one rollout or several and returns it, not yet open."""
+
+    def write(activity: Activity | list[Activity]) -> Page:
+        path = tmp_path_factory.mktemp("page") / "page.html"
+        write_page(activity, path)
+        return Page(browser, path)
+
+    return write
+
+
+@pytest.fixture
+def page(opener: Callable[..., Page], activity: Activity) -> Iterator[Page]:
+    """The page of `activity`, open in the browser. After the test, no error may have occurred in it."""
+    found = opener(activity)
+    found.open()
+    yield found
+    assert found.errors() == []
+
+
+def until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "the condition did not become true in time"
+        time.sleep(0.02)
+
+
+def colour(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def shade(fraction: float) -> np.ndarray:
+    place = np.clip(fraction, 0, 1) * (len(VIRIDIS) - 1)
+    return np.array([np.interp(place, np.arange(len(VIRIDIS)), channel) for channel in VIRIDIS.T])
+
+
+def test_it_has_every_neuron_and_synapse(page: Page, activity: Activity) -> None:
+    wiring = activity.wiring
+    assert page.ask("ncp.counts") == {
+        "neurons": wiring.units, "synapses": len(wiring.synapses), "sensory": len(wiring.sensory), "gaps": 3,
+    }  # fmt: skip
+    assert len(page.browser.find_elements("css selector", "#choose option:not([value=''])")) == wiring.units
+    assert f"{wiring.units} neurons" in page.find("#summary").text
+
+
+def test_nothing_is_asked_of_a_network(page: Page) -> None:
+    page.press(" ")
+    until(lambda: page.ask("ncp.step()") > 2)
+    sent = [json.loads(entry["message"])["message"] for entry in page.browser.get_log("performance")]
+    addresses = [e["params"]["request"]["url"] for e in sent if e["method"] == "Network.requestWillBeSent"]
+    assert [address for address in addresses if not address.startswith(("file:", "data:"))] == []
+    assert page.ask("performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+
+
+@pytest.mark.parametrize("step", [0, 57, 199])
+def test_neurons_have_the_colour_of_their_recorded_state(step: int, page: Page, activity: Activity) -> None:
+    page.ask(f"ncp.setStep({step})")
+    values, fills, places = page.ask(
+        "['valueOf', 'fillOf', 'placeOf']"
+        ".map((what) => Array.from({ length: ncp.counts.neurons }, (_, n) => ncp[what](n)))"
+    )
+    states = activity.neurons[step]
+    np.testing.assert_allclose(values, states, atol=1e-4)
+    expected = np.array([shade((state + 1) / 2) for state in states])  # the bounds are -1 and 1
+    assert np.abs([colour(fill) for fill in fills] - expected).max() <= 2
+    beside_the_number = [(place["x"] - 0.72 * place["radius"], place["y"]) for place in places]
+    assert np.abs(page.pixels("wiring", beside_the_number) - expected).max() <= 4
+
+
+def test_a_click_on_a_neuron_opens_it_and_another_leaves_it(page: Page, activity: Activity) -> None:
+    wiring = activity.wiring
+    step, neuron = 80, wiring.layers["command"].start
+    name = wiring.neuron_names[neuron]
+    page.ask(f"ncp.setStep({step})")
+    page.click_on(name)
+    assert page.ask("ncp.selected()") == [name]
+    rows = page.browser.find_elements("css selector", ".neuron .lists > div:first-child li:not(.more)")
+    mine = wiring.synapses.target == neuron
+    sources = [wiring.neuron_names[source] for source in wiring.synapses.source[mine]]
+    into = dict(zip(sources, activity.currents[step, mine], strict=True))
+    shown = [row.find_element("css selector", "span").text for row in rows]
+    strongest = max(into, key=lambda source: abs(into[source]))
+    assert strongest in shown
+    numbers = [abs(float(row.find_element("css selector", "b").text.replace("\u2212", "-"))) for row in rows]
+    assert numbers == sorted(numbers, reverse=True)
+    number = numbers[shown.index(strongest)]
+    assert number == pytest.approx(abs(into[strongest]), abs=0.03)
+
+    page.click_on(wiring.neuron_names[-1])
+    assert page.ask("ncp.selected()") == [name, wiring.neuron_names[-1]]
+    assert len(page.browser.find_elements("css selector", ".neuron")) == 2
+    page.click_on(name)
+    assert page.ask("ncp.selected()") == [wiring.neuron_names[-1]]
+    page.press("\ue00c")  # Escape
+    assert page.ask("ncp.selected()") == []
+    assert not page.find("#chosen-body").is_displayed()
+
+
+def test_it_plays_in_real_time_and_stops(page: Page) -> None:
+    page.find("#play").click()
+    assert page.ask("ncp.playing()")
+    began, start = time.monotonic(), page.ask("ncp.step()")
+    until(lambda: page.ask("ncp.step()") >= start + 20)
+    assert 0.5 < time.monotonic() - began < 5  # twenty steps of 0.05 s
+    page.find("#play").click()
+    assert not page.ask("ncp.playing()")
+    rest = page.ask("ncp.step()")
+    time.sleep(0.2)
+    assert page.ask("ncp.step()") == rest
+
+
+def test_playing_ends_with_the_last_step_and_begins_again(page: Page, activity: Activity) -> None:
+    page.ask("ncp.setStep(195)")
+    page.ask("ncp.play()")
+    until(lambda: not page.ask("ncp.playing()"))
+    assert page.ask("ncp.step()") == activity.steps - 1
+    page.ask("ncp.play()")
+    assert page.ask("ncp.step()") < 100
+    page.ask("ncp.pause()")
+
+
+def test_the_keyboard_moves_in_time(page: Page, activity: Activity) -> None:
+    left, right, home, end = "\ue012", "\ue014", "\ue011", "\ue010"
+    last = activity.steps - 1
+    for key, shift, step in [(right, False, 1), (right, True, 11), (left, False, 10), (left, True, 0), (left, False, 0),
+                             (end, False, last), (right, False, last), (home, False, 0)]:  # fmt: skip
+        page.press(key, shift=shift)
+        assert page.ask("ncp.step()") == step
+    page.press(" ")
+    assert page.ask("ncp.playing()")
+    page.press(" ")
+    assert not page.ask("ncp.playing()")
+    page.find("#step").click()  # the slider has arrows of its own: one press is still one step
+    before = page.ask("ncp.step()")
+    page.press(right)
+    assert page.ask("ncp.step()") == before + 1
+
+
+def test_the_address_holds_the_step(page: Page) -> None:
+    page.open(address="#step=123")
+    assert page.ask("ncp.step()") == 123
+    page.browser.execute_script("location.hash = 'step=45'")
+    until(lambda: page.ask("ncp.step()") == 45)
+    page.ask("ncp.setStep(77)")
+    until(lambda: page.ask("location.hash") == "#step=77")
+    page.open(address="#step=100000")
+    assert page.ask("ncp.step()") == 199
+
+
+def test_the_body_is_drawn_and_moves(page: Page) -> None:
+    picture = "document.getElementById('body').toDataURL()"
+    assert page.colours("body") > 5
+    first = page.ask(picture)
+    page.ask("ncp.setStep(20)")
+    assert page.ask(picture) != first
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_colour_scheme_and_the_button_changes_it(scheme: str, page: Page) -> None:
+    page.open(scheme=scheme)
+    brightness = "getComputedStyle(document.body).backgroundColor"
+    dark = sum(colour(page.ask(brightness))[:3]) < 384
+    assert dark == (scheme == "dark")
+    page.find("#theme").click()
+    assert (sum(colour(page.ask(brightness))[:3]) < 384) != dark
+
+
+@pytest.mark.parametrize("width", [390, 768, 1366])
+def test_nothing_hangs_over_the_side(width: int, page: Page, activity: Activity) -> None:
+    page.open(width, 844)
+    page.ask(f"ncp.select({activity.wiring.units - 1})")
+    page.find("summary").click()
+    assert page.ask("document.documentElement.scrollWidth") <= width
+    wide = page.ask(
+        "[...document.querySelectorAll('canvas, select, footer *')]"
+        ".filter((one) => one.getBoundingClientRect().right > innerWidth + 0.5).map((one) => one.id || one.tagName)"
+    )
+    assert wide == []
+
+
+def test_on_a_phone_there_is_one_column(page: Page) -> None:
+    page.open(390, 844)
+    lefts = page.ask("[...document.querySelectorAll('section')].map((one) => one.getBoundingClientRect().left)")
+    assert len(set(lefts)) == 1
+
+
+def test_a_second_slider_chooses_the_moment_of_training(opener: Callable[..., Page], activity: Activity) -> None:
+    moments = [
+        make_recording(activity.wiring, 100, starts=(0, 50), body=True, about={"note": {"steps": 5000 * k}})
+        for k in range(3)
+    ]
+    for k, moment in enumerate(moments):
+        moment.neurons[:, 0] = [-1, 0, 1][k]
+    page = opener(moments)
+    page.open(address="#step=30&moment=2")
+    assert (page.ask("ncp.moment()"), page.ask("ncp.step()")) == (2, 30)
+    assert page.find("#moment-label").text == "10,000 steps"
+    assert page.ask("ncp.valueOf(0)") == 1
+    page.find("#moment").send_keys("\ue012")
+    assert (page.ask("ncp.moment()"), page.ask("ncp.step()"), page.ask("ncp.valueOf(0)")) == (1, 30, 0)
+    assert page.errors() == []
+
+
+def test_a_rollout_with_little_in_it_is_shown(opener: Callable[..., Page]) -> None:
+    wiring = Wiring.from_edges(["touch"], motor=["reverse"], sensory=[("touch", "reverse")])
+    activity = make_recording(
+        wiring, 1, about={"kind": "network", "env": None, "controller": None, "dt": None, "note": None}
+    )
+    activity.extras.clear()
+    activity.time_constants[:] = np.nan
+    activity.state_bounds[:] = [[-np.inf], [np.inf]]
+    page = opener(activity)
+    page.open()
+    page.ask("ncp.select('reverse')")
+    page.press(" ")
+    assert not page.find("#body-panel").is_displayed()
+    assert page.find("#health").text.startswith("Never change: reverse")
+    assert "time constant not known" in page.find(".neuron h3").text
+    assert page.find("#constants-note").text == ""
+    assert page.errors() == []
+
+
+def test_many_synapses_are_thinned_and_the_page_says_so(opener: Callable[..., Page]) -> None:
+    page = opener(make_recording(FullyConnected(40, 6).build(10), 30))
+    page.open()
+    assert "strongest of 2,000 synapses" in page.find("#thinned").text
+    assert page.errors() == []
+
+
+def test_currents_that_are_not_known_are_not_shown_as_zero(opener: Callable[..., Page], activity: Activity) -> None:
+    wiring = activity.wiring
+    unknown = with_unknown_currents(make_recording(wiring, 40))
+    page = opener(unknown)
+    page.open()
+    assert page.find("#currents-legend").text == "currents: not known"
+    synapse = next((s, t) for s, t, _ in wiring.synapses if s in range(10) and t in range(10, 16))
+    # The middle of the curve to the next layer is the middle between its ends.
+    ends = [page.ask(f"ncp.placeOf({end})") for end in synapse]
+    middle = [sum(end[axis] for end in ends) / 2 for axis in "xy"]
+    page.ask("ncp.setStep(3)")
+    assert page.darkness("wiring", middle) > 120  # a line that is easily seen; without a current it would be faint
+    page.ask(f"ncp.select({wiring.units - 1})")
+    values = [value.text for value in page.browser.find_elements("css selector", ".neuron .lists li:not(.more) b")]
+    assert values
+    assert set(values) == {"not known"}
+    bars = page.browser.find_elements("css selector", ".neuron .lists li:not(.more) i")
+    assert not any(bar.is_displayed() for bar in bars)
+    assert page.errors() == []
+
+
+def test_a_neuron_whose_time_constant_is_not_known_says_so(opener: Callable[..., Page], activity: Activity) -> None:
+    moment = make_recording(activity.wiring)
+    moment.time_constants[:, 2] = np.nan
+    page = opener(moment)
+    page.open()
+    page.ask("ncp.select(2)")
+    page.ask("ncp.select(3)")
+    unknown, known = (heading.text for heading in page.browser.find_elements("css selector", ".neuron h3"))
+    assert "time constant not known" in unknown
+    assert "not known" not in known
+    assert page.errors() == []
+
+
+def test_known_and_unknown_currents_can_share_a_page(opener: Callable[..., Page], activity: Activity) -> None:
+    moments = [with_unknown_currents(make_recording(activity.wiring)), make_recording(activity.wiring)]
+    page = opener(moments)
+    page.open()
+    page.ask(f"ncp.select({activity.wiring.units - 1})")
+    shown = "[...document.querySelectorAll('.neuron .lists b')].map((one) => one.textContent)"
+    assert page.find("#currents-legend").text == "wider: more current now"
+    assert "not known" not in page.ask(shown)
+    page.ask("ncp.setMoment(0)")
+    assert page.find("#currents-legend").text == "currents: not known"
+    assert set(page.ask(shown)) == {"not known"}
+    page.ask("ncp.setMoment(1)")
+    assert "not known" not in page.ask(shown)
+    assert page.errors() == []
+
+
+def test_two_hundred_neurons_and_five_thousand_steps_scrub_smoothly(opener: Callable[..., Page]) -> None:
+    page = opener(make_recording(AutoNCP(200, 10, sparsity=0.87, seed=1).build(20), 5000, starts=(0, 2500), body=True))
+    page.open()
+    for window in ("100", "0"):  # a part of the steps, and all of them
+        page.browser.execute_script(
+            "const menu = document.getElementById('window'); menu.value = arguments[0];"
+            "menu.dispatchEvent(new Event('change'))",
+            window,
+        )
+        # Of the page's own thread, so that a machine busy with other work does not count; reading a pixel back waits
+        # until the picture is really drawn.
+        page.browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        before = page.busy()
+        times = page.browser.execute_script(
+            "const wiring = document.getElementById('wiring').getContext('2d');"
+            "return Array.from({ length: 40 }, (_, k) => {"
+            " const began = performance.now(); ncp.setStep(k * 997 % 5000);"
+            " wiring.getImageData(0, 0, 1, 1); return performance.now() - began; })"
+        )
+        processor = (page.busy() - before) * 1000 / 40
+        page.browser.execute_cdp_cmd("Performance.disable", {})
+        print(f"a step {np.median(times):.1f} ms, {processor:.1f} ms of the processor ({window} steps shown)")
+        assert processor > 0
+        assert min(processor, np.median(times)) < 50

@@ -1,0 +1,45 @@
+"""The frames of a video."""
+
+import numpy as np
+
+from helpers.recordings import WORM, make_recording, with_unknown_currents
+from helpers.videos import NAMED, neuron_pixels, with_body
+from ncp_control.activity.video.scene import Scene
+
+
+def test_frames_change_with_the_body_and_the_cursor():
+    scene = Scene(with_body(steps=300, starts=(0, 150)), 0, 300, 640, 360, None, True)
+    first = scene.frame(0).copy()
+    assert first.shape == (360, 640, 4)
+    assert (first != scene.frame(1)).any()
+    assert (first == scene.frame(0)).all()
+    # Far on is another page of the raster; turning back gives the first again.
+    assert (first != scene.frame(299)).any()
+    assert scene.page == range(180, 300)
+    assert (first == scene.frame(0)).all()
+
+
+def test_states_that_are_not_numbers_are_drawn_grey():
+    states = np.zeros((3, 3))
+    states[1] = np.nan
+    scene = Scene(make_recording(NAMED, 3, neurons=states), 0, 3, 480, 270, None, False)
+    rows, columns = neuron_pixels(scene)
+    np.testing.assert_allclose(scene.frame(1)[rows, columns, :3], 153, atol=2)
+
+
+def frame(activity, step: int) -> np.ndarray:
+    return Scene(activity, 0, activity.steps, 640, 360, None, False).frame(step).copy()
+
+
+def test_frames_show_currents_only_if_they_are_known():
+    known = make_recording(WORM, 3)
+    unknown = with_unknown_currents(make_recording(WORM, 3))
+    still = make_recording(WORM, 3)
+    for activity in (known, unknown, still):
+        activity.neurons[:], activity.inputs[:] = 0.5, 0.5
+    still.currents[:], still.sensory_currents[:], still.gap_currents[:] = 0, 0, 0
+    circuit = (slice(60, 300), slice(320, None))  # above the legend, which differs
+    without_currents = frame(still, 1)[circuit]
+    assert (frame(known, 1)[circuit] != without_currents).any()
+    assert (frame(unknown, 1)[circuit] == without_currents).all()
+    assert (frame(unknown, 1) != frame(still, 1)).any()  # the legend says that they are not known

@@ -1,0 +1,75 @@
+"""NeuralLTC, CT-RNN and Neural ODE: their equations by hand, and how they start."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from helpers.cell_values import exact, set_values, sigmoid
+from ncp_control.cells import CTRNN, NeuralLTC, NeuralODE
+from ncp_control.wiring import AutoNCP, Wiring
+
+SELF = Wiring.from_edges(1, motor=1, sensory=[(0, 0, -1)], synapses=[(0, 0)])
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        ("sigmoid", sigmoid),
+        ("relu", lambda z: max(z, 0.0)),
+        ("tanh", math.tanh),
+        ("hard_tanh", lambda z: min(max(z, -1.0), 1.0)),
+    ],
+)
+def test_affine_cells_by_hand(activation: str, function: Any) -> None:
+    for x in (0.4, 2.5, -3.0):
+        f = function(0.7 * 0.25 - 1.3 * x + 0.5)
+        inputs, state, h = exact([[x]]), exact([[0.25]]), 0.3
+        common = {"gamma": -1.3, "gamma_r": 0.7, "mu": 0.5}
+
+        liquid = NeuralLTC(1, SELF, activation=activation, unfolds=1).double()
+        set_values(liquid, **common, tau=0.6, A=1.7)
+        expected = (0.25 + h * f * 1.7) / (1 + h * (1 / 0.6 + f))
+        assert liquid.step(inputs, state, h).item() == pytest.approx(expected, rel=1e-9)
+        assert liquid.time_constants(inputs, state).item() == pytest.approx(0.6 / (1 + 0.6 * f), rel=1e-9)
+
+        ctrnn = CTRNN(1, SELF, activation=activation, unfolds=1).double()
+        set_values(ctrnn, **common, tau=0.6)
+        assert ctrnn.step(inputs, state, h).item() == pytest.approx(0.25 + h * (f - 0.25 / 0.6), rel=1e-9)
+        assert ctrnn.time_constants(inputs, state).item() == pytest.approx(0.6, rel=1e-9)
+
+        ode = NeuralODE(1, SELF, activation=activation, solver="euler", unfolds=1).double()
+        set_values(ode, **common)
+        assert ode.step(inputs, state, h).item() == pytest.approx(0.25 + h * f, rel=1e-9)
+        assert ode.time_constants(inputs, state).item() == math.inf
+
+
+def test_neural_ltc_starts_as_its_init_says() -> None:
+    paper = NeuralLTC(3, 200)
+    assert 0.01 <= paper.tau.min() < 0.015
+    assert 0.7 < paper.tau.max() <= 1 + 1e-6
+    # log-uniform: as many below 0.1 as above
+    assert 70 < (paper.tau < 0.1).sum() < 130
+    assert paper.A.std().item() == pytest.approx(1, abs=0.15)
+    constant = NeuralLTC(3, 200, init="constant")
+    torch.testing.assert_close(constant.tau, torch.ones(200))
+    assert constant.A.std().item() == pytest.approx(1, abs=0.15)
+    zero = NeuralLTC(3, 200, init="zero")
+    torch.testing.assert_close(zero.tau, torch.ones(200))
+    assert not zero.A.any()
+
+
+def test_weights_start_with_their_variance_over_the_fan_in() -> None:
+    for make in (NeuralLTC, CTRNN, NeuralODE):
+        cell = make(10, 90, weight_variance=3.0, bias_variance=0.5)
+        # Every neuron hears 10 inputs and 90 neurons.
+        assert cell.gamma_r.std().item() == pytest.approx(math.sqrt(3 / 100), rel=0.05)
+        assert cell.gamma.std().item() == pytest.approx(math.sqrt(3 / 100), rel=0.1)
+        assert cell.mu.std().item() == pytest.approx(math.sqrt(0.5), rel=0.25)
+        assert not make(2, 3, bias_variance=0.0).mu.any()
+    sparse = NeuralLTC(4, AutoNCP(120, 20, seed=1), weight_variance=3.0)
+    fan_in = torch.tensor(sparse.wiring.fan_in)
+    assert fan_in.max() > 4 * fan_in.min()
+    for weight, target in ((sparse.gamma, sparse.sensory_target), (sparse.gamma_r, sparse.target)):
+        assert (weight * fan_in[target].sqrt()).std().item() == pytest.approx(math.sqrt(3), rel=0.1)

@@ -1,0 +1,105 @@
+"""`ncp-control collect`: rollouts of a controller, as a dataset."""
+
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.command_line import collected, described, refused
+from ncp_control.cli import main
+
+
+def test_collect_with_a_policy(capsys: pytest.CaptureFixture[str], datasets: Path, policy: Path) -> None:
+    made = collected(capsys, "--policy", str(policy), "--rollouts", "3", "--random", "0")
+    assert made["id"] == "ncp/cartpole/upright-r00-v0"
+    assert Path(made["folder"]) == datasets / made["id"]
+    assert (made["rollouts"], made["random_share"]) == (3, 0.0)
+    about = described(capsys, made["id"])["rollouts"]["about"]
+    assert about["controller"]["name"] == "upright"
+    assert about["controller"]["sha256"] == described(capsys, str(policy))["policy"]["sha256"]
+    assert list((datasets / "ncp" / "cartpole").iterdir()) == [datasets / made["id"]]
+
+
+def test_the_recorded_command_makes_it_again(
+    capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path
+) -> None:
+    from ncp_control.data import Rollouts
+
+    first, second = tmp_path / "a b-v0", tmp_path / "again-v0"
+    collected(capsys, "--rollouts", "3", "--seed", "9", "--random", "0.5", "--out", str(first))
+    command = shlex.split(described(capsys, str(first))["rollouts"]["about"]["command"])
+    assert command[:2] == ["ncp-control", "collect"]
+    assert command[-1] == str(first)
+    assert main([*command[1:-1], str(second)]) == 0
+    one, other = Rollouts.load(first), Rollouts.load(second)
+    assert all((a.observations == b.observations).all() for a, b in zip(one, other, strict=True))
+
+
+def test_an_existing_dataset_is_refused_before_any_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = import_module("ncp_control.data.collect")  # the package has a function of that name
+
+    def work(*arguments: Any, **named: Any) -> None:
+        raise AssertionError("work was done")
+
+    (tmp_path / "there-v0").mkdir()
+    monkeypatch.setattr(module, "collect", work)
+    line = refused(capsys, "collect", "--env", "CartPole-v1", "--out", str(tmp_path / "there-v0"))
+    assert "exists already: choose another --out" in line
+
+
+def test_collections_that_cannot_be_made_are_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, checkpoint: Path
+) -> None:
+    out = ("--out", str(tmp_path / "x-v0"))
+    assert "there is no environment 'CartPoel-v1'" in refused(capsys, "collect", "--env", "CartPoel-v1", *out)
+    assert "must be unpickled, which runs code" in refused(capsys, "collect", "--policy", "model.zip", *out)
+    assert "there is no checkpoint" in refused(capsys, "collect", "--policy", "missing.safetensors", *out)
+    assert "holds a network, not a policy" in refused(capsys, "collect", "--policy", str(checkpoint), *out)
+    assert "is a probability" in refused(capsys, "collect", "--env", "CartPole-v1", "--random", "2", *out)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_finished_rollouts_survive_a_full_disk(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ncp_control.data.minari_files as module
+
+    def full(*arguments: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_minari", full)
+        assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "3 of 3 rollouts are kept in" in told
+    assert "No space left" in told.splitlines()[-1]
+    assert main(words) == 2
+    assert "--resume continues it" in capsys.readouterr().err
+    assert main([*words, "--resume"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["pole-v0"]
+
+
+def test_control_c_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ncp_control.data.groups as module
+
+    write, written = module.write_trace, []
+
+    def interrupted(rollout: Any, path: Path) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(path)
+        write(rollout, path)
+
+    words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_trace", interrupted)
+        assert main(words) == 130
+    assert "2 of 3 rollouts are kept in" in capsys.readouterr().err
+    assert main([*words, "--resume"]) == 0

@@ -1,0 +1,133 @@
+"""An interrupted collection continues from its folder, and only by the plan that it was begun with."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers.collecting import same, short, steering, still
+from ncp_control.data import collect
+from ncp_control.data.collection import count_finished
+from ncp_control.storage import atomic_writes
+from ncp_control.storage.run_folder import LOCK
+
+# The policy is the `steering` of helpers.collecting: a slower process, and the same function.
+SLOW = """
+import sys, time
+import gymnasium as gym
+import numpy as np
+from ncp_control.data import collect
+
+PAUSE = 0.01
+
+def steering(observations):
+    time.sleep(PAUSE)
+    return np.clip(observations[:, 1:2], -2, 2)
+
+spec = gym.make("Pendulum-v1", max_episode_steps=20).spec
+collect(steering, spec, rollouts=12, seed=4, group=2, workers=int(sys.argv[2]), keep=sys.argv[1], progress=False)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have other signals")
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_collection_continues(tmp_path: Path, how: signal.Signals, workers: int) -> None:
+    keep = tmp_path / "keep"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, str(keep), str(workers)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # it may be ignored in the background
+    )
+    deadline = time.monotonic() + 60
+    while count_finished(keep) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(how)
+    assert process.wait(timeout=30) != 0
+    time.sleep(0.5 if workers > 1 else 0)  # time for the workers to notice that their parent was killed
+    finished = count_finished(keep)
+    assert 4 <= finished < 12
+    before = {path: path.stat().st_mtime_ns for path in keep.glob("rollout_*.npz")}
+    resumed = collect(steering, short(), 12, seed=4, group=2, keep=keep, resume=True, progress=False)
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+    assert same(resumed, collect(steering, short(), 12, seed=4, group=2, progress=False))
+
+
+def begun(folder: Path) -> None:
+    """Leaves a collection in which one rollout is missing."""
+    collect(steering, short(), 4, group=2, keep=folder, progress=False)
+    (folder / "rollout_00003.npz").unlink()
+
+
+def test_a_collection_does_not_continue_by_another_plan(tmp_path: Path) -> None:
+    begun(tmp_path)
+    with pytest.raises(ValueError, match="begun with another group and seed: use the same, or another folder"):
+        collect(steering, short(), 4, seed=1, group=4, keep=tmp_path, resume=True, progress=False)
+    with pytest.raises(ValueError, match="begun with another controller"):
+        collect(still, short(), 4, group=2, keep=tmp_path, resume=True, progress=False)
+    with pytest.raises(ValueError, match="begun with another deterministic"):
+        collect(steering, short(), 4, group=2, deterministic=False, keep=tmp_path, resume=True, progress=False)
+
+
+def test_a_collection_does_not_continue_with_another_function(tmp_path: Path) -> None:
+    def pushing(force: float) -> Any:
+        return lambda seen: np.full((len(seen), 1), force)
+
+    class Pushing:
+        def __call__(self, seen: Any) -> Any:
+            return np.zeros((len(seen), 1))
+
+    for one, other, words in (
+        (pushing(0.0), pushing(1.0), "begun with another sha256"),
+        (lambda seen: seen[:, :1] * 0, lambda seen: seen[:, :1] * 1, "begun with another sha256"),
+        (Pushing(), Pushing(), "cannot be resumed, because Pushing is not a plain function"),
+    ):
+        keep = tmp_path / str(id(one))
+        collect(one, short(), 4, group=2, keep=keep, progress=False)
+        (keep / "rollout_00003.npz").unlink()
+        with pytest.raises(ValueError, match=words):
+            collect(other, short(), 4, group=2, keep=keep, resume=True, progress=False)
+    keep = tmp_path / "same"
+    collect(pushing(0.5), short(), 4, group=2, keep=keep, progress=False)
+    (keep / "rollout_00003.npz").unlink()
+    assert len(collect(pushing(0.5), short(), 4, group=2, keep=keep, resume=True, progress=False)) == 4
+
+
+def test_an_unfinished_collection_is_not_overwritten(tmp_path: Path) -> None:
+    begun(tmp_path)
+    with pytest.raises(FileExistsError, match="unfinished collection"):
+        collect(steering, short(), 4, group=2, keep=tmp_path, progress=False)
+
+
+def test_a_plan_without_rollouts_is_replaced(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="gave nan"):
+        collect(lambda seen: np.full((len(seen), 1), np.nan), short(), 2, keep=tmp_path, progress=False)
+    assert len(collect(steering, short(), 2, keep=tmp_path, progress=False)) == 2
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = 0
+
+    def full(handle: int) -> None:
+        nonlocal synced
+        synced += 1
+        if synced > 3:  # the plan and two rollouts
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic_writes.os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            collect(steering, short(), 4, group=2, keep=tmp_path, progress=False)
+    left = sorted(path.name for path in tmp_path.iterdir() if path.name != LOCK)
+    assert left == ["plan.json", "rollout_00000.npz", "rollout_00001.npz"]
+    resumed = collect(steering, short(), 4, group=2, keep=tmp_path, resume=True, progress=False)
+    assert same(resumed, collect(steering, short(), 4, group=2, progress=False))

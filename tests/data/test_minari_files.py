@@ -1,0 +1,188 @@
+"""Minari datasets, ours and others': what is written replays and is read again, and broken files are refused."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import h5py
+import minari
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from minari.data_collector import EpisodeBuffer
+from numpy.testing import assert_array_equal
+
+import ncp_envs
+from helpers.rollouts import assert_same
+from ncp_control.data import Rollouts, collect
+from ncp_control.data.minari_files import place_of, write_minari
+
+
+@pytest.fixture(autouse=True)
+def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Minari's datasets in a folder of the test's own."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    return tmp_path / "datasets"
+
+
+def spec_with(env: str, steps: int = 15, irregular: bool = False) -> EnvSpec:
+    with ncp_envs.without_mass_warning():
+        made: gym.Env[Any, Any] = gym.make(env, max_episode_steps=steps)
+    made = ncp_envs.IrregularTime(made, 3, observe_elapsed=True) if irregular else made
+    assert made.spec is not None
+    return made.spec
+
+
+def written(spec: EnvSpec, name: str = "ncp/test/rollouts-v0", count: int = 3) -> Rollouts:
+    """Collects rollouts and writes them as a dataset."""
+    rollouts = collect("random", spec, count, progress=False)
+    record = {**rollouts.about, "observation_names": list(rollouts.observation_names)}
+    write_minari(rollouts, name, place_of(name)[1], spec, record)
+    return rollouts
+
+
+@pytest.mark.parametrize(
+    ("env", "irregular"),
+    [
+        ("HalfCheetah-v5", False),
+        ("Pendulum-v1", False),
+        ("CartPole-v1", False),
+        ("ncp/CartPoleNoVel-v0", False),
+        ("ncp/HalfCheetahNoVel-v0", False),
+        ("Pendulum-v1", True),
+    ],
+)
+def test_stored_actions_replay_in_the_recovered_environment(env: str, irregular: bool, tmp_path: Path) -> None:
+    rollouts = written(spec_with(env, irregular=irregular))
+    dataset = minari.load_dataset("ncp/test/rollouts-v0")
+    assert dataset.total_steps == rollouts.steps
+    with ncp_envs.without_mass_warning():
+        recovered = dataset.recover_environment()
+    seeds = [found["seed"] for found in dataset.storage.get_episode_metadata(dataset.episode_indices)]
+    for episode, seed in zip(dataset.iterate_episodes(), seeds, strict=True):
+        observation, _ = recovered.reset(seed=seed)
+        assert_array_equal(observation, episode.observations[0])
+        for step, action in enumerate(episode.actions):
+            observation, reward, terminated, truncated, _ = recovered.step(action)
+            assert_array_equal(observation, episode.observations[step + 1])
+            assert reward == episode.rewards[step]
+            assert (terminated, truncated) == (episode.terminations[step], episode.truncations[step])
+        assert terminated or truncated
+    recovered.close()
+
+
+@pytest.mark.parametrize("irregular", [False, True])
+def test_what_was_written_is_what_is_read(irregular: bool, datasets: Path) -> None:
+    rollouts = written(spec_with("Pendulum-v1", irregular=irregular))
+    folder = datasets / "ncp" / "test" / "rollouts-v0"
+    for source in ("ncp/test/rollouts-v0", folder, folder / "data"):
+        read = Rollouts.load(source)
+        assert_same(read, rollouts)
+        assert read.observation_names == rollouts.observation_names
+        assert read.observation_names[0] == "cosine of the angle"
+        assert read.about["controller"] == rollouts.about["controller"]
+        assert read.about["versions"]["gymnasium"] == gym.__version__
+    assert (read[0].elapsed is not None) == irregular
+
+
+def test_minari_lists_a_dataset_and_another_process_recovers_its_environment(datasets: Path) -> None:
+    written(spec_with("ncp/CartPoleNoVel-v0"))
+    assert list(minari.list_local_datasets()) == ["ncp/test/rollouts-v0"]
+    code = "import minari; print(minari.load_dataset('ncp/test/rollouts-v0').recover_environment().observation_space)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
+    assert "(2,)" in result.stdout, result.stderr
+
+
+def test_a_dataset_that_another_program_wrote_is_read(datasets: Path) -> None:
+    rng = np.random.default_rng(0)
+    buffers = [
+        EpisodeBuffer(
+            id=k,
+            observations=rng.normal(size=(steps + 1, 3)).astype(np.float32),
+            actions=rng.uniform(-2, 2, size=(steps, 1)).astype(np.float32),
+            rewards=rng.normal(size=steps).tolist(),
+            terminations=[False] * steps,
+            truncations=[False] * (steps - 1) + [True],
+        )
+        for k, steps in enumerate((5, 8))
+    ]
+    with pytest.warns(UserWarning, match="None"):
+        minari.create_dataset_from_buffers("other/pendulum-v3", buffers, env="Pendulum-v1")
+    rollouts = Rollouts.load("other/pendulum-v3")
+    assert [rollout.steps for rollout in rollouts] == [5, 8]
+    for rollout, buffer in zip(rollouts, buffers, strict=True):
+        assert_array_equal(rollout.observations, buffer.observations)
+        assert_array_equal(rollout.actions, buffer.actions)
+        assert_array_equal(rollout.rewards, buffer.rewards)
+        assert (rollout.is_random, rollout.elapsed, rollout.seed) == (None, None, None)
+
+
+def test_a_dataset_of_dictionaries_is_refused(datasets: Path) -> None:
+    space = gym.spaces.Dict(here=gym.spaces.Box(-1, 1, (2,)))
+    buffer = EpisodeBuffer(
+        id=0,
+        observations={"here": np.zeros((3, 2), np.float32)},
+        actions=np.zeros((2, 1), np.float32),
+        rewards=[0.0, 0.0],
+        terminations=[False, True],
+        truncations=[False, False],
+    )
+    with pytest.warns(UserWarning, match="None"):
+        minari.create_dataset_from_buffers(
+            "other/dict-v0", [buffer], observation_space=space, action_space=gym.spaces.Box(-1, 1, (1,))
+        )
+    with pytest.raises(ValueError, match="flatten them first"):
+        Rollouts.load("other/dict-v0")
+
+
+def test_an_id_and_a_path_lead_to_the_folder_of_a_dataset(datasets: Path) -> None:
+    assert place_of("ncp/half/teacher-v0") == ("ncp/half/teacher-v0", datasets / "ncp/half/teacher-v0")
+    assert place_of("./cheetah-v0") == ("cheetah-v0", Path("cheetah-v0"))
+    assert place_of("/data/my cheetah") == ("my-cheetah-v0", Path("/data/my cheetah"))
+    assert place_of("folder") == ("folder-v0", Path("folder"))
+
+
+def test_a_dataset_is_not_overwritten() -> None:
+    written(spec_with("Pendulum-v1"))
+    with pytest.raises(FileExistsError, match="exists already"):
+        written(spec_with("Pendulum-v1"))
+
+
+def test_a_dataset_that_cannot_be_written_leaves_nothing(datasets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(h5py.Group, "create_dataset", full)
+        with pytest.raises(OSError, match="No space left"):
+            written(spec_with("Pendulum-v1"))
+    assert list((datasets / "ncp" / "test").iterdir()) == []
+    assert os.environ["MINARI_DATASETS_PATH"] == str(datasets)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_a_truncated_dataset_is_refused(datasets: Path, share: float) -> None:
+    written(spec_with("Pendulum-v1"))
+    path = datasets / "ncp/test/rollouts-v0/data/main_data.hdf5"
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(ValueError, match="not a readable Minari dataset, or was cut short"):
+        Rollouts.load("ncp/test/rollouts-v0")
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", '{"total_episodes": 3}', "[]"])
+def test_a_damaged_description_is_refused(datasets: Path, content: str) -> None:
+    written(spec_with("Pendulum-v1"))
+    (datasets / "ncp/test/rollouts-v0/data/metadata.json").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match="not a readable Minari dataset, or was cut short"):
+        Rollouts.load("ncp/test/rollouts-v0")
+
+
+def test_the_record_is_json(datasets: Path) -> None:
+    rollouts = written(spec_with("Pendulum-v1"))
+    metadata = json.loads((datasets / "ncp/test/rollouts-v0/data/metadata.json").read_text(encoding="utf-8"))
+    assert metadata["ncp_control"]["seed"] == rollouts.about["seed"] == 0
+    assert metadata["algorithm_name"] == "random"

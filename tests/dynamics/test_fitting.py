@@ -1,0 +1,176 @@
+"""Fits: repeated, resumed, interrupted, killed and refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers.oscillators import oscillators
+from ncp_control.data import Rollout, Rollouts
+from ncp_control.data.sources import write_trace
+from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
+from ncp_control.dynamics.ensemble_fit import make_seeded
+from ncp_control.dynamics.fit_loop import BEST, CURVE, STATE, DivergedError
+
+PARTS = oscillators(actions=True).split()
+SETTINGS = FitSettings(epochs=4, length=16, stride=8, batch=8, average=0.9, schedule="cosine", horizon=3, robust=1.0)
+
+
+def make(seed: int = 0, cell: str = "ltc") -> DynamicsModel:
+    return make_seeded(lambda: DynamicsModel.of(PARTS.train, cell, 6, reads="observations+actions"), seed)
+
+
+def weights(model: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([value.detach().reshape(-1) for value in model.parameters()])
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
+    models = [make() for _ in range(3)]
+    random = torch.random.get_rng_state()
+    for model, seed in zip(models, (0, 0, 1), strict=True):
+        fit(model, PARTS, SETTINGS, seed=seed, progress=False)
+    one, two, three = map(weights, models)
+    assert torch.equal(one, two)
+    assert not torch.equal(one, three)
+    assert torch.equal(random, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("stop", [1, 3])
+def test_stopped_and_resumed_is_as_if_never_stopped(stop: int, tmp_path: Path) -> None:
+    whole, parted = make(), make()
+    found = fit(whole, PARTS, SETTINGS, out=tmp_path / "whole", progress=False)
+
+    def interrupt(epoch: int) -> None:
+        if epoch == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(parted, PARTS, SETTINGS, out=tmp_path / "parted", progress=False, on_epoch=interrupt)
+    assert len((tmp_path / "parted" / CURVE).read_text().splitlines()) == 1 + stop
+    again = make()
+    resumed = fit(again, PARTS, SETTINGS, out=tmp_path / "parted", resume=True, progress=False)
+    assert resumed.curve == found.curve
+    assert resumed.best == found.best
+    assert torch.equal(weights(again), weights(whole))
+    torch.testing.assert_close(weights(load_model(tmp_path / "parted" / BEST)), weights(whole), rtol=0, atol=0)
+
+
+def test_an_interrupted_model_has_its_best_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    model = make()
+
+    def interrupt(epoch: int) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, PARTS, SETTINGS, progress=False, on_epoch=interrupt)
+    assert "interrupted after 2 epochs: its best weights are in the model" in capsys.readouterr().err
+    assert not model.training
+
+
+def test_a_killed_fit_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    for k, rollout in enumerate(oscillators(actions=True)):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        write_trace(rollout, tmp_path / "data" / f"trace{k}.npz")
+    command = [
+        sys.executable, "-m", "ncp_control.cli", "fit", str(tmp_path / "data"), "--actions", "--units", "6", "--length",
+        "16", "--epochs", "40", "--json",
+    ]  # fmt: skip
+    environment = {**os.environ, "NCP_CONTROL_FIT_SECONDS": "0"}
+    whole = subprocess.run(
+        [*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True, text=True, env=environment
+    )
+    process = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "killed")], env=environment, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "killed" / STATE).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    resumed = subprocess.run(
+        [*command, "--out", str(tmp_path / "killed"), "--resume"],
+        check=True, capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    one, two = (json.loads(done.stdout.splitlines()[-1]) for done in (whole, resumed))
+    for key in ("test_mse", "valid_mse", "epochs", "best_epoch", "parameters"):
+        assert one[key] == two[key]
+    first, second = (load_model(tmp_path / name / BEST) for name in ("whole", "killed"))
+    assert torch.equal(weights(first), weights(second))
+
+
+def test_a_loss_that_leaves_all_bounds_ends_the_fit_and_keeps_the_best(tmp_path: Path) -> None:
+    model = make(cell="gru")
+    epochs = []
+
+    def spoil(epoch: int) -> None:
+        epochs.append(epoch)
+        if epoch == 2:
+            with torch.no_grad():
+                model.readout.weight.fill_(float("nan"))
+
+    settings = FitSettings(epochs=4, length=16, stride=8)
+    with pytest.raises(DivergedError, match=r"loss of epoch 3 is not a finite number: lower the learning rate .* kept"):
+        fit(model, PARTS, settings, out=tmp_path / "run", progress=False, on_epoch=spoil)
+    assert epochs == [1, 2]
+    assert weights(model).isfinite().all()
+    assert weights(load_model(tmp_path / "run" / BEST)).isfinite().all()
+
+
+def test_patience_ends_a_fit_that_gets_no_better() -> None:
+    settings = FitSettings(epochs=50, length=16, stride=8, learning_rate=1e-12, patience=3)
+    found = fit(make(), PARTS, settings, progress=False)
+    assert found.best is not None
+    assert len(found.curve) < 50
+    assert len(found.curve) == found.best[0] + 3
+
+
+def test_a_folder_with_another_fit_is_left_alone(tmp_path: Path) -> None:
+    settings = FitSettings(epochs=1, length=16, stride=8)
+    fit(make(), PARTS, settings, out=tmp_path / "run", progress=False)
+    with pytest.raises(FileExistsError, match="holds a run already: resume it"):
+        fit(make(), PARTS, settings, out=tmp_path / "run", progress=False)
+    with pytest.raises(ValueError, match="another settings"):
+        fit(make(), PARTS, FitSettings(epochs=2, length=16), out=tmp_path / "run", resume=True, progress=False)
+    with pytest.raises(ValueError, match="another model"):
+        fit(make(seed=1), PARTS, settings, out=tmp_path / "run", resume=True, progress=False)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("x")
+    with pytest.raises(FileExistsError, match="holds no run"):
+        fit(make(), PARTS, settings, out=tmp_path / "other", progress=False)
+
+
+def test_rollouts_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(ValueError, match="no rollout has 200 steps"):
+        fit(make(), PARTS, FitSettings(length=200), out=out, progress=False)
+    assert not out.exists()
+    with pytest.raises(ValueError, match="the model reads actions, and the train rollouts have none"):
+        fit(make(), oscillators(), out=out, progress=False)
+    wide = Rollouts(tuple(Rollout(torch.randn(40, 3).numpy()) for _ in range(5)))
+    model = DynamicsModel.of(oscillators(), "gru", 4)
+    with pytest.raises(ValueError, match="have 3 observations a step, and the model predicts 2"):
+        fit(model, wide, out=out, progress=False)
+    with pytest.raises(ValueError, match=r"no GPU|cuda"):
+        fit(make(), PARTS, device="cuda" if not torch.cuda.is_available() else "cuda:99", out=out, progress=False)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("cell", ["ltc", "mlp"])
+def test_a_fit_learns_the_oscillators(cell: str) -> None:
+    rollouts = oscillators(count=8, steps=120, actions=True)
+    parts = rollouts.split()
+    torch.manual_seed(0)
+    model = DynamicsModel.of(parts.train, cell, 16, reads="observations+actions", residual=True)
+    before = one_step_error(model, parts.test, 20)
+    settings = FitSettings(epochs=25, length=20, stride=5, learning_rate=0.02, schedule="cosine", loss="normalised")
+    found = fit(model, parts, settings, progress=False)
+    assert found.best is not None
+    assert len(found.curve) == 25
+    assert one_step_error(model, parts.test, 20) < 0.05 * before

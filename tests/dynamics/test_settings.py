@@ -1,0 +1,32 @@
+"""The settings of a fit."""
+
+import pytest
+
+from ncp_control.dynamics import FitSettings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"learning_rate": 0.0}, "must be positive"),
+        ({"schedule": "steps"}, "constant or cosine"),
+        ({"loss": "l1"}, "raw or normalised"),
+        ({"average": 1.0}, "share from 0 up to 1"),
+        ({"robust": -1.0}, "must not be negative"),
+        ({"horizon": 40}, "does not fit into windows of 32"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        FitSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_schedule_goes_up_and_down() -> None:
+    settings = FitSettings(learning_rate=1.0, schedule="cosine")
+    rates = [settings.rate(k / 100) for k in range(101)]
+    assert max(rates) == pytest.approx(settings.rate(0.05)) == pytest.approx(1.0)
+    assert rates[0] < 0.05
+    assert rates[-1] == pytest.approx(0.01)
+    assert FitSettings(learning_rate=0.2).rate(0.7) == 0.2
+    assert [FitSettings(epochs=10, horizon=6).horizon_at(k) for k in (0, 4, 9)] == [2, 6, 6]

@@ -1,0 +1,82 @@
+"""A web page that is open in a browser."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Page:
+    """A page that is open in the browser."""
+
+    def __init__(self, browser: Any, path: Path) -> None:
+        self.browser, self.path = browser, path
+
+    def open(self, width: int = 1366, height: int = 768, scheme: str = "light", address: str = "") -> None:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        self.browser.get("about:blank")
+        for log in ("browser", "performance"):
+            self.browser.get_log(log)  # what came before is not this page's
+        self.browser.get(self.path.as_uri() + address)
+
+    def ask(self, expression: str) -> Any:
+        return self.browser.execute_script(f"return {expression}")
+
+    def find(self, selector: str) -> Any:
+        return self.browser.find_element("css selector", selector)
+
+    def press(self, key: str, shift: bool = False) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        actions = ActionChains(self.browser)
+        if shift:
+            actions.key_down("\ue008")
+        actions.send_keys(key)
+        if shift:
+            actions.key_up("\ue008")
+        actions.perform()
+
+    def click_on(self, neuron: str) -> None:
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        canvas, place = self.find("#wiring"), self.ask(f"ncp.placeOf({json.dumps(neuron)})")
+        across, down = place["x"] - canvas.size["width"] / 2, place["y"] - canvas.size["height"] / 2
+        ActionChains(self.browser).move_to_element_with_offset(canvas, round(across), round(down)).click().perform()
+
+    def pixels(self, canvas: str, places: list[tuple[float, float]]) -> np.ndarray:
+        """Returns the colours at places of a canvas, (places, 3)."""
+        found = self.browser.execute_script(
+            "const c = document.getElementById(arguments[0]);"
+            "const all = c.getContext('2d').getImageData(0, 0, c.width, c.height);"
+            "return arguments[1].map(([x, y]) => [0, 1, 2].map("
+            "(channel) => all.data[(Math.round(y) * c.width + Math.round(x)) * 4 + channel]))",
+            canvas,
+            places,
+        )
+        return np.array(found)
+
+    def darkness(self, canvas: str, place: list[float]) -> int:
+        """Returns how much the darkest colour within two pixels of a place differs from white, over all channels."""
+        around = [(place[0] + dx, place[1] + dy) for dx in range(-2, 3) for dy in range(-2, 3)]
+        return int((765 - self.pixels(canvas, around).sum(axis=1)).max())
+
+    def colours(self, canvas: str) -> int:
+        """Returns how many colours a canvas has."""
+        return self.browser.execute_script(
+            "const c = document.getElementById(arguments[0]);"
+            "const all = c.getContext('2d').getImageData(0, 0, c.width, c.height);"
+            "return new Set(new Uint32Array(all.data.buffer)).size",
+            canvas,
+        )
+
+    def busy(self) -> float:
+        """Returns how many seconds the page's thread has worked."""
+        metrics = self.browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+    def errors(self) -> list[str]:
+        return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]

@@ -1,0 +1,105 @@
+"""When the GPU backend runs a scan, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import ncp_control as nc
+from helpers.cells import build
+from ncp_control.ops.cpu import backend as cpu
+from ncp_control.ops.gpu import backend, launch
+from ncp_control.ops.problem import make_problem
+
+pytest.importorskip("triton")
+
+
+def test_an_explicit_request_that_cannot_run_says_why(monkeypatch):
+    inputs = torch.randn(2, 3, 3)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match="backend 'gpu' cannot run this scan: torch finds no CUDA device"):
+        nc.scan(build("ltc-gaps-quick"), inputs, backend="gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(RuntimeError, match="the inputs are on cpu, not on a CUDA device"):
+        nc.scan(build("ltc-gaps-quick"), inputs, backend="gpu")
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with pytest.raises(RuntimeError, match="Triton is not installed"):
+        nc.scan(build("ltc-gaps-quick"), inputs, backend="gpu")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (lambda: nc.LTC(3, 4, solver="rk4"), "LTC with these settings has no compiled form"),
+        (lambda: nc.NeuralODE(3, 4, solver="rk4"), "NeuralODE with these settings has no compiled form"),
+        (lambda: nc.CTGRU(3, 4), "CTGRU with these settings has no compiled form"),
+        (lambda: nc.LSTM(3, 4), "LSTM with these settings has no compiled form"),
+        (lambda: build("ltc-gaps-quick").bfloat16(), r"float32 and float64, not for torch\.bfloat16"),
+        (lambda: nc.LTC(3, nc.Random(260, 1, sparsity=0.99)), "260 neurons are too many"),
+        (lambda: nc.LTC(3, 100), "10300 synapses are too many"),
+    ],
+)
+def test_a_cell_that_cannot_run_says_why(cell, message, interpreted):
+    cell = cell()
+    with pytest.raises(RuntimeError, match=f"backend 'gpu' cannot run this scan: .*{message}"):
+        nc.scan(cell, torch.randn(1, 1, 3), backend="gpu")
+    assert nc.scan(cell, torch.randn(1, 1, 3)).shape == (1, 1, cell.state_size)
+
+
+def test_a_cell_on_another_device_says_so(interpreted):
+    problem = make_problem(build("ltc-gaps-quick"), torch.randn(1, 1, 3))
+    elsewhere = tuple(index.to("meta") for index in problem.program.indexes)
+    problem.program = problem.program._replace(indexes=elsewhere)
+    assert backend.supports(problem) == (False, "the cell is on meta and the inputs are on cpu")
+
+
+@pytest.mark.skipif(not cpu.available()[0], reason=cpu.available()[1])
+def test_auto_leaves_cpu_tensors_to_the_cpu_even_when_the_interpreter_is_on(interpreted, monkeypatch):
+    inputs = torch.randn(1, 2, 3)
+    assert nc.explain_backends(build("ltc-gaps-quick"), inputs)["gpu"] == (
+        True,
+        "Triton's interpreter: correct, but slow",
+    )
+    monkeypatch.setattr(launch, "forward", lambda *_: pytest.fail("auto took the interpreter"))
+    nc.scan(build("ltc-gaps-quick"), inputs)
+
+
+@pytest.mark.gpu
+def test_auto_takes_the_gpu_for_cuda_tensors(monkeypatch):
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+    called = []
+    forward = launch.forward
+    monkeypatch.setattr(launch, "forward", lambda *given: called.append(True) or forward(*given))
+    nc.scan(build("ltc-gaps-quick").cuda(), torch.randn(1, 2, 3).cuda())
+    assert called
+
+
+WITHOUT_TRITON = """
+import sys
+sys.modules["triton"] = None
+import torch, ncp_control as nc
+cell, inputs = nc.LTC(3, 4), torch.randn(2, 3, 3)
+assert nc.explain_backends(cell, inputs)["gpu"][0] is False
+assert "Triton is not installed" in nc.explain_backends(cell, inputs)["gpu"][1]
+nc.scan(cell, inputs).sum().backward()
+assert "ncp_control.ops.gpu.shared" not in sys.modules
+"""
+
+
+def test_the_package_works_without_triton():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TRITON],
+        env=environment,
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,56 @@
+"""The compiled scan as one torch operator, for `torch.compile` and `torch.export`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import ncp_control as nc
+from helpers.cells import build
+from helpers.scans import operator_arguments, sequences
+from ncp_control.ops import operator
+from ncp_control.ops.cpu.backend import available
+
+pytestmark = pytest.mark.skipif(not available()[0], reason=available()[1])
+
+REPRESENTATIVE = ["ltc-wide", "neural-ltc-wide", "neural-ode-wide", "cfc-wide", "lstm-wide", "gru-wide", "ct-gru-wide"]
+
+
+@pytest.mark.parametrize("name", REPRESENTATIVE)
+def test_compilers_see_one_operator(name):
+    rnn = nc.RNN(build(name))
+    inputs, reset = torch.randn(3, 7, 5, requires_grad=True), torch.rand(3, 7) < 0.3
+    want = rnn(inputs, reset=reset)[0]
+    (grad,) = torch.autograd.grad(want.square().sum(), inputs)
+    compiled = torch.compile(rnn, backend="aot_eager", fullgraph=True)
+    got = compiled(inputs, reset=reset)[0]
+    assert torch.equal(got, want)
+    assert torch.equal(torch.autograd.grad(got.square().sum(), inputs)[0], grad)
+    shapes = ({0: torch.export.Dim("batch"), 1: torch.export.Dim("time")},)
+    exported = torch.export.export(rnn, (torch.randn(3, 7, 5),), dynamic_shapes=shapes)
+    assert sum("ncp_control.scan" in str(node.target) for node in exported.graph.nodes) == 1
+    longer = torch.randn(6, 4, 5)
+    assert torch.equal(exported.module()(longer)[0], rnn(longer)[0])
+
+
+def test_the_operators_fake_and_autograd_registrations_hold():
+    cell = build("ltc-wide", torch.float64)
+    *lists, parameters = operator_arguments(cell.program())
+    parameters = [parameter.requires_grad_() for parameter in parameters]
+    inputs, state, elapsed, reset, _ = sequences(cell, 3, 4, torch.float64)
+    torch.library.opcheck(operator.scan, (*lists, parameters, inputs, state, elapsed, reset, None))
+
+
+def test_its_name_and_its_arguments_are_those_of_exported_programs():
+    assert str(operator.scan._opoverload._schema) == (
+        "ncp_control::scan(str kind, SymInt[] settings, Tensor[] indexes, bool[] present, Tensor[] parameters, "
+        "Tensor inputs, Tensor state, Tensor elapsed, Tensor? reset, Tensor? mask) -> Tensor"
+    )
+
+
+def test_a_program_with_other_counts_is_refused():
+    cell = build("ltc-wide")
+    kind, settings, indexes, present, parameters = operator_arguments(cell.program())
+    inputs, state, elapsed = torch.randn(2, 3, 5), torch.zeros(2, cell.state_size), torch.ones(())
+    with pytest.raises(ValueError, match="has 5 settings, 4 index tensors and 14 parameters, but the kernel takes 5"):
+        operator.scan(kind, settings, indexes[:-1], present, parameters, inputs, state, elapsed, None, None)

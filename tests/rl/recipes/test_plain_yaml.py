@@ -1,0 +1,45 @@
+"""Only YAML of plain values is read, and nothing that would fill the memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from ncp_control.rl.recipes.plain_yaml import MOST_LEVELS, MOST_VALUES, read_yaml
+
+BOMB = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
+    f"{name}: &{name} [{', '.join(10 * [f'*{last}'])}]\n" for last, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+
+
+def test_plain_values_are_read() -> None:
+    text = "a: 1\nb: [0.5, yes, null, .inf]\nc: &c {d: text}\ne: *c\n"
+    assert read_yaml(text, "it") == {
+        "a": 1,
+        "b": [0.5, True, None, float("inf")],
+        "c": {"d": "text"},
+        "e": {"d": "text"},
+    }
+    assert read_yaml("", "it") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a: 2026-01-01", "is neither text nor a number"),
+        ("a: !!binary aGVsbG8=", "is neither text nor a number"),
+        ("a: !!set {b, c}", "is neither text nor a number"),
+        ("a: .nan", "no setting can be nan"),
+        ("1: a", "the key 1 is not text"),
+        ("a: !!python/object/apply:os.system ['true']", "could not determine a constructor"),
+        ("a: [", "while parsing"),
+        ("&a [*a]", "a value holds itself"),
+        ("[" * (MOST_LEVELS + 2) + "]" * (MOST_LEVELS + 2), f"more than {MOST_LEVELS} levels"),
+        (f"[{', '.join(['0'] * MOST_VALUES)}]", f"more than {MOST_VALUES:,} values"),
+        (BOMB, f"more than {MOST_VALUES:,} values"),
+    ],
+)
+def test_anything_else_is_refused_in_one_line(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as caught:
+        read_yaml(text, "recipe.yml")
+    assert str(caught.value).startswith("recipe.yml is not YAML of plain values: ")
+    assert "\n" not in str(caught.value)

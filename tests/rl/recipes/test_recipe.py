@@ -1,0 +1,55 @@
+"""Recipes as YAML: how they are read, changed and based on one another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers.small_recipes import recipe_file
+from ncp_control.cli import main
+from ncp_control.rl.recipes.recipe import Recipe, load_recipe, shipped
+
+
+def test_a_recipe_may_build_on_another(tmp_path: Path) -> None:
+    base = recipe_file(tmp_path)
+    child = tmp_path / "child.yml"
+    child.write_text(f"based_on: {base}\nn_timesteps: 99\npolicy_kwargs: {{cell: cfc}}\n")
+    found, whole = load_recipe(child), load_recipe(base)
+    assert (found.n_timesteps, found.policy_kwargs["cell"]) == (99, "cfc")
+    assert found.policy_kwargs["wiring"] == whole.policy_kwargs["wiring"]
+    assert found.settings == whole.settings
+    base.write_text(f"based_on: {child}\n")
+    with pytest.raises(ValueError, match="is based on itself"):
+        load_recipe(child)
+
+
+def test_wrong_recipes_and_changes_are_refused_with_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["train", "half-cheetah"]) == 2
+    assert "there is no recipe 'half-cheetah': did you mean halfcheetah or" in capsys.readouterr().err
+    assert main(["train", "zzz"]) == 2
+    assert "there is no recipe 'zzz': give a .yml file, or one of" in capsys.readouterr().err
+    assert main(["train", str(tmp_path / "none.yml")]) == 2
+    assert "there is no recipe at" in capsys.readouterr().err
+    assert main(["train", shipped()[0], "--set", "gamma:1"]) == 2
+    assert "write a change as KEY=VALUE" in capsys.readouterr().err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    assert main(["train", str(recipe_file(tmp_path)), "--out", str(tmp_path / "full")]) == 2
+    assert "is not empty, and holds no run" in capsys.readouterr().err
+    assert main(["train", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line[0] != " "] == shipped()
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_recipe_is_json() -> None:
+    for name in shipped():
+        json.dumps(load_recipe(name).to_json())
+    flat = load_recipe("halfcheetah-novel").to_json()
+    assert flat["gae_lambda"] == 0.95
+    assert isinstance(load_recipe("halfcheetah-novel"), Recipe)

@@ -1,0 +1,71 @@
+"""Trained agents are evaluated on whole episodes, undisturbed and with noise, in the environment of their training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers.small_recipes import QUIET, recipe_file
+from ncp_control.cli import main
+from ncp_control.rl import evaluate, load_policy
+from ncp_control.rl.recipes.building import make_env
+from ncp_control.rl.recipes.recipe import load_recipe
+from ncp_control.rl.training import BEST, train
+
+
+def test_a_return_is_the_sum_of_an_episodes_rewards_whatever_other_episodes_run(tmp_path: Path) -> None:
+    train(load_recipe(recipe_file(tmp_path)), tmp_path / "run", **QUIET)
+    policy = load_policy(tmp_path / "run" / BEST)
+
+    def make() -> Any:
+        return make_env("ncp/PendulumNoVel-v0")
+
+    found = evaluate(policy, make, episodes=18, seed=4)
+    assert found.lengths == [200] * 18
+    assert len({round(value, 3) for value in found.returns}) == 18
+    env, seeds = make(), [np.random.SeedSequence(4, spawn_key=(k,)).generate_state(1)[0] for k in (0, 17)]
+    for seed, wanted in zip(seeds, (found.returns[0], found.returns[17]), strict=True):
+        seen, _ = env.reset(seed=int(seed))
+        state, total = None, 0.0
+        for _ in range(200):
+            action, state = policy.predict(seen, state, deterministic=True)
+            seen, reward, *_ = env.step(action)
+            total += float(reward)
+        assert total == pytest.approx(wanted, rel=1e-3)
+    assert evaluate(policy, make, episodes=3, seed=4).returns == pytest.approx(found.returns[:3], rel=1e-3)
+
+
+def test_noise_and_lost_observations_lower_the_return(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    teacher = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-teacher.safetensors"
+    found = {}
+    for name, words in {"clean": [], "noise": ["--noise", "0.1"], "lost": ["--dropout", "0.1"]}.items():
+        assert main(["evaluate", str(teacher), "--episodes", "1", "--json", *words]) == 0
+        found[name] = json.loads(capsys.readouterr().out)["mean_return"]
+    assert found["clean"] > 5000
+    assert max(found["noise"], found["lost"]) < 0.9 * found["clean"]
+
+
+def test_a_policy_that_reads_windows_is_evaluated_on_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+env: ncp/PendulumNoVel-v0
+env_wrapper:
+- History: {window: 3}
+algo: PPO
+n_timesteps: 64
+policy: MultiInputPolicy
+policy_kwargs:
+  features_extractor_class: NCPExtractor
+  features_extractor_kwargs: {wiring: "AutoNCP(9, 3)"}
+n_steps: 32
+batch_size: 32
+"""
+    train(load_recipe(recipe_file(tmp_path, text)), tmp_path / "run", **QUIET)
+    best = str(tmp_path / "run" / BEST)
+    assert main(["evaluate", best, "--episodes", "2", "--noise", "0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean_length"] == 200
+    assert main(["evaluate", best, "--episodes", "2", "--env", "HalfCheetah-v5"]) == 2
+    assert "the policy was made for observations in Dict" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+"""Training from recipes: a run that was stopped continues exactly, and its folder has all that is needed to use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from helpers.small_recipes import QUIET, RECIPES, recipe_file
+from ncp_control.cli import main
+from ncp_control.rl import load_policy
+from ncp_control.rl.recipes.recipe import load_recipe
+from ncp_control.rl.training import BEST, CURVE, LAST, STATE, train
+from ncp_control.storage.run_folder import RECORD
+from ncp_control.storage.safe_tensors import CheckpointError
+
+
+def tensors(path: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return load_file(path)
+
+
+def same(one: Path, other: Path) -> None:
+    """Both runs have the same weights, optimizers, statistics and evaluations."""
+    assert (one / CURVE).read_text() == (other / CURVE).read_text()
+    for name in (STATE, BEST, LAST):
+        ours, theirs = tensors(one / name), tensors(other / name)
+        assert ours.keys() == theirs.keys()
+        for key, value in ours.items():
+            assert torch.equal(value, theirs[key]), (name, key)
+
+
+class Stopped(Exception):
+    """Stands for a power cut."""
+
+
+@pytest.mark.parametrize(
+    ("name", "stop"), [("ppo", "between"), ("sac", "between"), ("mlp", "between"), ("ppo", "at once")]
+)
+def test_a_resumed_run_ends_as_an_uninterrupted_one(name: str, stop: str, tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, RECIPES[name]))
+    train(recipe, tmp_path / "whole", seed=3, **QUIET)
+
+    class Stop(BaseCallback):
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_end(self) -> None:
+            if stop == "at once" or self.num_timesteps >= 0.7 * recipe.n_timesteps:
+                raise Stopped
+
+    with pytest.raises(Stopped):
+        train(recipe, tmp_path / "parts", seed=3, callbacks=[Stop()], **QUIET)
+    assert (tmp_path / "parts" / STATE).exists() == (stop == "between")
+    result = train(recipe, tmp_path / "parts", seed=3, resume=True, **QUIET)
+    assert result.steps >= recipe.n_timesteps
+    same(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_a_killed_run_has_a_checkpoint_and_keeps_to_its_settings(tmp_path: Path) -> None:
+    """kill -9, by the command line."""
+    recipe = recipe_file(tmp_path)
+    words = [
+        "train",
+        str(recipe),
+        "--seed",
+        "1",
+        "--steps",
+        "20000",
+        "--eval-episodes",
+        "1",
+        "--checkpoint-every",
+        "640",
+    ]
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "ncp_control.cli", *words, "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    try:
+        until = time.monotonic() + 60
+        while not (out / STATE).exists() and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert (out / STATE).exists()
+    kept = json.loads((out / RECORD).read_text())
+    assert kept["seed"] == 1
+    with pytest.raises(FileExistsError, match="holds a run already: resume it"):
+        train(load_recipe(recipe), out, **QUIET)
+    with pytest.raises(ValueError, match=r"another eval_episodes and seed: .*seed: 1 there, 2 here"):
+        train(load_recipe(recipe, {"n_timesteps": 20000}), out, seed=2, resume=True, eval_every=1000,
+              checkpoint_every=640, progress=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_files_of_a_run_can_be_evaluated_and_described(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = recipe_file(tmp_path, RECIPES[name])
+    assert (
+        main(
+            [
+                "train",
+                str(recipe),
+                "--out",
+                str(tmp_path / "run"),
+                "--eval-episodes",
+                "2",
+                "--eval-every",
+                "200",
+                "--json",
+            ]
+        )
+        == 0
+    )
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["steps"] >= load_recipe(recipe).n_timesteps
+    rows = np.genfromtxt(tmp_path / "run" / CURVE, delimiter=",", names=True)
+    assert found["best_return"] == rows["mean_return"].max()
+    assert load_policy(tmp_path / "run" / BEST).note["steps"] == found["best_steps"]
+    assert len(list((tmp_path / "run" / "board").iterdir())) == 1
+    assert main(["evaluate", str(tmp_path / "run" / BEST), "--episodes", "2", "--json"]) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated["env"] == load_recipe(recipe).env
+    assert main(["describe", str(tmp_path / "run"), "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)["run"]
+    assert (run["kind"], run["unit"], run["of"]) == ("training of an agent", "steps", load_recipe(recipe).n_timesteps)
+    assert run["done"] == np.atleast_1d(rows["steps"])[-1]
+    assert f"{found['best_return']:,.1f}" in run["best"]
+
+
+def test_wrong_arguments_are_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    for words, sentence in (
+        (("--device", "tpu"), "there is no device 'tpu': choose cpu, cuda or auto"),
+        (("--threads", "0"), "threads must be at least 1, got 0"),
+        (("--eval-every", "0"), "eval_every must be at least 1, got 0"),
+        (("--eval-episodes", "0"), "eval_episodes must be at least 1, got 0"),
+        (("--checkpoint-every", "0"), "checkpoint_every must be at least 1, got 0"),
+        (("--watch", "0"), "every and steps must be at least 1"),
+    ):
+        assert main(["train", "pendulum-novel", "--out", str(out), *words]) == 2
+        assert sentence in capsys.readouterr().err
+        assert not out.exists()
+    assert main(["train", "pendlum-novel"]) == 2
+    assert "did you mean pendulum-novel" in capsys.readouterr().err
+
+
+def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path), {"n_timesteps": 128})
+    train(recipe, tmp_path / "run", **QUIET)
+    state = tmp_path / "run" / STATE
+    content = bytearray(state.read_bytes())
+    content[-1] ^= 1
+    state.write_bytes(content)
+    with pytest.raises(CheckpointError, match="does not match its checksum"):
+        train(recipe, tmp_path / "run", resume=True, **QUIET)

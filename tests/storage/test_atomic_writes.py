@@ -1,0 +1,56 @@
+"""Files are written whole or not at all."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from ncp_control.storage.atomic_writes import check_room, is_temporary, write_atomically
+
+
+def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
+    for content in (b"one", b"another, longer", b""):
+        write_atomically(tmp_path / "file", content)
+        assert (tmp_path / "file").read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("step", ["open", "replace"])
+def test_a_failure_leaves_the_old_file_alone_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(*arguments: object, **named: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, step, fail)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_atomically(path, b"new")
+    monkeypatch.undo()
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="does not exist: create it first"):
+        write_atomically(tmp_path / "none" / "file", b"")
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file"):
+        write_atomically(tmp_path, b"")
+
+
+def test_room_is_checked_and_not_taken(tmp_path: Path) -> None:
+    check_room(tmp_path, 1000)
+    with pytest.raises(OSError, match=r"No space left|File too large|Invalid argument") as caught:
+        check_room(tmp_path, 2**62)
+    assert caught.value.filename == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "temporary"), [(".run.json.123.tmp", True), (".hidden.tmp", False), ("run.json.123.tmp", False)]
+)
+def test_temporary_files_are_known_by_their_names(name: str, temporary: bool) -> None:
+    assert is_temporary(Path("folder") / name) is temporary
