@@ -25,14 +25,14 @@ class RandomStream:
     It is `default_rng(SeedSequence(seed, spawn_key=(stream, layer)))`. So the environment, its action space and every
     wrapper draw independent numbers from one seed.
 
-    :param stream: the constant of the wrapper
+    :param stream: the constant of the wrapper, a member of `Stream` or a whole number of your own
     :param layer: the number of inner wrappers of the same class, so that two of them draw different numbers
     :param seed: the seed of the stream; None takes a random one
     """
 
     generator: np.random.Generator
 
-    def __init__(self, stream: Stream, layer: int, seed: int | None) -> None:
+    def __init__(self, stream: int, layer: int, seed: int | None) -> None:
         self._key = (int(stream), layer)
         self.restart(seed)
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.activity.recording.activity import Activity
+from ncp_control.activity.names import neuron_labels, shortened
 from ncp_control.wiring import Wiring
-from ncp_control.wiring.names import default_names
 
 Array = NDArray[np.float64]
 # At scale 1: the distance between two nodes of a column, the diameter of a node, and the size of labels and titles in
@@ -25,7 +24,6 @@ Array = NDArray[np.float64]
 PITCH, DIAMETER, FONT, TITLE_FONT = 0.30, 0.22, 7.0, 9.0
 GAP, INNER_GAP, PAD, TITLE_HEIGHT = 0.75, 0.14, 0.05, 0.34
 MOST_ROWS, MOST_SCALE, LEAST_FONT = 28, 1.6, 4.5
-LONGEST_LABEL = 30
 
 
 @dataclass(frozen=True)
@@ -94,61 +92,6 @@ def text_width(text: str, points: float) -> float:
     path: Any = TextPath((0, 0), text, size=points, prop=FontProperties())
     # The control points of the outline extend hardly further than the outline and are found much faster.
     return float(path.vertices[:, 0].max()) / 72
-
-
-def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
-    """Returns the name, cut if it is too long for a picture."""
-    return name if len(name) <= longest else name[: longest - 1] + "…"
-
-
-def input_labels(activity: Activity) -> tuple[str, ...]:
-    """Returns a name for each input: its own name, or the name of the observation that it follows.
-
-    Inputs are often scaled observations, and then the name of the observation says more than "input3".
-    """
-    wiring, names = activity.wiring, observation_labels(activity)
-    if activity.observations.shape[1:] != (wiring.inputs,):
-        return wiring.input_names
-    own = default_names("input", wiring.inputs)
-    follows = np.diag(correlations(activity.inputs, activity.observations)) > 0.99
-    return tuple(
-        names[k] if follows[k] and name == own[k] else name for k, name in enumerate(wiring.input_names)
-    )  # fmt: skip
-
-
-def observation_labels(activity: Activity) -> tuple[str, ...]:
-    """Returns a name for each observation."""
-    size = int(np.prod(activity.observations.shape[1:]))
-    names = activity.about.get("observation_names") or ()
-    return tuple(map(str, names)) if len(names) == size else tuple(f"observation {k}" for k in range(size))
-
-
-def neuron_labels(wiring: Wiring) -> tuple[str, ...]:
-    """Returns a short name for each neuron: its own name, or its number in the layer if it has none."""
-    labels: list[str] = []
-    for layer, where in wiring.layers.items():
-        names = wiring.neuron_names[where]
-        own = default_names(layer, len(names))
-        labels += [str(k) if name == own[k] else name for k, name in enumerate(names)]
-    return tuple(labels)
-
-
-def correlations(one: Array, other: Array) -> Array:
-    """Returns Pearson's correlation of each column of `one` with each column of `other`; NaN if a column is constant.
-
-    :param one: (T, A)
-    :param other: (T, B)
-    :return: (A, B)
-    """
-
-    def standard(values: Array) -> Array:
-        values = np.asarray(values, np.float64)
-        spread = values.std(0)
-        # Because of rounding, the standard deviation of a constant column is not exactly zero.
-        spread[~(spread > 1e-7 * np.maximum(np.abs(values).max(0, initial=0.0), 1e-30))] = np.nan
-        return np.asarray((values - values.mean(0)) / spread)
-
-    return np.asarray(standard(one).T @ standard(other) / max(len(one), 1))
 
 
 def natural_size(wiring: Wiring, inputs: Sequence[str] | None = None) -> tuple[float, float]:

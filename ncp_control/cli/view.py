@@ -28,7 +28,7 @@ class Arguments:
     """The video, a .mp4 or .gif file."""
 
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """The folder for the figures."""
+    """The folder for the figures: wiring, activity, raster and others, one file each."""
 
     formats: tuple[str, ...] = ("png",)
     """File formats of the figures: png, svg, pdf."""

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.recordings import WORM, make_recording
-from ncp_control.activity.layout import curves, input_labels, place
+from ncp_control.activity.layout import curves, place
+from ncp_control.activity.names import input_labels
 from ncp_control.wiring import FullyConnected
 
 

@@ -31,7 +31,9 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_recipe_of_the_page_is_one(tmp_path: Path) -> None:
     from ncp_control.rl import load_recipe
+    from ncp_control.rl.recipes.building import make_env
 
-    (recipe,) = blocks(ROOT / "docs" / "extending.md", "yaml")
-    (tmp_path / "my-task.yml").write_text(recipe)
-    assert load_recipe(str(tmp_path / "my-task.yml"), {}).env == "ncp/PendulumNoVel-v0"
+    (tmp_path / "my-task.yml").write_text("\n".join(blocks(ROOT / "docs" / "extending.md", "yaml")))
+    recipe = load_recipe(str(tmp_path / "my-task.yml"), {})
+    assert recipe.env == "ncp/PendulumNoVel-v0"
+    make_env(recipe.env, recipe.env_wrapper).close()

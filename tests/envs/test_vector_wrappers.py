@@ -51,6 +51,11 @@ def both(name: str, lengths: list[list[int]], mode: AutoresetMode, vector: Any =
     return inside, many(vector(makers, autoreset_mode=mode), **options)
 
 
+def test_every_vector_wrapper_is_tested() -> None:
+    public = {name for name in ncp_envs.__all__ if name.startswith("Vector")}
+    assert {many.__name__ for _, many, _ in FORMS.values()} == public
+
+
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @given(lengths=LENGTHS, seed=st.integers(0, 100))

@@ -195,6 +195,27 @@ def test_streams_of_one_seed_are_all_different() -> None:
     assert len(set(draws)) == len(draws) - 1  # the two of Gymnasium are the same
 
 
+def test_every_wrapper_is_tested() -> None:
+    public = {name for name in ncp_envs.__all__ if isinstance(getattr(ncp_envs, name), type)}
+    single = {name for name in public if issubclass(getattr(ncp_envs, name), gym.Wrapper)}
+    assert {make.func.__name__ for make in PLAIN.values()} == single - {"KeepObservations"}  # in test_observations.py
+
+
+def test_no_two_wrappers_draw_from_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: list[tuple[int, int]] = []
+    begin = RandomStream.__init__
+
+    def keep(self: RandomStream, stream: int, layer: int, seed: int | None) -> None:
+        keys.append((int(stream), layer))
+        begin(self, stream, layer, seed)
+
+    monkeypatch.setattr(RandomStream, "__init__", keep)
+    kinds = {PLAIN[name].func: PLAIN[name] for name in RANDOM if name in PLAIN}
+    for make in kinds.values():
+        make(make(EpisodeCounter()))
+    assert len(set(keys)) == len(keys) == 2 * len(kinds)
+
+
 def test_two_wrappers_of_one_class_draw_different_numbers() -> None:
     env = ncp_envs.ObservationNoise(ncp_envs.ObservationNoise(EpisodeCounter(), 1.0), 1.0)
     outer, info = env.reset(seed=3)

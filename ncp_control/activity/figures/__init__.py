@@ -7,7 +7,7 @@ figure.savefig("raster.pdf")
 """
 
 from ncp_control.activity.figures.gait import Gait, find_gait
-from ncp_control.activity.figures.maps import saliency_figure, tuning_figure
+from ncp_control.activity.figures.heat_maps import saliency_figure, tuning_figure
 from ncp_control.activity.figures.phase import phase_figure
 from ncp_control.activity.figures.raster import raster_figure
 from ncp_control.activity.figures.time_constants import time_constants_figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncp_control.activity.layout import shortened
+from ncp_control.activity.names import shortened
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.support.pictures import new_figure
 from ncp_control.wiring import Wiring
@@ -31,7 +31,7 @@ def halo() -> list[Any]:
 
 
 def layer_edges(wiring: Wiring) -> list[float]:
-    """Returns the places between layers on an axis where neuron k is at k."""
+    """Returns where layers meet, on an axis whose tick k is neuron k."""
     return [where.stop - 0.5 for where in wiring.layers.values()][:-1]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ncp_control.activity.figures.gait import PHASES, by_phase, find_gait, peak_order
 from ncp_control.activity.figures.labels import layer_edges, name_layers, name_ticks, sentence_figure
 from ncp_control.activity.figures.shades import INK, colour_map, limits
-from ncp_control.activity.layout import observation_labels, shortened
+from ncp_control.activity.names import observation_labels, shortened
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.support.pictures import new_figure, plain
 

@@ -22,7 +22,7 @@ def last_step(activity: Activity, start: int, steps: int | None) -> int:
 
 
 def liveliest(activity: Activity, count: int) -> list[int]:
-    """Returns the neurons whose states vary most, from every layer in turn, in the circuit's order."""
+    """Returns the neurons whose states vary most, taking the next of each layer in turn; they are sorted by number."""
     spread = np.nan_to_num(np.asarray(activity.neurons, np.float64)).std(0)
     ranked = [
         list(where.start + np.argsort(-spread[where], kind="stable")) for where in activity.wiring.layers.values()

@@ -11,7 +11,7 @@ from ncp_control.activity.figures.labels import add_seconds
 from ncp_control.activity.figures.raster import draw_starts
 from ncp_control.activity.figures.shades import EXCITATORY
 from ncp_control.activity.figures.steps import last_step, liveliest
-from ncp_control.activity.layout import shortened
+from ncp_control.activity.names import shortened
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.support.pictures import GREY, new_figure, plain
 

@@ -15,7 +15,8 @@ from ncp_control.activity.figures.circuit import (
     set_up,
 )
 from ncp_control.activity.figures.shades import draw_scale
-from ncp_control.activity.layout import input_labels, natural_size, place
+from ncp_control.activity.layout import natural_size, place
+from ncp_control.activity.names import input_labels
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.support.pictures import new_figure
 

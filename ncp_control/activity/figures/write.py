@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncp_control.activity.figures.maps import saliency_figure, tuning_figure
+from ncp_control.activity.figures.heat_maps import saliency_figure, tuning_figure
 from ncp_control.activity.figures.phase import phase_figure
 from ncp_control.activity.figures.raster import raster_figure
 from ncp_control.activity.figures.time_constants import time_constants_figure

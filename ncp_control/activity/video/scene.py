@@ -29,7 +29,8 @@ from ncp_control.activity.figures.labels import figure_title, halo, name_layers
 from ncp_control.activity.figures.raster import draw_raster, draw_starts
 from ncp_control.activity.figures.shades import INK, draw_scale, limits
 from ncp_control.activity.figures.steps import liveliest
-from ncp_control.activity.layout import FONT, Layout, input_labels, place, shortened
+from ncp_control.activity.layout import FONT, Layout, place
+from ncp_control.activity.names import input_labels, shortened
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.body import body_view, capsule_outlines, tick_distance
 from ncp_control.activity.video.frame import INCHES, Box, body_box

@@ -1,9 +1,10 @@
 """Recipes: how an agent is trained, as YAML in the style of rl-zoo.
 
 A recipe names an environment (`env`), an algorithm (`algo`) and how long to train (`n_timesteps`). The keys `n_envs`,
-`env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean the same as in rl-zoo, and all other keys
-are arguments of the algorithm. `lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another,
-and then contains only the differences. Nothing in a recipe is ever run as code.
+`env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean the same as in rl-zoo, except that
+`env_wrapper` names wrappers of `ncp_envs` only, without their module. All other keys are arguments of the algorithm.
+`lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another, and then contains only the
+differences. Nothing in a recipe is ever run as code.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ import pytest
 
 from helpers.recordings import ONE, WORM, make_recording, with_unknown_currents
 from ncp_control.activity.figures import write_figures
+from ncp_control.activity.figures.write import FIGURES
 
 
 def test_all_figures_are_written_whole(tmp_path):
     activity = make_recording(ONE, steps=2)
     paths = write_figures(activity, tmp_path / "new" / "figures")
-    assert len(paths) == 8
+    assert [path.stem for path in paths] == list(FIGURES)
     assert sorted(paths) == sorted((tmp_path / "new" / "figures").iterdir())
     assert all(path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for path in paths)
 
@@ -18,7 +19,7 @@ def test_all_figures_are_written_whole(tmp_path):
 def test_figures_are_written_in_the_formats_asked_for(tmp_path):
     activity = make_recording(ONE, steps=2)
     paths = write_figures(activity, tmp_path, ("svg", "pdf"))
-    assert len(paths) == 16
+    assert len(paths) == 2 * len(FIGURES)
     assert sorted(paths) == sorted(tmp_path.iterdir())
     for path in paths:
         assert path.read_bytes().startswith(b"<?xml" if path.suffix == ".svg" else b"%PDF")
@@ -28,4 +29,4 @@ def test_figures_are_written_in_the_formats_asked_for(tmp_path):
 
 def test_all_figures_are_written_of_a_recording_with_little_that_is_known(tmp_path):
     activity = with_unknown_currents(make_recording(WORM, time_constants=np.full((40, 7), np.nan)))
-    assert len(write_figures(activity, tmp_path)) == 8
+    assert len(write_figures(activity, tmp_path)) == len(FIGURES)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.activity.correlations import correlations
 from ncp_control.activity.figures.labels import layer_edges, name_layers, name_ticks
 from ncp_control.activity.figures.shades import INK, colour_map
-from ncp_control.activity.layout import correlations, input_labels, observation_labels, shortened
+from ncp_control.activity.names import input_labels, observation_labels, shortened
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.support.pictures import new_figure
 
@@ -24,12 +25,13 @@ def tuning_figure(activity: Activity) -> Figure:
     """Draws the correlation of each neuron's state with each observation over the recording."""
     names = observation_labels(activity)
     found = correlations(activity.neurons, activity.observations.reshape(activity.steps, -1))
-    note = "; grey: does not change" if np.isnan(found).any() else ""
+    note = "; grey: constant or not known" if np.isnan(found).any() else ""
     return heat_map(activity, found, names, f"State and observation{note}", "correlation", (-1, 1))
 
 
 def saliency_figure(activity: Activity) -> Figure:
-    """Draws how much each neuron's next state changes with each input: the derivative times the input's deviation."""
+    """Draws how much each neuron's next state changes with each input: the derivative times the input's
+    standard deviation."""
     found, names = activity.get("saliency"), input_labels(activity)
     if found is None:
         found = np.full((activity.wiring.units, activity.wiring.inputs), np.nan)
@@ -41,7 +43,7 @@ def saliency_figure(activity: Activity) -> Figure:
 def heat_map(
     activity: Activity, found: Array, columns: Sequence[str], title: str, label: str, ends: tuple[float, float]
 ) -> Figure:
-    """Draws a number for each neuron and column.
+    """Draws a row for each neuron and a column for each name, with the layers marked between rows.
 
     :param activity: a recorded rollout
     :param found: (N, C); NaN is grey

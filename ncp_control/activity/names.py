@@ -1,0 +1,49 @@
+"""Names of inputs, observations and neurons in pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ncp_control.activity.correlations import correlations
+from ncp_control.activity.recording.activity import Activity
+from ncp_control.wiring import Wiring
+from ncp_control.wiring.names import default_names
+
+LONGEST_LABEL = 30
+
+
+def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
+    """Returns the name, cut if it is too long for a picture."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def input_labels(activity: Activity) -> tuple[str, ...]:
+    """Returns a name for each input: its own name, or the name of the observation that it follows.
+
+    Inputs are often scaled observations, and then the name of the observation says more than "input3".
+    """
+    wiring, names = activity.wiring, observation_labels(activity)
+    if activity.observations.shape[1:] != (wiring.inputs,):
+        return wiring.input_names
+    own = default_names("input", wiring.inputs)
+    follows = np.diag(correlations(activity.inputs, activity.observations)) > 0.99
+    return tuple(
+        names[k] if follows[k] and name == own[k] else name for k, name in enumerate(wiring.input_names)
+    )  # fmt: skip
+
+
+def observation_labels(activity: Activity) -> tuple[str, ...]:
+    """Returns a name for each observation."""
+    size = int(np.prod(activity.observations.shape[1:]))
+    names = activity.about.get("observation_names") or ()
+    return tuple(map(str, names)) if len(names) == size else tuple(f"observation {k}" for k in range(size))
+
+
+def neuron_labels(wiring: Wiring) -> tuple[str, ...]:
+    """Returns a short name for each neuron: its own name, or its number in the layer if it has none."""
+    labels: list[str] = []
+    for layer, where in wiring.layers.items():
+        names = wiring.neuron_names[where]
+        own = default_names(layer, len(names))
+        labels += [str(k) if name == own[k] else name for k, name in enumerate(names)]
+    return tuple(labels)
