@@ -13,22 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import ncp_control as nc
+from helpers.cells import ZOO, build
 from ncp_control.cells import Held
 from ncp_control.checkpoint import CheckpointError, read_metadata
-
-CELLS = {
-    "LTC": lambda: nc.LTC(5, nc.AutoNCP(12, 3), solver="rk4", unfolds=2, init="centred", time_constants=(1, 30)),
-    "LTC gaps": lambda: nc.LTC(5, nc.GapJunctions(nc.AutoNCP(12, 3), 4), input_map="none", output_map="linear"),
-    "NeuralLTC": lambda: nc.NeuralLTC(5, nc.Random(9, 2), activation="relu", weight_variance=1.5),
-    "CfC": lambda: nc.CfC(5, nc.AutoNCP(12, 3), mode="pure"),
-    "CfC backbone": lambda: nc.CfC(5, 7, backbone=(11, 4)),
-    "CTRNN": lambda: nc.CTRNN(5, 7, time_constants=(0.5, 8)),
-    "NeuralODE": lambda: nc.NeuralODE(5, 7, unfolds=3),
-    "CTGRU": lambda: nc.CTGRU(5, 7, scales=3),
-    "LSTM": lambda: nc.LSTM(5, nc.FullyConnected(7, 2)),
-    "GRU": lambda: nc.GRU(5, 7),
-    "MixedMemory": lambda: nc.MixedMemory(nc.CfC(5, nc.AutoNCP(12, 3), mode="no_gate")),
-}
 
 
 @pytest.fixture
@@ -44,12 +31,12 @@ def saved(path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("kind", ZOO)
 def test_a_network_comes_back_bit_for_bit(kind, dtype, path):
-    rnn = nc.RNN(CELLS[kind]()).to(dtype)
+    rnn = nc.RNN(build(kind, dtype))
     nc.save(rnn, path)
     back = nc.load(path)
-    x = torch.randn(3, 6, 5, dtype=dtype)
+    x = torch.randn(3, 6, rnn.cell.inputs, dtype=dtype)
     assert torch.equal(rnn(x)[0], back(x)[0])
     assert back.wiring == rnn.wiring
     assert back.cell.config() == rnn.cell.config()

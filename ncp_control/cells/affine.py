@@ -52,7 +52,10 @@ class AffineConstants(NamedTuple):
 
 
 class AffineODECell(ODECell):
-    """What `NeuralLTC`, `CTRNN` and `NeuralODE` have in common: gamma, gamma_r, mu and the activation.
+    """An ODE cell with one weight for each synapse: weights, currents, cutting and a compiled form.
+
+    `NeuralLTC`, `CTRNN` and `NeuralODE` add their rate and drive, their bounds and their guarantee. The compiled form
+    knows these three; a new class of this package whose f or rate differs must override `program` to return None.
 
     Weights start from N(0, weight_variance / k) and biases from N(0, bias_variance), where k is the number of
     synapses into the neuron.

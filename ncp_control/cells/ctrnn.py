@@ -1,4 +1,4 @@
-"""The continuous-time RNN."""
+"""The continuous-time RNN: leaky neurons driven by tanh, sigmoid or relu of their synapses."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CTRNN(AffineODECell):
     def guarantee(self) -> Guarantee:
         """The bounds hold for bounded activations with the fused solver."""
         if self.activation == "relu":
-            return Guarantee(False, "relu has no upper end")
+            return Guarantee(False, "relu has no upper end, so the states have no upper bound")
         caveat = solver_caveat(self.solver)
         return Guarantee(caveat is None, caveat or "every fused step is a weighted mean of x and tau f")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.pages import CARDS, PAGES, ROOT, block_lines, inline_lines, name_of, with_checkpoints
+from helpers.docs_pages import CARDS, PAGES, ROOT, block_lines, inline_lines, name_of, with_checkpoints
 from ncp_control.cli import COMMANDS, OK, main
 
 # What stands for a value on the pages.

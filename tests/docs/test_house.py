@@ -2,7 +2,7 @@
 
 import re
 
-from helpers.pages import ROOT
+from helpers.docs_pages import ROOT
 from ncp_control.support.moved import MOVED
 
 

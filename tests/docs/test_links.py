@@ -7,7 +7,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from helpers.pages import CARDS, PAGES, ROOT, anchors, name_of, prose
+from helpers.docs_pages import CARDS, PAGES, ROOT, anchors, name_of, prose
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # Where the pages that lie outside of docs/ are on the site.

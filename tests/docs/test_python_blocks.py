@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helpers.pages import PAGES, ROOT, blocks, name_of, with_checkpoints
+from helpers.docs_pages import PAGES, ROOT, blocks, name_of, with_checkpoints
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.pages import ROOT
+from helpers.docs_pages import ROOT
 
 PACKAGES = (
     "ncp_control", "ncp_control.wiring", "ncp_control.cells", "ncp_control.ops", "ncp_control.data",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, LaggedMLP, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.cells.ode import ODECell
 from ncp_control.ops import explain_backends
 from ncp_control.solvers import SOLVERS
@@ -99,6 +99,7 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "lstm-one": lambda: LSTM(1, 1),
     "gru": lambda: GRU(3, DENSE_5),
     "gru-solitary": lambda: GRU(1, 1),
+    "lagged-mlp": lambda: LaggedMLP(2, 3, lags=2),
     "mixed-cfc": lambda: MixedMemory(CfC(1, CHAIN)),
     "mixed-ltc": lambda: MixedMemory(LTC(2, GAPS_3, unfolds=2)),
     "mixed-ct-gru": lambda: MixedMemory(CTGRU(1, 2, scales=2)),

@@ -19,7 +19,7 @@ def test_tuning_is_correlation_and_labelled():
     assert found[3, 0] == pytest.approx(-1)
     assert np.isnan(np.ma.filled(found, np.nan)[4]).all()
     texts = " ".join(boxes_of(figure))
-    for word in ("height", "speed", "AVB", "correlation", "does not change"):
+    for word in ("height", "speed", "AVB", "correlation", "not known"):
         assert word in texts
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from ncp_control import CTGRU, CTRNN, GRU, LSTM, LTC, RNN, AutoNCP, CfC, GapJunctions, NeuralLTC, NeuralODE
+from helpers.cells import build, names
+from ncp_control import LTC, RNN, AutoNCP, CfC
 from ncp_control.activity import record_network
-from ncp_control.cells import Cell, MixedMemory
 
 PLAN = AutoNCP(12, 4, seed=1)
 
@@ -23,22 +23,11 @@ class SilentCfC(CfC):
         return torch.full((len(inputs), self.units), torch.nan)
 
 
-def cells() -> list[Cell]:
-    torch.manual_seed(0)
-    return [
-        LTC(3, GapJunctions(PLAN, 2)), NeuralLTC(3, PLAN), CfC(3, PLAN), CfC(3, PLAN, mode="pure"), CTRNN(3, PLAN),
-        NeuralODE(3, 5), CTGRU(3, 5), LSTM(3, 5), GRU(3, 5), MixedMemory(CfC(3, PLAN)),
-    ]  # fmt: skip
-
-
-def name_of(cell: Cell) -> str:
-    return f"{type(cell).__name__}-{getattr(cell, 'mode', '')}"
-
-
-@pytest.mark.parametrize("cell", cells(), ids=name_of)
-def test_a_network_is_recorded_as_it_runs(cell: Cell, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", names(exact=True))
+def test_a_network_is_recorded_as_it_runs(name: str, tmp_path: Path) -> None:
+    cell = build(name)
     rnn = RNN(cell)
-    inputs, reset = torch.randn(30, 3), torch.zeros(30, dtype=torch.bool)
+    inputs, reset = torch.randn(30, cell.inputs), torch.zeros(30, dtype=torch.bool)
     reset[13] = True
     elapsed = torch.rand(30) + 0.5
     found = record_network(rnn, inputs, tmp_path / "run.npz", elapsed=elapsed, reset=reset)
