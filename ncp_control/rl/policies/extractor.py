@@ -14,8 +14,9 @@ from ncp_control.rl.policies.elapsed import KEY
 
 
 class NCPExtractor(BaseFeaturesExtractor):
-    """Runs a circuit over the window of observations that `ncp_envs.History` returns, in one scan; the features are the
-    circuit's outputs at the end of the window.
+    """Runs a circuit over the window of observations that `ncp_envs.History` returns, in one scan.
+
+    The features are the circuit's outputs at the end of the window.
 
     The state is zero before every window, so the circuit remembers as far back as the window reaches.
 
