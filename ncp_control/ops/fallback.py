@@ -32,7 +32,7 @@ def warn_of_reference(problem: ScanProblem) -> None:
 @functools.cache
 def _warn_once(reason: str) -> None:
     warnings.warn(
-        f"scans run on the reference in plain torch, often 10 to 80 times slower than compiled code: {reason}",
+        f"scans run on the reference in plain torch, often 5 to 80 times slower than compiled code: {reason}",
         SlowScanWarning,
         stacklevel=_first_frame_outside(),
     )
