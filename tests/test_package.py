@@ -71,7 +71,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
 @pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "c++")), reason="needs a C++ compiler")
 def test_a_compiler_adds_the_kernels_to_the_wheel(wheel: Path, tmp_path: Path) -> None:
     compiled = zipfile.ZipFile(build_wheel(tmp_path)).namelist()
-    assert "ncp_control/ops/_kernels_portable.so" in compiled
+    assert "ncp_control/ops/cpu/_kernels_portable.so" in compiled
     assert not any(name.endswith(".so") for name in zipfile.ZipFile(wheel).namelist())
 
 
