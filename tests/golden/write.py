@@ -44,6 +44,7 @@ from ncp_control.rl import (
 from ncp_envs import History
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from helpers import long_commands
 from helpers.children import Child, run_in_child, wait_for
 from helpers.moments import Moments
 
@@ -90,36 +91,7 @@ AGENTS: dict[str, Callable[[], Any]] = {
 }
 ZIPS = ("RecurrentPPO", "RecurrentSAC")
 
-RECIPES = {
-    "RecurrentPPO": """
-env: ncp/PendulumNoVel-v0
-env_kwargs: {max_episode_steps: 25}
-algo: RecurrentPPO
-n_timesteps: 192
-n_envs: 2
-normalize: true
-policy_kwargs: {wiring: "AutoNCP(7, 2)", critic: lstm, critic_units: 3}
-learning_rate: lin_3e-3
-n_steps: 16
-batch_size: 16
-n_epochs: 1
-""",
-    "RecurrentSAC": """
-env: ncp/PendulumNoVel-v0
-env_kwargs: {max_episode_steps: 25}
-algo: RecurrentSAC
-n_timesteps: 96
-normalize: true
-policy_kwargs: {wiring: "AutoNCP(7, 2)", net_arch: [4]}
-learning_starts: 16
-train_freq: 8
-gradient_steps: 1
-batch_size: 8
-sequence: 4
-burn_in: 2
-buffer_size: 64
-""",
-}
+RECIPES = {name: long_commands.RECIPES[name] for name in ("RecurrentPPO", "RecurrentSAC")}
 TRAIN = ["--checkpoint-every", "32", "--eval-every", "48", "--eval-episodes", "1"]
 COLLECT = ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
 # The words of every long command, to be run in the folder that holds `recipe-*.yml` and `data/`.
