@@ -11,9 +11,17 @@ import numpy as np
 
 def check_probability(wrapper: str, probability: float) -> float:
     """Returns `probability` as a float if it lies between 0 and 1."""
-    if not 0.0 <= probability <= 1.0:
-        raise ValueError(f"{wrapper} needs a probability between 0 and 1, and got {probability}")
+    if not is_finite(probability) or not 0.0 <= probability <= 1.0:
+        raise ValueError(f"{wrapper} needs a probability between 0 and 1, and got {probability!r}")
     return float(probability)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is one number, and a finite one."""
+    try:
+        return bool(np.isfinite(value))
+    except (TypeError, ValueError):
+        return False
 
 
 def check_count(wrapper: str, name: str, value: Any, least: int) -> int:

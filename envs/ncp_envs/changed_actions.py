@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from ncp_envs.vector_episodes import VectorEpisodes
+from ncp_envs.vector_infos import join_infos
 
 Info = dict[str, Any]
 
@@ -72,20 +73,23 @@ class VectorChangedActions(gym.vector.VectorWrapper):
         return result
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
-        """Executes the actions that the rules return. An environment that is reset in this step executes none."""
+        """Executes the actions that the rules return. An environment that is reset in this step executes none.
+
+        Where an episode ends and the next one begins in one step, the entries are in the final info.
+        """
         begins = self._episodes.begin_on_this_step()
         executed: list[Any] = []
-        notes: Info = {}
-        for index, (rule, action) in enumerate(zip(self._rules, actions, strict=True)):
-            if begins[index]:
+        notes: list[Info] = []
+        for rule, action, begin in zip(self._rules, actions, begins, strict=True):
+            if begin:
                 rule.start(None)
-                executed.append(action)
-            else:
-                changed, note = rule.act(action)
-                executed.append(changed)
-                notes = self._add_info(notes, note, index)
+            changed, note = (action, {}) if begin else rule.act(action)
+            executed.append(changed)
+            notes.append(note)
         observations, rewards, terminations, truncations, infos = self.env.step(np.stack(executed))
-        for rule, began in zip(self._rules, self._episodes.step(terminations, truncations), strict=True):
+        added: Info = {}
+        for index, began in enumerate(self._episodes.step(terminations, truncations)):
             if began:
-                rule.start(None)
-        return observations, rewards, terminations, truncations, notes | infos
+                self._rules[index].start(None)
+            added = self._add_info(added, {"final_info": notes[index]} if began else notes[index], index)
+        return observations, rewards, terminations, truncations, join_infos(added, infos)

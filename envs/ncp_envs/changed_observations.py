@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from ncp_envs.vector_episodes import VectorEpisodes
+from ncp_envs.vector_infos import join_infos
 
 Info = dict[str, Any]
 
@@ -78,7 +79,7 @@ class VectorChangedObservations(gym.vector.VectorWrapper):
         for index, own in begun:
             self._rules[index].start(own)
             notes = self._observe(index, observations[index], notes)
-        return self._batch(), notes | infos
+        return self._batch(), join_infos(notes, infos)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Info]:
         """Steps the environments and shows what the rules make of their observations, including the final ones."""
@@ -86,19 +87,17 @@ class VectorChangedObservations(gym.vector.VectorWrapper):
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         began = self._episodes.step(terminations, truncations)
         finals = np.full(self.num_envs, None, dtype=object)
-        final_notes: Info = {}
         notes: Info = {}
         for index in range(self.num_envs):
             if began[index]:
                 finals[index], note = self._rules[index].observe(infos["final_obs"][index])
-                final_notes = self._add_info(final_notes, note, index)
+                notes = self._add_info(notes, {"final_info": note}, index)
             if began[index] or begins[index]:
                 self._rules[index].start(None)
             notes = self._observe(index, observations[index], notes)
         if began.any():
-            changed = {"final_obs": finals, "final_info": final_notes | infos.get("final_info", {})}
-            infos = infos | changed
-        return self._batch(), rewards, terminations, truncations, notes | infos
+            infos = infos | {"final_obs": finals}
+        return self._batch(), rewards, terminations, truncations, join_infos(notes, infos)
 
     def _observe(self, index: int, observation: Any, notes: Info) -> Info:
         self._shown[index], note = self._rules[index].observe(observation)

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from ncp_envs.arguments import check_box, check_probability
+from ncp_envs.arguments import check_box, check_probability, is_finite
 from ncp_envs.changed_observations import ChangedObservations, Info, ObservationRule, VectorChangedObservations
 from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed
 
@@ -46,7 +46,7 @@ class _Dropout(ObservationRule):
 
 
 def _blank_observation(space: gym.spaces.Box, fill: Any) -> Any:
-    if isinstance(fill, str) or not np.isfinite(fill):
+    if not is_finite(fill):
         raise ValueError(f'ObservationDropout needs a finite number for fill, or "last", and got {fill!r}')
     blank = np.full(space.shape, fill, dtype=space.dtype)
     if not np.issubdtype(space.dtype, np.floating) and not (blank == fill).all():

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from ncp_envs.arguments import check_box, check_count
+from ncp_envs.arguments import check_box, check_count, is_finite
 from ncp_envs.names import observation_names
 from ncp_envs.streams import RandomStream, Stream, count_layers
 
@@ -54,8 +54,8 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, frames=frames, observe_elapsed=observe_elapsed, nominal=nominal, seed=seed)
         super().__init__(env)
         self._low, self._high = _range_of_frames(frames)
-        if not (np.isfinite(nominal) and nominal > 0):
-            raise ValueError(f"IrregularTime needs a nominal number of steps above zero, and got {nominal}")
+        if not (is_finite(nominal) and nominal > 0):
+            raise ValueError(f"IrregularTime needs a nominal number of steps above zero, and got {nominal!r}")
         self._nominal = float(nominal)
         self._observes = observe_elapsed
         self._random = RandomStream(Stream.IRREGULAR_TIME, count_layers(env, IrregularTime), seed)

@@ -20,7 +20,10 @@ Deviation = float | Sequence[float] | NDArray[Any]
 class _Noise(ObservationRule):
     def __init__(self, space: gym.Space[Any], std: Deviation, layer: int, seed: int | None) -> None:
         box = check_box("ObservationNoise", space, floating=True)
-        given = np.array(std, dtype=np.float64)
+        try:
+            given = np.array(std, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"ObservationNoise needs numbers for std, and got {std!r}") from None
         try:
             self._std = np.broadcast_to(given, box.shape)
         except ValueError:

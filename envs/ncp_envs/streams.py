@@ -38,7 +38,11 @@ class RandomStream:
 
     def restart(self, seed: int | None) -> None:
         """Restarts the stream from `seed`."""
-        self.generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=self._key))
+        try:
+            sequence = np.random.SeedSequence(seed, spawn_key=self._key)
+        except (TypeError, ValueError):
+            raise ValueError(f"the seed of a wrapper is a whole number of at least 0, and not {seed!r}") from None
+        self.generator = np.random.default_rng(sequence)
 
 
 def count_layers(env: Any, kind: type) -> int:

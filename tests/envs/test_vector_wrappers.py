@@ -72,20 +72,92 @@ def test_a_vector_wrapper_equals_a_wrapper_around_each_environment(
         *seen, infos = around.step(action)
         *expected, others = inside.step(action)
         assert_same(tuple(seen), tuple(expected))
+        assert_same(infos, others)
         ended = seen[2] | seen[3]
-        if mode == AutoresetMode.SAME_STEP and name in ("overwrite", "delay"):
-            # An episode's last action is executed in this step too; the single form reports it in the final info.
-            for key in ("executed_action", "is_random"):
-                if key in others:
-                    np.testing.assert_array_equal(infos[key][~ended], others[key][~ended])
-                if key in others.get("final_info", {}):
-                    np.testing.assert_array_equal(infos[key][ended], others["final_info"][key][ended])
-        else:
-            assert_same(infos, others)
         if mode == AutoresetMode.DISABLED and ended.any():
             assert_same(
                 around.reset(options={"reset_mask": ended.copy()}), inside.reset(options={"reset_mask": ended.copy()})
             )
+
+
+class Talkative(EpisodeCounter):
+    """Reports many kinds of entries, some of them at some steps only, and some that the wrappers report too."""
+
+    def __init__(self, lengths: Any = (3, 1, 4)) -> None:
+        super().__init__(lengths)
+        self.action_space = gym.spaces.Discrete(3, start=5)
+
+    def reset(self, **arguments: Any) -> Any:
+        observation, _ = super().reset(**arguments)
+        return observation, {"begins": True, "nested": {"episode": self._episode}}
+
+    def step(self, action: Any) -> Any:
+        assert action in self.action_space
+        *result, _ = super().step([action])
+        info: dict[str, Any] = {"step": self._step, "text": f"step {self._step}", "nested": {"row": np.arange(2)}}
+        if self._step % 2:
+            info |= {"executed_action": np.int64(0), "clean_observation": result[0] + 1, "dropped": result[0] > 2}
+        return *result, info
+
+
+WORLDS: dict[str, Any] = {
+    "talkative": Talkative,
+    "CartPole": partial(gym.make, "CartPole-v1", max_episode_steps=15),
+    "Pendulum": partial(gym.make, "Pendulum-v1", max_episode_steps=5),
+}
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_in_every_mode_gives_the_same_numbers_infos_and_spaces(
+    name: str, world: str, mode: AutoresetMode, number: int
+) -> None:
+    single, many, options = FORMS[name]
+    make = WORLDS[world]
+    one = make()
+    options = {key: value for key, value in options.items() if key != "std"}
+    options |= {"std": 0.3} if name == "noise" else {}
+    options |= {"first": one.action_space.sample()} if name == "delay" else {}
+    inside = SyncVectorEnv([lambda: single(make(), **options)] * number, autoreset_mode=mode)
+    around = many(SyncVectorEnv([make] * number, autoreset_mode=mode), **options)
+    for space in ("observation_space", "single_observation_space", "action_space", "single_action_space"):
+        assert getattr(around, space) == getattr(inside, space)
+    assert_same(around.reset(seed=123), inside.reset(seed=123))
+    around.action_space.seed(0)
+    endings = 0
+    for _ in range(50):
+        action = around.action_space.sample()
+        result = around.step(action)
+        assert result[0] in around.observation_space
+        assert_same(result, inside.step(action))
+        ended = result[2] | result[3]
+        endings += ended.sum()
+        if mode == AutoresetMode.DISABLED and ended.any():
+            resets = [envs.reset(options={"reset_mask": ended.copy()}) for envs in (around, inside)]
+            assert_same(*resets)
+    assert endings > 1
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_stacked_vector_wrappers_equal_stacked_wrappers(mode: AutoresetMode) -> None:
+    def stack(env: Any, number: int) -> Any:
+        for name, more in (("overwrite", {}), ("delay", {"first": 6}), ("dropout", {}), ("noise", {"std": 0.1})):
+            single, many, options = FORMS[name]
+            env = (single if number == 1 else many)(env, **{**options, **more})
+        return env
+
+    inside = SyncVectorEnv([lambda: stack(Talkative(), 1)] * 3, autoreset_mode=mode)
+    around = stack(SyncVectorEnv([Talkative] * 3, autoreset_mode=mode), 3)
+    assert_same(around.reset(seed=1), inside.reset(seed=1))
+    for _ in range(20):
+        result = around.step(np.array([5, 6, 7]))
+        assert_same(result, inside.step(np.array([5, 6, 7])))
+        ended = result[2] | result[3]
+        if mode == AutoresetMode.DISABLED and ended.any():
+            resets = [envs.reset(options={"reset_mask": ended.copy()}) for envs in (around, inside)]
+            assert_same(*resets)
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -124,6 +196,17 @@ def test_no_action_is_executed_in_a_step_that_resets() -> None:
     envs.reset(seed=0)
     masks = [envs.step(np.zeros((2, 1)))[-1]["_executed_action"].tolist() for _ in range(4)]
     assert masks == [[True, True], [True, True], [True, False], [True, True]]
+
+
+def test_an_actions_entries_are_in_the_final_info_where_the_next_episode_begins_in_the_same_step() -> None:
+    makers = [partial(EpisodeCounter, (2,)), partial(EpisodeCounter, (3,))]
+    envs = ncp_envs.VectorActionDelay(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP), 1, first=[0.5])
+    envs.reset(seed=0)
+    envs.step(np.full((2, 1), 0.25, np.float32))
+    infos = envs.step(np.full((2, 1), -1, np.float32))[-1]
+    assert infos["_executed_action"].tolist() == [False, True]
+    assert infos["final_info"]["_executed_action"].tolist() == [True, False]
+    assert infos["final_info"]["executed_action"].tolist() == [[0.25], [0]]
 
 
 def test_environments_in_other_processes() -> None:
