@@ -21,8 +21,10 @@ from typing import Any
 import torch
 
 from ncp_control.cells import Cell, cell_config, cell_from_config
+from ncp_control.cells.computed import check_plain
 from ncp_control.rnn import RNN
-from ncp_control.storage.descriptions import building, described_in, read_object
+from ncp_control.storage.descriptions import building, described_in
+from ncp_control.storage.notes import read_note, read_object, write_note
 from ncp_control.storage.safe_tensors import CheckpointError, read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
@@ -42,10 +44,11 @@ def save(rnn: RNN, path: str | Path, note: dict[str, Any] | None = None) -> None
     """
     if not isinstance(rnn, RNN):
         raise TypeError(f"save writes an RNN, got {type(rnn).__name__}: wrap a cell as RNN(cell)")
+    check_plain(rnn.cell)
     described = {
         "config": json.dumps(cell_config(rnn.cell)),
         "wiring": rnn.wiring.to_json(),
-        "note": json.dumps(note or {}),
+        "note": write_note(note),
     }
     write_tensors(path, FORMAT, VERSION, described, rnn.state_dict())
 
@@ -78,4 +81,4 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     """Returns the metadata of a checkpoint: format, version, package, config, wiring (as JSON), note and sha256."""
     metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.save")
     with described_in(path, "a network that cannot be built"):
-        return {**metadata, "config": read_object(metadata["config"]), "note": read_object(metadata["note"])}
+        return {**metadata, "config": read_object(metadata["config"]), "note": read_note(metadata["note"])}

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.cells import LTC, Cell, CfC, MixedMemory
-from ncp_control.cells.positive import raw_of
+from ncp_control.cells.positive import positive, raw_of
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
 
@@ -30,11 +30,32 @@ def from_ncps(module: Any) -> RNN:
     kind = type(module).__name__
     if not type(module).__module__.startswith("ncps") or kind not in ("LTC", "CfC"):
         raise TypeError(f"from_ncps reads ncps.torch.LTC and ncps.torch.CfC, got {type(module).__name__}")
+    _check_settings(module)
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         cell: Cell = _ltc(module) if kind == "LTC" else _cfc(module)
         if module.use_mixed:
             cell = _mixed(cell, module.lstm, neuron_order(module.rnn_cell._wiring) if kind == "LTC" else None)
     return RNN(cell.to(next(module.parameters()).device))
+
+
+def _check_settings(module: Any) -> None:
+    """Refuses settings of an `ncps` module that an `RNN` does not have, and says how to do without them."""
+    if not module.batch_first:
+        raise ValueError(
+            "this ncps module has batch_first=False, and an RNN always takes inputs (batch, time, features): set "
+            "module.batch_first = True before you read it, and give the RNN inputs.transpose(0, 1)"
+        )
+    if not module.return_sequences:
+        raise ValueError(
+            "this ncps module has return_sequences=False, and an RNN always returns the outputs of all steps: set "
+            "module.return_sequences = True before you read it, and take outputs[:, -1]"
+        )
+    dropped = [layer.p for layer in module.modules() if isinstance(layer, nn.Dropout)]
+    if module.training and any(dropped):
+        raise ValueError(
+            f"this ncps module drops out {max(dropped):g} of its backbone while it trains, which an RNN does not do: "
+            "call module.eval() before you read it"
+        )
 
 
 def neuron_order(wiring: Any) -> np.ndarray:
@@ -89,21 +110,31 @@ def _ltc(module: Any) -> LTC:
         output_map=theirs._output_mapping or "none",
     ).to(theirs.w.dtype)
 
-    def raw(value: Tensor) -> Tensor:
-        return raw_of(theirs.make_positive_fn(value))
+    def raw(value: Tensor, name: str) -> Tensor:
+        found = theirs.make_positive_fn(value)
+        if (found < 0).any():
+            raise ValueError(
+                f"this ncps LTC has a negative {name}: call module.rnn_cell.apply_weight_constraints() before you "
+                "read it"
+            )
+        return raw_of(found)
+
+    # ncps adds epsilon to the conductances, and no current: a leak into v = 0
+    gleak = positive(raw(theirs.gleak[order], "gleak"))
+    leak = gleak + theirs._epsilon
 
     synapses = (order[cell.source], order[cell.target])
     sensory = (cell.sensory_source, order[cell.sensory_target])
     motor = order[cell.wiring.motor]
     pairs = [
-        (cell.gleak_raw, raw(theirs.gleak[order])),
-        (cell.vleak, theirs.vleak[order]),
-        (cell.cm_raw, raw(theirs.cm[order])),
-        (cell.w_raw, raw(theirs.w[synapses])),
+        (cell.gleak_raw, raw_of(leak)),
+        (cell.vleak, theirs.vleak[order] * (gleak / leak)),
+        (cell.cm_raw, raw(theirs.cm[order], "cm")),
+        (cell.w_raw, raw(theirs.w[synapses], "w")),
         (cell.mu, theirs.mu[synapses]),
         (cell.sigma, theirs.sigma[synapses]),
         (cell.E, theirs.erev[synapses]),
-        (cell.sensory_w_raw, raw(theirs.sensory_w[sensory])),
+        (cell.sensory_w_raw, raw(theirs.sensory_w[sensory], "sensory_w")),
         (cell.sensory_mu, theirs.sensory_mu[sensory]),
         (cell.sensory_sigma, theirs.sensory_sigma[sensory]),
         (cell.sensory_E, theirs.sensory_erev[sensory]),

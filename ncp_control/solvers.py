@@ -21,6 +21,7 @@ Span = float | Tensor
 
 FIXED_STEP = ("fused", "euler", "rk4")
 SOLVERS = (*FIXED_STEP, "dopri5")
+MOST_STEPS = 10_000  # of the adaptive solver in one step of the sequence: a longer one would look like a hang
 
 
 def fused(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
@@ -28,11 +29,21 @@ def fused(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
 
     Only the `x` that enters linearly is taken at the end of the step (Eq. 2 and 3 of the 2021 paper). While
     `rate >= 0` the result is a weighted mean of `x` and `drive / rate` for any `h >= 0`, and therefore states stay
-    bounded. It is computed as `x + h (drive - rate x) / (1 + h rate)`: this is the same number, but it stays at an
-    equilibrium, and so inside the bounds, even where `h rate` is so small that `1 + h rate` rounds.
+    bounded. It is computed as `x + s (drive - rate x) / (r + s rate)` with `h = s / r`: this is the same number, but it
+    stays at an equilibrium, and so inside the bounds, even where `h rate` is so small that `1 + h rate` rounds or so
+    large that it overflows.
     """
     rate, drive = field(state)
-    return state + h * (drive - rate * state) / (1 + h * rate)
+    s, r = _fraction(h)
+    return state + s * (drive - rate * state) / (r + s * rate)
+
+
+def _fraction(h: Span) -> tuple[Span, Span]:
+    """Returns s and r, neither above 1, with `h = s / r`: h and 1 for a short span, 1 and 1 / h for a long one."""
+    if not isinstance(h, Tensor):
+        return min(h, 1.0), 1 / max(h, 1.0)
+    long, one = h > 1, torch.ones_like(h)
+    return torch.where(long, one, h), 1 / torch.where(long, h, one)
 
 
 def euler(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
@@ -59,7 +70,8 @@ def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
     """Moves `state` over `span` by Dormand-Prince 5(4) with adaptive steps, through torchdiffeq.
 
     Time is rescaled to [0, 1] so that every row can have its own span. All rows share the same steps, so a row can
-    change another one within the relative tolerance, which is 1e-8 in float64 and 1e-5 in float32.
+    change another one within the relative tolerance, which is 1e-8 in float64 and 1e-5 in float32. A NaN in one row, or
+    a span of more than `MOST_STEPS` steps, is an error.
     """
     from torchdiffeq import odeint
 
@@ -67,7 +79,16 @@ def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
         return state
     rtol, atol = (1e-8, 1e-10) if state.dtype == torch.float64 else (1e-5, 1e-6)
     times = torch.tensor([0.0, 1.0], dtype=state.dtype, device=state.device)
-    path = odeint(lambda _, x: span * slope(field, x), state, times, rtol=rtol, atol=atol, method="dopri5")
+    options = {"max_num_steps": MOST_STEPS}
+    try:
+        path = odeint(
+            lambda _, x: span * slope(field, x), state, times, rtol=rtol, atol=atol, method="dopri5", options=options
+        )
+    except AssertionError as error:
+        raise ArithmeticError(
+            f'the solver "dopri5" cannot go on ({error}): inputs, state or elapsed hold a NaN or infinity, or elapsed '
+            f'is so long that it would need more than {MOST_STEPS} steps, where solver="fused" takes any span'
+        ) from error
     end: Tensor = path[-1]
     return end
 

@@ -251,7 +251,67 @@ def test_double_precision_is_kept():
     theirs, _ = ltc_pair("NCP")
     ours = nc.from_ncps(theirs.double())
     x = torch.randn(2, 6, 7, dtype=torch.float64)
-    assert relative(ours(x)[0], theirs(x)[0]) < 1e-7  # ncps adds 1e-8 to the denominator
+    assert relative(ours(x)[0], theirs(x)[0]) < 1e-12
+
+
+@pytest.mark.parametrize("settings", [{"epsilon": 0.3}, {"ode_unfolds": 2}, {"epsilon": 0.3, "mixed_memory": True}])
+def test_every_setting_of_an_ltc_counts(settings):
+    theirs, ours = ltc_pair("NCP", **settings)
+    plain, _ = ltc_pair("NCP")
+    plain.load_state_dict(theirs.state_dict(), strict=False)
+    x, times = torch.randn(1, 9, 7), torch.rand(1, 9) + 0.1
+    assert relative(ours(x, elapsed=times)[0], theirs(x, timespans=times)[0]) < 1e-5
+    assert relative(plain(x, timespans=times)[0], theirs(x, timespans=times)[0]) > 1e-3
+
+
+MODULES = {
+    "LTC": lambda **settings: ncps_torch.LTC(7, PLANS["NCP"](), **settings),
+    "CfC": lambda **settings: ncps_torch.CfC(7, 9, **settings),
+    "wired CfC": lambda **settings: ncps_torch.CfC(7, PLANS["NCP"](), **settings),
+}
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_an_order_of_dimensions_that_an_rnn_does_not_have_is_refused_and_the_advice_works(kind):
+    theirs = MODULES[kind](batch_first=False)
+    x = torch.randn(9, 2, 7)
+    wanted = theirs(x)[0]
+    with pytest.raises(ValueError, match=r"batch_first=False.*set module.batch_first = True.*inputs.transpose\(0, 1\)"):
+        nc.from_ncps(theirs)
+    theirs.batch_first = True
+    assert relative(nc.from_ncps(theirs)(x.transpose(0, 1))[0], wanted.transpose(0, 1)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_the_last_output_alone_is_refused_and_the_advice_works(kind):
+    theirs = MODULES[kind](return_sequences=False)
+    x = torch.randn(2, 9, 7)
+    wanted = theirs(x)[0]
+    with pytest.raises(
+        ValueError, match=r"return_sequences=False.*set module.return_sequences = True.*outputs\[:, -1\]"
+    ):
+        nc.from_ncps(theirs)
+    theirs.return_sequences = True
+    assert relative(nc.from_ncps(theirs)(x)[0][:, -1], wanted) < 1e-5
+
+
+def test_a_backbone_with_dropout_is_read_as_it_evaluates():
+    theirs = ncps_torch.CfC(7, 9, backbone_layers=2, backbone_dropout=0.5)
+    with pytest.raises(ValueError, match=r"drops out 0.5 of its backbone while it trains.*call module.eval\(\)"):
+        nc.from_ncps(theirs)
+    x = torch.randn(2, 9, 7)
+    assert relative(nc.from_ncps(theirs.eval())(x)[0], theirs(x)[0]) < 1e-5
+
+
+def test_negative_conductances_are_refused_until_they_are_clipped():
+    theirs = ncps_torch.LTC(7, PLANS["NCP"](), implicit_param_constraints=False)
+    with torch.no_grad():
+        theirs.rnn_cell.w.sub_(0.5)
+    with pytest.raises(ValueError, match=r"a negative w: call module.rnn_cell.apply_weight_constraints\(\)"):
+        nc.from_ncps(theirs)
+    theirs.rnn_cell.apply_weight_constraints()
+    x = torch.randn(2, 9, 7)
+    assert relative(nc.from_ncps(theirs)(x)[0], theirs(x)[0]) < 1e-5
 
 
 def test_what_cannot_be_read_is_refused():

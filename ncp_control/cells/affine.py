@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
-from ncp_control.cells.edges import edge_matrix
+from ncp_control.cells.edges import Weights, arriving, weights_of
 from ncp_control.cells.initial import fan_in
 from ncp_control.cells.ode import ODECell
-from ncp_control.cells.program_form import ProgramForm, first_of_target, index_buffers
+from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.program import AffineSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
@@ -46,8 +47,8 @@ class AffineConstants(NamedTuple):
     :param leak: `1 / tau`, (N,) or (1,)
     """
 
-    gamma: Tensor
-    gamma_r: Tensor
+    gamma: Weights
+    gamma_r: Weights
     leak: Tensor
 
 
@@ -55,7 +56,7 @@ class AffineODECell(ODECell):
     """An ODE cell with one weight for each synapse: weights, currents, cutting and a compiled form.
 
     `NeuralLTC`, `CTRNN` and `NeuralODE` add their rate and drive, their bounds and their guarantee. The compiled form
-    knows these three; a new class of this package whose f or rate differs must override `program` to return None.
+    knows these three, which say so themselves; a subclass, whose f or rate can differ, does not inherit it.
 
     Weights start from N(0, weight_variance / k) and biases from N(0, bias_variance), where k is the number of
     synapses into the neuron.
@@ -67,6 +68,7 @@ class AffineODECell(ODECell):
     sensory_target: Tensor
     start: Tensor
     sensory_start: Tensor
+    compiled = False  # whether the kernels know this very class
     liquid = False  # whether f also raises the rate, which makes the neuron faster
 
     def __init__(
@@ -87,8 +89,7 @@ class AffineODECell(ODECell):
         self.activation = activation
         self.weight_variance, self.bias_variance = weight_variance, bias_variance
         wiring = self.wiring
-        index_buffers(
-            self,
+        self.add_indexes(
             source=wiring.synapses.source,
             target=wiring.synapses.target,
             sensory_source=wiring.sensory.source,
@@ -106,9 +107,9 @@ class AffineODECell(ODECell):
         self.mu = nn.Parameter(torch.randn(self.units) * bias_variance**0.5)
 
     def program(self) -> Program | None:
-        """Returns a program for the solvers of fixed step (RK4 runs on CPUs only), and None for other solvers."""
+        """Returns a program for a solver of fixed step (RK4 runs on CPUs only); None otherwise and for a subclass."""
         form = PROGRAMS.get(self.solver)
-        if form is None or not type(self).__module__.startswith("ncp_control."):
+        if form is None or not vars(written_class(self)).get("compiled"):
             return None
         activation = tuple(ACTIVATIONS).index(self.activation)
         settings = AffineSettings(
@@ -116,20 +117,20 @@ class AffineODECell(ODECell):
         )
         return form.read(self, settings)
 
-    def matrices(self) -> tuple[Tensor, Tensor]:
-        """Returns the input weights (I, N) and the recurrent weights (N, N), zero where there is no synapse."""
+    def matrices(self) -> tuple[Weights, Weights]:
+        """Returns the input weights (I, N) and the recurrent weights (N, N)."""
         return (
-            edge_matrix(self.gamma, self.sensory_source, self.sensory_target, self.inputs, self.units),
-            edge_matrix(self.gamma_r, self.source, self.target, self.units, self.units),
+            weights_of(self.gamma, self.sensory_source, self.sensory_target, self.inputs, self.units),
+            weights_of(self.gamma_r, self.source, self.target, self.units, self.units),
         )
 
     def sense(self, constants: AffineConstants, inputs: Tensor) -> Tensor:
         """Returns `gamma I + mu`, (..., N)."""
-        return inputs @ constants.gamma + self.mu
+        return arriving(inputs, constants.gamma) + self.mu
 
     def f(self, constants: AffineConstants, sensed: Tensor, state: Tensor) -> Tensor:
         """Returns `act(gamma_r x + gamma I + mu)`, (B, N)."""
-        return ACTIVATIONS[self.activation].function(state @ constants.gamma_r + sensed)
+        return ACTIVATIONS[self.activation].function(arriving(state, constants.gamma_r) + sensed)
 
     def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents:
         """Returns `gamma I` and `gamma_r x` of every synapse: its share of the argument of f as the step begins."""

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from ncp_control.cells.computed import refresh
 from ncp_control.cells.currents import Currents
+from ncp_control.cells.indexes import IndexedModule
 from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import FullyConnected, Plan, Wiring
@@ -26,7 +28,7 @@ class Guarantee(NamedTuple):
     reason: str
 
 
-class Cell(nn.Module, ABC):
+class Cell(IndexedModule, ABC):
     """A recurrent cell over a wiring.
 
     A step has three parts, so that a scan can do each of them as rarely as possible:
@@ -80,8 +82,13 @@ class Cell(nn.Module, ABC):
         :param state: (B, N)
         :param elapsed: time since the previous step, a number or (B,)
         """
+        self.refresh()
         constants = self.constants()
         return self.advance(constants, self.sense(constants, inputs), state, as_column(elapsed))
+
+    def refresh(self) -> None:
+        """Computes pruned parameters anew from the tensors that stand for them, before a scan or a step reads them."""
+        refresh(self)
 
     def motor(self, states: Tensor) -> Tensor:
         """Returns the outputs (..., O), which are the motor neurons of states (..., N)."""

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
-from ncp_control.cells.edges import edge_matrix, split_last
-from ncp_control.cells.program_form import ProgramForm, first_of_target, index_buffers
+from ncp_control.cells.edges import Weights, arriving, split_last, weights_of
+from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.program import CfCSettings, Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
@@ -35,8 +37,8 @@ class CfCConstants(NamedTuple):
     :param recurrent: from the neurons, (N, H, N)
     """
 
-    sensory: Tensor | None
-    recurrent: Tensor | None
+    sensory: Weights | None
+    recurrent: Weights | None
 
 
 class CfC(Cell):
@@ -103,8 +105,7 @@ class CfC(Cell):
         wiring = self.wiring
         edges = {(source, target) for source, target, _ in wiring.synapses} | {(i, i) for i in range(self.units)}
         by_target = sorted(edges, key=lambda edge: (edge[1], edge[0]))
-        index_buffers(
-            self,
+        self.add_indexes(
             source=[source for source, _ in by_target],
             target=[target for _, target in by_target],
             sensory_source=wiring.sensory.source,
@@ -113,17 +114,18 @@ class CfC(Cell):
             sensory_start=first_of_target(wiring.sensory.target, self.units),
             program_source=[self._program_source(source, target) for source, target in by_target],
         )
-        arriving = torch.bincount(torch.cat([self.target, self.sensory_target]), minlength=self.units)
-        leaving = torch.bincount(self.source, minlength=self.units)
-        sensory_leaving = torch.bincount(self.sensory_source, minlength=self.inputs)
+        ends = self.index_arrays
+        arriving = np.bincount(np.concatenate([ends["target"], ends["sensory_target"]]), minlength=self.units)
+        leaving = np.bincount(ends["source"], minlength=self.units)
+        sensory_leaving = np.bincount(ends["sensory_source"], minlength=self.inputs)
 
-        def draw(fan_in: Tensor, fan_out: Tensor) -> nn.Parameter:
+        def draw(fan_in: np.ndarray, fan_out: np.ndarray) -> nn.Parameter:
             """Draws from Xavier's uniform range, with the fan-in and the fan-out of each synapse's own neurons."""
-            limit = (6 / (fan_in + fan_out)).sqrt()
+            limit = (6 / torch.tensor(fan_in + fan_out)).sqrt()
             return nn.Parameter((2 * torch.rand(self.maps, len(limit)) - 1) * limit)
 
-        self.weight = draw(arriving[self.target], leaving[self.source])
-        self.sensory_weight = draw(arriving[self.sensory_target], sensory_leaving[self.sensory_source])
+        self.weight = draw(arriving[ends["target"]], leaving[ends["source"]])
+        self.sensory_weight = draw(arriving[ends["sensory_target"]], sensory_leaving[ends["sensory_source"]])
 
     def _program_source(self, source: int, target: int) -> int:
         """Returns the place of a source in [old states, new states]: new if its layer comes before the target's."""
@@ -132,7 +134,7 @@ class CfC(Cell):
 
     def program(self) -> Program | None:
         """Returns the program of a CfC; None with a backbone and for a subclass of one's own."""
-        if type(self) is not CfC or self.backbone_widths:
+        if written_class(self) is not CfC or self.backbone_widths:
             return None
         sizes = (self.weight.shape[1], self.sensory_weight.shape[1])
         return PROGRAM.read(self, CfCSettings(*sizes, mode=tuple(MODES).index(self.mode)))
@@ -141,15 +143,15 @@ class CfC(Cell):
         """Returns the weights of existing synapses as matrices."""
         if self.backbone_widths:
             return CfCConstants(None, None)
-        sensory = edge_matrix(self.sensory_weight, self.sensory_source, self.sensory_target, self.inputs, self.units)
-        recurrent = edge_matrix(self.weight, self.source, self.target, self.units, self.units)
-        return CfCConstants(sensory.transpose(0, 1), recurrent.transpose(0, 1))
+        sensory = weights_of(self.sensory_weight, self.sensory_source, self.sensory_target, self.inputs, self.units)
+        recurrent = weights_of(self.weight, self.source, self.target, self.units, self.units)
+        return CfCConstants(*(weights.each(lambda matrix: matrix.transpose(0, 1)) for weights in (sensory, recurrent)))
 
     def sense(self, constants: CfCConstants, inputs: Tensor) -> Tensor:
         """Returns the inputs' share of every map, (..., H N), and with a backbone the inputs themselves."""
         if constants.sensory is None:
             return inputs
-        return inputs @ constants.sensory.flatten(1) + self.bias.flatten()
+        return arriving(inputs, constants.sensory.each(lambda matrix: matrix.flatten(1))) + self.bias.flatten()
 
     def advance(self, constants: CfCConstants, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """Updates the state layer by layer, and behind a backbone all at once."""
@@ -192,15 +194,15 @@ class CfC(Cell):
         place = {pair: k for k, pair in enumerate(zip(self.source.tolist(), self.target.tolist(), strict=True))}
         return [place[source, target] for source, target, _ in self.wiring.synapses]
 
-    def _advance_layer(self, recurrent: Tensor, sensed: Tensor, state: Tensor, elapsed: Span, part: slice) -> Tensor:
+    def _advance_layer(self, recurrent: Weights, sensed: Tensor, state: Tensor, elapsed: Span, part: slice) -> Tensor:
         """Returns the state (B, N) in which the neurons in `part` are one step on."""
         maps = self._layer_maps(recurrent, split_last(sensed, self.maps, self.units), state, part)
         return torch.cat([state[:, : part.start], self._combine(maps, elapsed, part), state[:, part.stop :]], dim=-1)
 
-    def _layer_maps(self, recurrent: Tensor, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
+    def _layer_maps(self, recurrent: Weights, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
         """Returns all maps (B, H, n) of the neurons in `part`."""
-        weights = recurrent[:, :, part]
-        return split_last(state @ weights.flatten(1), *weights.shape[1:]) + sensed[:, :, part]
+        found = arriving(state, recurrent.each(lambda matrix: matrix[:, :, part].flatten(1)))
+        return sensed[:, :, part] + split_last(found, self.maps, -1)
 
     def _backbone_maps(self, inputs: Tensor, state: Tensor) -> Tensor:
         x = torch.cat([inputs, state], dim=-1)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ncp_control.cells.base import Cell, Guarantee, dense_only
+from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.edges import split_last
 from ncp_control.cells.program_form import ProgramForm
@@ -62,7 +63,7 @@ class CTGRU(Cell):
 
     def program(self) -> Program | None:
         """Returns the program of a CT-GRU, and None for a subclass of one's own."""
-        if type(self) is not CTGRU:
+        if written_class(self) is not CTGRU:
             return None
         return PROGRAM.read(self, CTGRUSettings(self.units**2, self.inputs * self.units, self.scales))
 
@@ -83,9 +84,15 @@ class CTGRU(Cell):
         return linear(h, layer.weight[:, self.inputs :])
 
     def _scale_weights(self, log_tau: Tensor, tau: Tensor) -> Tensor:
-        """Returns how near `log_tau` (B, U M) is to the logarithm of each scale: softmax over scales, (B, U, M)."""
+        """Returns how near `log_tau` (B, U M) is to the logarithm of each scale: softmax over scales, (B, U, M).
+
+        With n the distance nearest to zero, `n^2 - distance^2` is computed as a product, which does not overflow to the
+        difference of two infinities.
+        """
         distance = split_last(log_tau, self.units, self.scales) - torch.log(tau)
-        return torch.softmax(-(distance**2), dim=-1)
+        fixed = distance.detach()
+        nearest = fixed.gather(-1, fixed.abs().argmin(-1, keepdim=True))
+        return torch.softmax((nearest - distance) * (nearest + distance), dim=-1)
 
     def advance(self, constants: Tensor, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """Returns all memories one step later."""
@@ -111,7 +118,7 @@ class CTGRU(Cell):
         """Returns every synapse's share of the argument of the event's tanh, with h read before the step."""
         h, weight = self.neurons(before), self.detect.weight
         sensory, synapses = (
-            (torch.tensor(edges.source), torch.tensor(edges.target))
+            [torch.tensor(ends, device=inputs.device) for ends in (edges.source, edges.target)]
             for edges in (self.wiring.sensory, self.wiring.synapses)
         )
         return without_gaps(

@@ -31,6 +31,8 @@ class CTRNN(AffineODECell):
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2)
     """
 
+    compiled = True
+
     def __init__(
         self,
         inputs: int,

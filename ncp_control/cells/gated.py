@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, softplus
 
 from ncp_control.cells.base import Cell, dense_only
+from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.program_form import ProgramForm
 from ncp_control.ops.program import GatedSettings, Program
@@ -30,7 +31,7 @@ class GatedCell(Cell):
     """
 
     gates: ClassVar[int]
-    program_form: ClassVar[ProgramForm]
+    program_form: ClassVar[ProgramForm]  # a subclass does not inherit it: its step can differ
     uses_elapsed: ClassVar[bool] = False
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int) -> None:
@@ -46,9 +47,8 @@ class GatedCell(Cell):
 
     def program(self) -> Program | None:
         """Returns the program of an LSTM or a GRU, and None for a subclass of one's own."""
-        if not type(self).__module__.startswith("ncp_control."):
-            return None
-        return self.program_form.read(self, GatedSettings(self.units**2, self.inputs * self.units))
+        form = vars(written_class(self)).get("program_form")
+        return None if form is None else form.read(self, GatedSettings(self.units**2, self.inputs * self.units))
 
     def constants(self) -> None:
         """Prepares nothing: the step uses the parameters as they are."""
@@ -61,7 +61,7 @@ class GatedCell(Cell):
         """Returns every synapse's share of the argument of the candidate's tanh."""
         first, h = CANDIDATE * self.units, self.neurons(before)
         sensory, synapses = (
-            (torch.tensor(edges.source), torch.tensor(edges.target))
+            [torch.tensor(ends, device=inputs.device) for ends in (edges.source, edges.target)]
             for edges in (self.wiring.sensory, self.wiring.synapses)
         )
         return without_gaps(

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ncp_control.cells.base import Cell, Guarantee
 from ncp_control.cells.currents import Currents
+from ncp_control.cells.ltc import joined
 from ncp_control.solvers import Span
 
 
@@ -79,11 +80,16 @@ class Held(Cell):
         return self.cell.time_constant_bounds()
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
-        """Returns the inner cell's bounds, widened so that they include the held values."""
+        """Returns the inner cell's bounds, widened so that they include the held values.
+
+        Neurons that gap junctions join to a held neuron, directly or through others, can come as far as its value.
+        """
         low, high = self.cell.state_bounds()
-        return torch.where(self.held, torch.minimum(low, self.values), low), torch.where(
-            self.held, torch.maximum(high, self.values), high
-        )
+        group = torch.tensor(joined(self.units, self.wiring.gap_junctions), device=low.device)
+        nothing = torch.full_like(low, torch.inf)
+        lowest = nothing.scatter_reduce(0, group, torch.where(self.held, self.values, nothing), "amin")[group]
+        highest = (-nothing).scatter_reduce(0, group, torch.where(self.held, self.values, -nothing), "amax")[group]
+        return torch.minimum(low, lowest), torch.maximum(high, highest)
 
     @property
     def guarantee(self) -> Guarantee:

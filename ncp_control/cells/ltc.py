@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.cells.base import Guarantee
+from ncp_control.cells.computed import value_of, written_class
 from ncp_control.cells.currents import Currents
 from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
 from ncp_control.cells.ltc_inits import INITS
 from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
-from ncp_control.cells.program_form import ProgramForm, first_of_target, index_buffers
+from ncp_control.cells.program_form import ProgramForm, first_of_target
+from ncp_control.cells.settling import settle
 from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
@@ -64,7 +66,7 @@ class LTC(ODECell):
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param solver: "fused" (default), "euler", "rk4" or "dopri5"
     :param unfolds: solver steps for one step of the sequence
-    :param init: "ncps" (default), "original", "biophysical" or "centred", see `ncp_control.cells.ltc_inits`
+    :param init: "ncps" (default), "original", "biophysical", "centred" or "settled", see `ncp_control.cells.ltc_inits`
     :param time_constants: (shortest, longest) in units of `elapsed`; sets the capacitances so that the neurons' time
         constants, with every synapse half open, are spread evenly in the logarithm over that range
     :param input_map: "affine" (a scale and a shift for each input), "linear" (a scale) or "none"
@@ -101,8 +103,7 @@ class LTC(ODECell):
         self.time_constants_range = check_time_constants(time_constants)
         self.input_map, self.output_map = input_map, output_map
         wiring = self.wiring
-        index_buffers(
-            self,
+        self.add_indexes(
             source=wiring.synapses.source,
             target=wiring.synapses.target,
             sensory_source=wiring.sensory.source,
@@ -115,6 +116,8 @@ class LTC(ODECell):
         self._draw(INITS[init])
         register_map(self, "input", input_map, self.inputs)
         register_map(self, "output", output_map, self.outputs)
+        if init == "settled":
+            settle(self)
 
     def _draw(self, ranges: dict[str, Range]) -> None:
         """Draws every parameter from its range with torch's generator."""
@@ -172,7 +175,7 @@ class LTC(ODECell):
 
     def program(self) -> Program | None:
         """Returns a program for the fused and the explicit Euler solver; None otherwise and for a subclass."""
-        if type(self) is not LTC or self.solver not in ("fused", "euler"):
+        if written_class(self) is not LTC or self.solver not in ("fused", "euler"):
             return None
         return PROGRAM.read(self, LTCSettings(*self.sizes, self.unfolds, euler=int(self.solver == "euler")))
 
@@ -240,13 +243,14 @@ class LTC(ODECell):
         return self._sum(self.w, self.target) + self._sum(self.sensory_w, self.sensory_target)
 
     def _incoming_gap(self) -> Tensor:
-        gap = self.gap
-        return self._sum(torch.cat([gap, gap]), torch.cat([self.gap_ends[:, 0], self.gap_ends[:, 1]]))
+        gap, total = self.gap, self.gleak_raw.new_zeros(self.units)
+        for ends in self.gap_ends.unbind(1):
+            total = total.index_add(0, ends, gap)
+        return total
 
     def motor(self, states: Tensor) -> Tensor:
         """Returns the motor neurons, scaled and shifted by the output map."""
-        parameters = self._parameters  # faster than attributes, which counts in the single step of a controller
-        return apply_map(super().motor(states), parameters["output_scale"], parameters["output_shift"])
+        return apply_map(super().motor(states), value_of(self, "output_scale"), value_of(self, "output_shift"))
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
         """Returns the ends of `cm / (gleak + sum w + sum gap) <= tau <= cm / (gleak + sum gap)` (2018, Eq. 40)."""

@@ -56,13 +56,16 @@ class MixedMemory(Cell):
 
     def advance(self, constants: MixedMemoryConstants, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """Updates the state by the LSTM, then by the inner cell."""
+        gates, sensed = sensed.tensor_split([4 * self.cell.state_size], dim=-1)
+        h, c = self._remember(gates, state)
+        return torch.cat([self.cell.advance(constants.inner, sensed, h, elapsed), c], dim=-1)
+
+    def _remember(self, gates: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the inner state h and the memory c after the LSTM, given the inputs' share of its gates."""
         h, c = state.chunk(2, dim=-1)
-        size = h.shape[-1]
-        gates = sensed[:, : 4 * size] + linear(h, self.recurrent_weight)
-        g, i, f, o = gates.chunk(4, dim=-1)
+        g, i, f, o = (gates + linear(h, self.recurrent_weight)).chunk(4, dim=-1)
         c = torch.sigmoid(f + 1) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(c)
-        return torch.cat([self.cell.advance(constants.inner, sensed[:, 4 * size :], h, elapsed), c], dim=-1)
+        return torch.sigmoid(o) * torch.tanh(c), c
 
     def motor(self, states: Tensor) -> Tensor:
         """Returns the inner cell's outputs."""
@@ -73,12 +76,16 @@ class MixedMemory(Cell):
         return self.cell.neurons(self._inner(states))
 
     def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
-        """Returns the inner cell's currents, at the inner state before the LSTM updates it."""
-        return self.cell.currents(inputs, self._inner(before), self._inner(after))
+        """Returns the inner cell's currents, at the state from which its own step begins: the one after the LSTM."""
+        return self.cell.currents(inputs, self._updated(inputs, before), self._inner(after))
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
-        """Returns the inner cell's time constants, at the inner state before the LSTM updates it."""
-        return self.cell.time_constants(inputs, self._inner(state))
+        """Returns the inner cell's time constants, at the state from which its own step begins: after the LSTM."""
+        return self.cell.time_constants(inputs, self._updated(inputs, state))
+
+    def _updated(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Returns the inner state after the LSTM, from the state before a step."""
+        return self._remember(linear(inputs, self.input_weight, self.input_bias), state)[0]
 
     def _inner(self, states: Tensor) -> Tensor:
         """Returns the inner cell's part of states (..., 2 N)."""

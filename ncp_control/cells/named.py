@@ -7,6 +7,7 @@ from typing import Any
 
 from ncp_control.cells.base import Cell
 from ncp_control.cells.cfc import CfC
+from ncp_control.cells.computed import written_class
 from ncp_control.cells.ct_gru import CTGRU
 from ncp_control.cells.ctrnn import CTRNN
 from ncp_control.cells.gru import GRU
@@ -80,11 +81,13 @@ def make_cell(
 
 def cell_config(cell: Cell) -> dict[str, Any]:
     """Returns the cell's class and settings as JSON values, from which `cell_from_config` makes it again."""
-    if type(cell) is MixedMemory:  # a subclass has a constructor of its own, which takes the settings
+    kind = written_class(cell)
+    if kind is MixedMemory:  # a subclass has a constructor of its own, which takes the settings
+        assert isinstance(cell, MixedMemory)
         return {"cell": "MixedMemory", "inner": cell_config(cell.cell)}
     if isinstance(cell, Held):
         return {"cell": "Held", "inner": cell_config(cell.cell), "held": cell.config()["held"]}
-    return {"cell": type(cell).__name__, **cell.config()}
+    return {"cell": kind.__name__, **cell.config()}
 
 
 def cell_from_config(config: dict[str, Any], wiring: Wiring, extra: Iterable[type[Cell]] = ()) -> Cell:

@@ -47,6 +47,7 @@ class NeuralLTC(AffineODECell):
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2)
     """
 
+    compiled = True
     liquid = True
 
     def __init__(

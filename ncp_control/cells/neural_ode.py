@@ -24,6 +24,8 @@ class NeuralODE(AffineODECell):
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2)
     """
 
+    compiled = True
+
     def __init__(
         self,
         inputs: int,

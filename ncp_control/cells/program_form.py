@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from ncp_control.cells.base import Cell
+from ncp_control.cells.computed import value_of
 from ncp_control.ops.program import Program, Settings
 
 
@@ -18,7 +18,8 @@ class ProgramForm:
     :param kind: the kernel's name
     :param indexes: names of the index buffers, in the kernel's order
     :param parameters: names of the parameters, in the kernel's order. A parameter that a cell does without is
-        registered as None; one of a submodule is named as in the state dict, such as "detect.weight"
+        registered as None; one of a submodule is named as in the state dict, such as "detect.weight"; one that is
+        pruned or parametrised is read as the attribute that torch makes of it
     """
 
     def __init__(self, kind: str, indexes: tuple[str, ...], parameters: tuple[str, ...]) -> None:
@@ -28,9 +29,9 @@ class ProgramForm:
 
     def read(self, cell: Cell, settings: Settings) -> Program:
         """Returns the program of `cell` with the values its buffers and parameters have now."""
-        buffers, own, modules = cast("dict[str, Tensor]", cell._buffers), cell._parameters, cell._modules
+        buffers, modules = cast("dict[str, Tensor]", cell._buffers), cast("dict[str, nn.Module]", cell._modules)
         indexes = tuple([buffers[name] for name in self.indexes])
-        parameters = [getattr(modules[module], name) if module else own[name] for module, name in self.parameters]
+        parameters = [value_of(modules[module] if module else cell, name) for module, name in self.parameters]
         return Program(self.kind, settings, indexes, tuple(parameters))
 
 
@@ -42,9 +43,3 @@ def first_of_target(target: Any, units: int) -> np.ndarray:
     :return: (N + 1,); the synapses into neuron j are start[j] .. start[j + 1]
     """
     return np.searchsorted(np.asarray(target), np.arange(units + 1))
-
-
-def index_buffers(module: nn.Module, **arrays: Any) -> None:
-    """Registers index arrays as buffers that move with the module to a device but stay out of its state dict."""
-    for name, array in arrays.items():
-        module.register_buffer(name, torch.tensor(array, dtype=torch.long), persistent=False)

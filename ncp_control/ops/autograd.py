@@ -10,6 +10,9 @@ from torch import Tensor
 
 from ncp_control.ops.problem import ScanProblem
 from ncp_control.ops.program import Kernels, Program
+from ncp_control.ops.readable import odd_gradient, watched
+
+REFERENCE = 'run the scan with backend="reference"'
 
 
 def run(kernels: Kernels, problem: ScanProblem) -> Tensor:
@@ -65,11 +68,35 @@ class CompiledScan(torch.autograd.Function):
         return states
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad_states: Tensor) -> tuple[Tensor | None, ...]:
         """Computes the gradients of inputs, state, elapsed and parameters."""
+        obstacle = watched() or odd_gradient(grad_states)
+        if obstacle is not None:
+            raise RuntimeError(f"the backward pass of a compiled scan cannot run here: {obstacle}; {REFERENCE}")
         inputs, state, elapsed, reset, mask, states, *parameters = ctx.saved_tensors
         program = ctx.program._replace(parameters=tuple(parameters))
         wanted = (ctx.needs_input_grad[4], ctx.needs_input_grad[6])
-        grads = ctx.kernels.backward(program, inputs, state, elapsed, reset, mask, states, grad_states, wanted)
+        with torch.no_grad():
+            given = (program, inputs, state, elapsed, reset, mask, states, grad_states.resolve_neg())
+            grads = ctx.kernels.backward(*given, wanted)
+        if torch.is_grad_enabled():  # the gradients may be differentiated again: create_graph=True
+            sources = (inputs, state, elapsed, *parameters, grad_states)
+            grads = FirstDerivative.apply(len(sources), *sources, *grads)  # type: ignore[no-untyped-call]
         return None, None, None, None, *grads
+
+
+class FirstDerivative(torch.autograd.Function):
+    """Passes gradients on as they are, and refuses to be differentiated.
+
+    Without it they would count as constants in a second derivative, which would be wrong without a word.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Returns copies of the gradients, which follow the `count` tensors that they depend on."""
+        return tuple(grad if grad is None else grad.clone() for grad in tensors[count:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Refuses."""
+        raise RuntimeError(f"compiled scans have no second derivative; {REFERENCE}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from ncp_control.ops import reference
@@ -12,6 +13,7 @@ from ncp_control.ops.cpu import backend as cpu
 from ncp_control.ops.fallback import warn_of_reference
 from ncp_control.ops.gpu import backend as gpu
 from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
+from ncp_control.ops.readable import unlike, watched
 
 
 class Backend(NamedTuple):
@@ -57,7 +59,16 @@ def scan(
     :return: states after every step, (B, T, N)
     """
     problem = make_problem(cell, inputs, state, elapsed, reset, mask)
-    return BACKENDS[choose_backend(problem, backend)].run(problem)
+    name = choose_backend(problem, backend)
+    if name != "reference" or torch.compiler.is_compiling():
+        return BACKENDS[name].run(problem)
+    try:
+        return reference.run(problem)
+    except (RuntimeError, IndexError, TypeError) as error:
+        why = None if watched() else unlike(problem)
+        if why is None:
+            raise
+        raise RuntimeError(f"this scan cannot run: {why}") from error
 
 
 def choose_backend(problem: ScanProblem, backend: str = "auto") -> str:

@@ -16,6 +16,7 @@ from ncp_control.ops.cpu import launch as cpu_launch
 from ncp_control.ops.gpu import launch as gpu_launch
 from ncp_control.ops.problem import ScanProblem
 from ncp_control.ops.program import SETTINGS, Kernels, Program
+from ncp_control.ops.readable import unreadable
 
 # By the device of the inputs.
 KERNELS: dict[str, Kernels] = {"cpu": cpu_launch, "cuda": gpu_launch}
@@ -63,6 +64,9 @@ def scan(
     so `present` says which of the program's parameters exist, and `parameters` holds these alone.
     """
     program = _program(kind, settings, indexes, present, parameters)
+    obstacle = unreadable(program, inputs, state, elapsed, reset, mask)
+    if obstacle is not None:
+        raise RuntimeError(f"ncp_control::scan cannot run: {obstacle}")
     return KERNELS[inputs.device.type].forward(program, inputs, state, elapsed, reset, mask)
 
 

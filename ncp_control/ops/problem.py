@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat
 
@@ -12,7 +11,6 @@ from torch import Tensor
 from ncp_control.ops.program import Program
 
 Elapsed = float | Tensor
-COMPILED_TYPES = (torch.float32, torch.float64)
 
 
 class ScanCell(Protocol):
@@ -27,6 +25,8 @@ class ScanCell(Protocol):
     def dtype(self) -> torch.dtype: ...
 
     def initial_state(self, batch: int, *, dtype: torch.dtype | None, device: torch.device | None) -> Tensor: ...
+
+    def refresh(self) -> None: ...
 
     def program(self) -> Program | None: ...
 
@@ -83,14 +83,16 @@ def make_problem(
     if features != cell.inputs:
         raise ValueError(f"inputs have {features} features, but the cell was built for {cell.inputs}")
     if not inputs.is_floating_point():
-        raise TypeError(f"inputs must be floating point, got {inputs.dtype}: convert them with inputs.float()")
+        how = "dequantize" if inputs.is_quantized else "float"
+        raise TypeError(f"inputs must be floating point, got {inputs.dtype}: convert them with inputs.{how}()")
     dtype, device = cell.dtype, inputs.device
     if state is None:
         state = cell.initial_state(batch, dtype=dtype, device=device)
     elif tuple(state.shape) != (batch, cell.state_size):
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
     elif not state.is_floating_point():
-        raise TypeError(f"state must be floating point, got {state.dtype}: convert it with state.float()")
+        how = "dequantize" if state.is_quantized else "float"
+        raise TypeError(f"state must be floating point, got {state.dtype}: convert it with state.{how}()")
     elif state.device != device:
         raise ValueError(f"the state is on {state.device} and the inputs are on {device}: move one with .to(device)")
     normal = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else _number(elapsed)
@@ -101,6 +103,7 @@ def make_problem(
         inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
         if isinstance(normal, Tensor) and normal.dim() == 2:
             normal = torch.where(mask, normal, torch.zeros_like(normal))
+    cell.refresh()
     return ScanProblem(
         cell=cell,
         inputs=inputs if inputs.dtype == dtype else inputs.to(dtype),
@@ -113,32 +116,23 @@ def make_problem(
 
 
 def check_tensors(inputs: object, state: object, reset: object, mask: object) -> None:
-    """Refuses arguments that are not tensors, such as NumPy arrays, or the pair of states of a `torch.nn.LSTM`."""
+    """Refuses what is not a dense tensor, such as a NumPy array, or the pair of states of a `torch.nn.LSTM`."""
     for name, value in (("inputs", inputs), ("state", state), ("reset", reset), ("mask", mask)):
-        if not isinstance(value, Tensor) and (value is not None or name == "inputs"):
+        if isinstance(value, Tensor):
+            if value.layout is not torch.strided or value.is_nested:
+                raise TypeError(_not_dense(name, value))
+        elif value is not None or name == "inputs":
             kind = type(value)
             found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
             advice = f": torch.as_tensor({name}) makes one" if found == "numpy.ndarray" else ""
             raise TypeError(f"{name} must be a tensor, got {found}{advice}")
 
 
-def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
-    """Why compiled kernels of these kinds cannot run `problem`; None where they can."""
-    program, inputs = problem.program, problem.inputs
-    if inputs.dtype not in COMPILED_TYPES:
-        return f"compiled for float32 and float64, not for {inputs.dtype}"
-    if program is None or program.kind not in kinds:
-        return f"{type(problem.cell).__name__} with these settings has no compiled form"
-    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-        return "torch.jit.trace records torch's own operations, and a compiled scan has none"
-    parameters = [parameter for parameter in program.parameters if parameter is not None]
-    for tensor in (*parameters, *program.indexes):
-        if tensor.device != inputs.device:
-            return f"the cell is on {tensor.device} and the inputs are on {inputs.device}"
-    for parameter in parameters:
-        if parameter.dtype != inputs.dtype:
-            return f"the cell has parameters in {inputs.dtype} and in {parameter.dtype}"
-    return None
+def _not_dense(name: str, tensor: Tensor) -> str:
+    """The refusal of a tensor that is sparse, nested or in a layout of MKL-DNN."""
+    if tensor.is_nested:
+        return f"{name} must be one dense tensor, got a nested one: pad the sequences, and pass a mask"
+    return f"{name} must be a dense tensor, got the layout {tensor.layout}: {name}.to_dense() makes one"
 
 
 def _number(elapsed: Any) -> float:
@@ -155,6 +149,8 @@ def _number(elapsed: Any) -> float:
 
 def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Checks an elapsed time, and returns it as a scalar tensor or in shape (B, T)."""
+    if elapsed.layout is not torch.strided or elapsed.is_nested:
+        raise TypeError(_not_dense("elapsed", elapsed))
     shape = tuple(elapsed.shape)
     if elapsed.dtype == torch.bool:
         raise TypeError("elapsed must be a span of time, got a tensor of bool: is it meant for reset or mask?")

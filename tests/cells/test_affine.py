@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from helpers.cell_values import exact, set_values, sigmoid
-from ncp_control.cells import CTRNN, NeuralLTC, NeuralODE
+from ncp_control import scan
+from ncp_control.cells import CTRNN, GRU, LSTM, NeuralLTC, NeuralODE
 from ncp_control.wiring import AutoNCP, Wiring
 
 SELF = Wiring.from_edges(1, motor=1, sensory=[(0, 0, -1)], synapses=[(0, 0)])
@@ -73,3 +74,18 @@ def test_weights_start_with_their_variance_over_the_fan_in() -> None:
     assert fan_in.max() > 4 * fan_in.min()
     for weight, target in ((sparse.gamma, sparse.sensory_target), (sparse.gamma_r, sparse.target)):
         assert (weight * fan_in[target].sqrt()).std().item() == pytest.approx(math.sqrt(3), rel=0.1)
+
+
+@pytest.mark.parametrize("parent", [NeuralLTC, CTRNN, NeuralODE, LSTM, GRU])
+def test_a_class_of_ones_own_never_runs_on_the_compiled_step_of_its_parent(parent: Any) -> None:
+    """Not even one that says it is of this package."""
+
+    class Quiet(parent):
+        __module__ = "ncp_control.cells.quiet"
+
+        def advance(self, constants: Any, sensed: Any, state: Any, elapsed: Any) -> Any:
+            return 0 * super().advance(constants, sensed, state, elapsed)
+
+    assert parent(2, 3).program() is not None
+    assert Quiet(2, 3).program() is None
+    assert not scan(Quiet(2, 3), torch.randn(1, 4, 2)).any()

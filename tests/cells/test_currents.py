@@ -40,7 +40,7 @@ def test_currents_of_an_affine_cell_add_up_to_its_argument(kind: Any) -> None:
     cell = kind(3, PLAN)
     inputs, x = torch.randn(7, 3), torch.randn(7, 12)
     constants = cell.constants()
-    wanted = x @ constants.gamma_r + cell.sense(constants, inputs)
+    wanted = x @ constants.gamma_r.values + cell.sense(constants, inputs)
     torch.testing.assert_close(into_neurons(cell, cell.currents(inputs, x, x)) + cell.mu, wanted)
 
 

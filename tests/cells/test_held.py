@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ncp_control import CTGRU, CTRNN, GRU, LSTM, LTC, RNN, AutoNCP, CfC, NeuralLTC, NeuralODE
+from ncp_control import CTGRU, CTRNN, GRU, LSTM, LTC, RNN, AutoNCP, CfC, NeuralLTC, NeuralODE, Wiring
 from ncp_control.cells import Cell, Held, without_synapses
 
 PLAN = AutoNCP(14, 4, seed=2)
@@ -66,6 +66,22 @@ def test_a_neuron_without_outgoing_synapses_is_heard_by_nobody(cell: Cell) -> No
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
     _, _, whole = RNN(cell)(inputs, moved, states=True)
     assert not torch.allclose(whole[:, 0, 1 : cell.units], found[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [5.0, -5.0])
+def test_a_value_outside_the_bounds_widens_those_of_neurons_that_gap_junctions_join_to_it(value: float) -> None:
+    pairs = [(0, 1), (1, 2)]
+    wiring = Wiring.from_edges(1, inter=3, motor=1, sensory=[(0, 0)], synapses=[(0, 3)], gap_junctions=pairs)
+    cell = LTC(1, wiring)
+    with torch.no_grad():
+        cell.gap_raw.fill_(5.0), cell.gleak_raw.fill_(-5.0)
+    held = Held(cell, {0: value})
+    states = RNN(held)(torch.randn(4, 50, 1), states=True)[2]
+    (low, high), (inner_low, inner_high) = held.state_bounds(), cell.state_bounds()
+    assert ((states >= low) & (states <= high)).all()
+    outside = ((states < inner_low) | (states > inner_high)).any(1).any(0)
+    assert outside.tolist() == [True, True, True, False]
+    assert (low[3], high[3]) == (inner_low[3], inner_high[3])
 
 
 def test_what_cannot_be_held_or_cut_is_refused() -> None:

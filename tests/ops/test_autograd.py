@@ -7,6 +7,7 @@ import io
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ncp_control as nc
 from helpers.cells import build
@@ -23,12 +24,28 @@ def test_a_backward_pass_after_inference_mode():
     assert cell.mu.grad.abs().sum() > 0
 
 
-def test_double_backward_is_refused():
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_second_derivative_is_refused_and_never_left_out(power):
+    """Where the loss is linear in the states, their gradient is constant; that of the parameters is not."""
     cell = build("ltc-wide")
     inputs = torch.randn(2, 3, 5, requires_grad=True)
-    (grad,) = torch.autograd.grad(nc.scan(cell, inputs, backend="cpu").square().sum(), inputs, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        grad.sum().backward()
+    loss = nc.scan(cell, inputs, backend="cpu").pow(power).sum()
+    (grad,) = torch.autograd.grad(loss, inputs, create_graph=True)
+    assert torch.equal(grad, torch.autograd.grad(nc.scan(cell, inputs).pow(power).sum(), inputs)[0])
+    with pytest.raises(RuntimeError, match='compiled scans have no second derivative; run the scan with backend="ref'):
+        (grad.square().sum() + loss).backward()
+
+
+def test_a_backward_pass_that_kernels_cannot_follow_is_refused():
+    inputs = torch.randn(2, 3, 5, requires_grad=True)
+    states = nc.scan(build("ltc-wide"), inputs, backend="cpu")
+    with pytest.raises(RuntimeError, match="the backward pass of a compiled scan cannot run here: "):
+        torch.autograd.grad(states, inputs, torch.ones(4, *states.shape), is_grads_batched=True, retain_graph=True)
+    want = torch.autograd.grad(states, inputs, -torch.ones_like(states), retain_graph=True)[0]
+    flipped = torch._neg_view(torch.ones_like(states))
+    assert torch.equal(torch.autograd.grad(states, inputs, flipped, retain_graph=True)[0], want)
+    with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(RuntimeError, match="cannot run here: a mode such"):
+        torch.autograd.grad(states, inputs, torch.ones_like(states))
 
 
 def test_modules_are_copied_and_saved_whole():

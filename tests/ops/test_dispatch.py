@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
@@ -93,8 +95,12 @@ def test_a_cell_that_compiled_code_cannot_read_goes_to_the_reference():
     inputs = torch.randn(2, 3, 5)
     cell.mu.data = cell.mu.data.double()
     able, reason = explain_backends(cell, inputs)["cpu"]
-    assert (able, reason) == (False, "the cell has parameters in torch.float32 and in torch.float64")
+    assert not able
+    assert reason == "the cell has parameters in torch.float32 and in torch.float64: convert them with cell.to(dtype)"
     elsewhere = build("ltc-wide").to("meta")
-    assert explain_backends(elsewhere, inputs)["cpu"] == (False, "the cell is on meta and the inputs are on cpu")
+    why = "the cell is on meta and the inputs are on cpu: move one with .to(device)"
+    assert explain_backends(elsewhere, inputs)["cpu"] == (False, why)
+    with pytest.raises(RuntimeError, match=f"this scan cannot run: {re.escape(why)}"):
+        nc.scan(elsewhere, inputs)
     with pytest.raises(ValueError, match="the state is on meta and the inputs are on cpu"):
         nc.RNN(build("ltc-wide"))(inputs, torch.zeros(2, 17, device="meta"))

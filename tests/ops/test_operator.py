@@ -54,3 +54,12 @@ def test_a_program_with_other_counts_is_refused():
     inputs, state, elapsed = torch.randn(2, 3, 5), torch.zeros(2, cell.state_size), torch.ones(())
     with pytest.raises(ValueError, match="has 5 settings, 4 index tensors and 14 parameters, but the kernel takes 5"):
         operator.scan(kind, settings, indexes[:-1], present, parameters, inputs, state, elapsed, None, None)
+
+
+def test_an_exported_program_with_indexes_out_of_range_is_refused():
+    cell = build("ltc-wide")
+    kind, settings, indexes, present, parameters = operator_arguments(cell.program())
+    inputs, state, elapsed = torch.randn(2, 3, 5), torch.zeros(2, cell.state_size), torch.ones(())
+    far = [indexes[0], indexes[1] + 10**9, *indexes[2:]]
+    with pytest.raises(RuntimeError, match="ncp_control::scan cannot run: the cell's source has values that no wiring"):
+        operator.scan(kind, settings, far, present, parameters, inputs, state, elapsed, None, None)

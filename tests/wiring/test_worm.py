@@ -42,7 +42,7 @@ def test_contacts_are_the_sums_over_the_counted_cells(counted: dict[tuple[str, s
 
 def test_the_table_that_help_shows_is_the_wiring() -> None:
     shown = re.findall(
-        r"^ +([A-Z]+) +([A-Z]+) +(\d+) +(\+|-|gap) +(\w+)$", nc.tap_withdrawal.__doc__ or "", re.MULTILINE
+        r"^ *([A-Z]+) +([A-Z]+) +(\d+) +(\+|-|gap) +(\w+)$", nc.tap_withdrawal.__doc__ or "", re.MULTILINE
     )
     signs = {1: "+", -1: "-", 0: "gap"}
     assert shown == [

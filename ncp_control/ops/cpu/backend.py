@@ -7,7 +7,8 @@ from torch import Tensor
 
 from ncp_control.ops import autograd
 from ncp_control.ops.cpu import launch, library
-from ncp_control.ops.problem import ScanProblem, not_compiled
+from ncp_control.ops.problem import ScanProblem
+from ncp_control.ops.readable import not_compiled
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]

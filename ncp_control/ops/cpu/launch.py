@@ -26,7 +26,7 @@ def forward(
     """
     loaded = _library()
     inputs, state = inputs.contiguous(), state.contiguous()
-    states = torch.empty(inputs.shape[0], inputs.shape[1], state.shape[1], dtype=inputs.dtype)
+    states = inputs.new_empty(inputs.shape[0], inputs.shape[1], state.shape[1])
     if states.numel() == 0:
         return states
     problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
@@ -55,22 +55,22 @@ def backward(
     """
     loaded = _library()
     parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
-    make = torch.empty if states.numel() else torch.zeros  # the kernel writes every gradient whole
+    make = inputs.new_empty if states.numel() else inputs.new_zeros  # the kernel writes every gradient whole
     grads: list[Tensor | None]
     grad_maps = None
     if program.kind in gated.KINDS:
-        grad_maps = make(gated.shape_of_maps(program, inputs, state), dtype=inputs.dtype)
+        grad_maps = make(gated.shape_of_maps(program, inputs, state))
         grads = [grad_maps]
     else:
         sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]
-        flat = make(sum(sizes), dtype=inputs.dtype)
+        flat = make(sum(sizes))
         grads = [
             part if given is not None and given.dim() == 1 else None if given is None else part.view(given.shape)
             for part, given in zip(flat.split(sizes), parameters, strict=True)
         ]
-    grad_inputs = make(inputs.shape, dtype=inputs.dtype) if wanted[0] else None
-    grad_elapsed = make(inputs.shape[:2], dtype=inputs.dtype) if wanted[1] else None
-    grad_state = make(state.shape, dtype=inputs.dtype)
+    grad_inputs = make(inputs.shape) if wanted[0] else None
+    grad_elapsed = make(inputs.shape[:2]) if wanted[1] else None
+    grad_state = make(state.shape)
     if states.numel():
         grad_states = grad_states.contiguous()
         problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
@@ -149,7 +149,7 @@ def _cell(program: Program, parameters: Sequence[Tensor | None], grads: Sequence
             f"this program of kind {program.kind!r} has {counts.format(*found)}, but the kernel takes "
             f"{counts.format(*taken)}: export it again with this version of ncp-control"
         )
-    addresses = [_address(tensor) for tensor in (*program.indexes, *parameters, *grads)]
+    addresses = [0 if tensor is None else tensor.data_ptr() for tensor in (*program.indexes, *parameters, *grads)]
     return [*program.settings, *addresses] if grads else [*program.settings, *addresses, *NO_GRADIENTS[program.kind]]
 
 

@@ -21,6 +21,7 @@ from ncp_control.ops.gpu.shared import (
     SENSORY_BY_TARGET,
     enter_step,
     fetch,
+    fraction,
     leave_step,
     load_table,
     of_owners,
@@ -136,9 +137,12 @@ def unfold(c, v, h, sensed, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
     rate = c.leak
     if SETTINGS[LIQUID]:
         rate += f
-    step = h * (c.A * f - rate * v)
-    if not SETTINGS[EULER]:
-        step /= 1.0 + h * rate
+    slope = c.A * f - rate * v
+    if SETTINGS[EULER]:
+        step = h * slope
+    else:
+        s, r = fraction(h)
+        step = s * slope / (r + s * rate)
     return v + step, f
 
 
@@ -220,11 +224,14 @@ def backward(
                     gc = g
                     u = old
                     own = 1.0 - h * rate
+                    q = h * gc
                 else:
-                    own = 1.0 / (1.0 + h * rate)
+                    s, r = fraction(h)
+                    kept = 1.0 / (r + s * rate)
+                    own = r * kept
                     gc = g * own
                     u = v
-                q = h * gc
+                    q = s * kept * g
                 d_h += gc * (c.A * f - u * rate)
                 sum_A += q * f
                 sum_leak -= u * q

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ncp_control.ops import autograd
 from ncp_control.ops.gpu import launch
-from ncp_control.ops.problem import ScanProblem, not_compiled
+from ncp_control.ops.problem import ScanProblem
+from ncp_control.ops.readable import not_compiled
 
 # A Triton program keeps all synapses in the registers of one multiprocessor; near these limits most of them spill.
 MOST_NEURONS = 256

@@ -26,6 +26,7 @@ from ncp_control.ops.gpu.shared import (
     SENSORY_BY_TARGET,
     enter_step,
     fetch,
+    fraction,
     leave_step,
     load_table,
     of_owners,
@@ -145,9 +146,9 @@ def sense(c, x, p, features, TABLES: tl.constexpr, FEATURES: tl.constexpr):
         x *= tl.load(p.input_scale + feature, feature < features, 0.0)
     if p.input_shift is not None:
         x += tl.load(p.input_shift + feature, feature < features, 0.0)
-    # an empty slot reads 0, because its slope, 0, times an infinite input would be NaN
-    seen = tl.where(c.sensory_table.edge >= 0, fetch(x, c.sensory_table.other), 0.0)
-    conductance, current = conduct(seen, c.sensory, c.sensory_table, TABLES[SENSORY_BY_TARGET])
+    conductance, current = conduct(
+        fetch(x, c.sensory_table.other), c.sensory, c.sensory_table, TABLES[SENSORY_BY_TARGET]
+    )
     return x, c.slow + conductance, c.leak + current
 
 
@@ -155,22 +156,25 @@ def sense(c, x, p, features, TABLES: tl.constexpr, FEATURES: tl.constexpr):
 def unfold(c, v, h, G, Q, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
     """One solver step.
 
-    :return: the next state, its derivative by the old state (without the synapses), and its derivative by h
+    :return: the next state; with explicit Euler its derivative by the old state (without the synapses), and with the
+        fused solver `1 / (r cm + s conductance)`; and its derivative by h
     """
     conductance, current = conduct(fetch(v, c.table.other), c.synapses, c.table, TABLES[OLD_BY_TARGET])
     conductance += G
     current += Q
     if SETTINGS[GAPS] > 0:
         current += total(c.gap * fetch(v, c.gap_table.other), c.gap_table, TABLES[GAP_TABLE])
-    C = 1.0 / c.cm if SETTINGS[EULER] else 1.0 / (c.cm + h * conductance)
-    after = v + h * C * (current - conductance * v)
     if SETTINGS[EULER]:
-        own = 1.0 - h * C * conductance
+        C = 1.0 / c.cm
+        after = v + h * C * (current - conductance * v)
+        kept = 1.0 - h * C * conductance
         slope = C * (current - conductance * v)
     else:
-        own = c.cm * C
-        slope = C * (current - conductance * after)
-    return after, own, slope
+        s, r = fraction(h)
+        kept = 1.0 / (r * c.cm + s * conductance)
+        after = v + s * kept * (current - conductance * v)
+        slope = r * kept * (current - conductance * after)
+    return after, kept, slope
 
 
 @triton.jit(do_not_specialize=NUMBERS)
@@ -275,9 +279,9 @@ def backward(
             mapped, G, Q = sense(c, x, p, features, TABLES, FEATURES)
             h = tl.load(elapsed + row * row_stride + t * time_stride) / L
             for k in range(L):
-                after, own, slope = unfold(c, v, h, G, Q, SETTINGS, TABLES)
+                after, kept, slope = unfold(c, v, h, G, Q, SETTINGS, TABLES)
                 tl.store(scratch + 3 * k * NEURONS, v)
-                tl.store(scratch + (3 * k + 1) * NEURONS, own)
+                tl.store(scratch + (3 * k + 1) * NEURONS, kept)
                 tl.store(scratch + (3 * k + 2) * NEURONS, slope)
                 v = after
             tl.debug_barrier()
@@ -292,9 +296,11 @@ def backward(
                     q = h * gc
                     r = -old * q
                 else:
-                    gc = g * own / c.cm
-                    q = h * gc
+                    short, long = fraction(h)
+                    gc = g * long * own
+                    q = g * short * own
                     r = -v * q
+                    own *= long * c.cm
                 d_h += g * slope
                 sum_cm += gc * (old - v)
                 d_Q += q
@@ -311,7 +317,6 @@ def backward(
             sum_q += d_Q
             sum_r += d_G
             away = of_owners(mapped, sensory_table) - sensory.mu
-            away = tl.where(sensory_table.edge >= 0, away, 0.0)
             flow, sensory_sums = flow_back(away, d_Q, d_G, sensory, sensory_table, sensory_sums)
             d_x = total(flow, sensory_table, TABLES[SENSORY_BY_SOURCE]) * -LN2
             sum_scale += d_x * x

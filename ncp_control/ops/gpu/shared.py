@@ -43,6 +43,13 @@ def sigmoid_exp2(x):
 
 
 @triton.jit
+def fraction(h):
+    """A span of time `h` as s and r, neither above 1, with `h = s / r`: with them a long fused step cannot overflow."""
+    long = h > 1.0
+    return tl.where(long, 1.0, h), 1.0 / tl.where(long, h, 1.0)
+
+
+@triton.jit
 def positive(x):
     """`log(1 + exp(x)) + 1e-8`, as in cells/positive.py.
 
@@ -107,11 +114,11 @@ def of_owners(values, table):
 
 @triton.jit
 def total(values, table, SHAPE: tl.constexpr):
-    """Sums the values of slots (K, C) for each owner.
+    """Sums the values of slots (K, C) for each owner. Empty slots count as zero, whatever they hold, such as NaN.
 
     An owner's columns lie side by side, at most SHAPE[PARTS] of them; that is 0 where column j belongs to owner j.
     """
-    sums = tl.sum(values, 0)
+    sums = tl.sum(tl.where(table.edge >= 0, values, 0.0), 0)
     if SHAPE[PARTS] > 0:
         part = tl.arange(0, SHAPE[PARTS])[:, None]
         there = part < table.count[None, :]
@@ -123,7 +130,8 @@ def total(values, table, SHAPE: tl.constexpr):
 @triton.jit
 def totals(one, other, table, SHAPE: tl.constexpr):
     """`total` of both. Together they wait for the other warps once, instead of twice."""
-    one, other = tl.split(tl.sum(tl.join(one, other), 0))
+    full = table.edge >= 0
+    one, other = tl.split(tl.sum(tl.join(tl.where(full, one, 0.0), tl.where(full, other, 0.0)), 0))
     if SHAPE[PARTS] > 0:
         part = tl.arange(0, SHAPE[PARTS])[:, None]
         there = part < table.count[None, :]

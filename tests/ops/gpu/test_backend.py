@@ -55,7 +55,8 @@ def test_a_cell_on_another_device_says_so(interpreted):
     problem = make_problem(build("ltc-gaps-quick"), torch.randn(1, 1, 3))
     elsewhere = tuple(index.to("meta") for index in problem.program.indexes)
     problem.program = problem.program._replace(indexes=elsewhere)
-    assert backend.supports(problem) == (False, "the cell is on meta and the inputs are on cpu")
+    why = "the cell is on meta and the inputs are on cpu: move one with .to(device)"
+    assert backend.supports(problem) == (False, why)
 
 
 @pytest.mark.skipif(not cpu.available()[0], reason=cpu.available()[1])

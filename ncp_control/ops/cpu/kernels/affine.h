@@ -5,7 +5,9 @@
 //     x' = x + h C (drive - rate x)
 //
 // with C = 1 / (1 + h rate) for the fused solver, which makes x' = (x + h drive) / (1 + h rate), and C = 1 for explicit
-// Euler. Backward, with u = x' (fused) or u = x (euler), a gradient g of x' gives
+// Euler. So that nothing overflows, the fused solver takes h as s / r (`span` in lanes.h) and computes
+// C / r = 1 / (r + s rate) and h C = s (C / r); for explicit Euler s is h and r is 1. Backward, with u = x' (fused) or
+// u = x (euler), a gradient g of x' gives
 //
 //     q = h C g                          d drive += q,   d rate -= u q
 //     d x  = g C (fused), g (1 - h rate) (euler), and gamma_r d z
@@ -63,7 +65,7 @@ struct Affine {
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
-    // Work vectors: the states of all unfolds (L + 1) N, then f, C, own and dh of each unfold, then sums over the
+    // Work vectors: the states of all unfolds (L + 1) N, then f, C / r, own and dh of each unfold, then sums over the
     // unfolds.
     int64_t scratch_vectors() const { return (5 * p.unfolds + 1) * N + 4 * N; }
 
@@ -118,6 +120,12 @@ struct Affine {
         }
     }
 
+    // The length of an unfold, as s and r.
+    NCP_INLINE Span<T> span_of(V elapsed) const {
+        const V h = elapsed / T(p.unfolds);
+        return p.euler ? Span<T>{h, all<T>(1)} : span<T>(h);
+    }
+
     // mu + gamma x of every neuron.
     void sense(const V* x, V* sensed) const {
         const T* gamma = static_cast<const T*>(p.gamma);
@@ -147,7 +155,7 @@ struct Affine {
     template <bool record>
     void step(V* scratch, const V* x, V* v, V elapsed) const {
         Work k = carve(scratch);
-        const V h = elapsed / T(p.unfolds);
+        const Span<T> h = span_of(elapsed);
         sense(x, k.sensed);
         V* from = record ? k.U : v;
         if (record) std::memcpy(from, v, N * sizeof(V));
@@ -157,13 +165,13 @@ struct Affine {
             excite(k.sensed, from, fs);
             for (int64_t j = 0; j < N; ++j) {
                 V f = fs[j], drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
-                C = p.euler ? all<T>(1) : reciprocal<T>(T(1) + h * rate);
-                next = from[j] + h * C * (drive - rate * from[j]);
+                C = p.euler ? all<T>(1) : reciprocal<T>(h.r + h.s * rate);
+                next = from[j] + h.s * C * (drive - rate * from[j]);
                 if (record) {
                     V u = p.euler ? from[j] : next;
                     k.C[l * N + j] = C;
-                    k.own[l * N + j] = p.euler ? T(1) - h * rate : C;
-                    k.dh[l * N + j] = C * (drive - u * rate);
+                    k.own[l * N + j] = p.euler ? T(1) - h.s * rate : h.r * C;
+                    k.dh[l * N + j] = h.r * C * (drive - u * rate);
                 }
                 to[j] = next;
             }
@@ -179,13 +187,13 @@ struct Affine {
         Work k = carve(scratch);
         V *d_leak = sums + N, *d_A = d_leak + N, *d_gamma_r = d_A + N;
         const T* gamma_r = static_cast<const T*>(p.gamma_r);
-        const V h = elapsed / T(p.unfolds);
+        const Span<T> h = span_of(elapsed);
         V d_h = {};
         std::memset(k.dz_sum, 0, N * sizeof(V));
         for (int64_t l = p.unfolds - 1; l >= 0; --l) {
             const V *from = k.U + l * N, *to = from + N;
             for (int64_t j = 0; j < N; ++j) {
-                V f = k.f[l * N + j], q = h * k.C[l * N + j] * g[j], uq = (p.euler ? from[j] : to[j]) * q;
+                V f = k.f[l * N + j], q = h.s * k.C[l * N + j] * g[j], uq = (p.euler ? from[j] : to[j]) * q;
                 d_h += g[j] * k.dh[l * N + j];
                 d_A[j] += q * f;
                 d_leak[j] -= uq;

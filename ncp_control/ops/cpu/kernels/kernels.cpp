@@ -3,6 +3,7 @@
 #include "cfc.h"
 #include "ctgru.h"
 #include "gated.h"
+#include "level.h"
 #include "ltc.h"
 
 namespace {
@@ -53,13 +54,4 @@ extern "C" int ncp_problem_struct_bytes() { return sizeof(ncp::Problem); }
 extern "C" int ncp_vector_bytes() { return NCP_VECTOR_BYTES; }
 
 // The best level this processor can run: 2 AVX-512, 1 AVX2, 0 portable.
-extern "C" int ncp_best_level() {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
-        return 2;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
-#endif
-    return 0;
-}
+extern "C" int ncp_best_level() { return ncp::best_level(); }

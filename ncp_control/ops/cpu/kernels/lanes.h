@@ -205,6 +205,20 @@ NCP_INLINE Vec<T> magnitude(Vec<T> x) {
     return x < all<T>(0) ? -x : x;
 }
 
+// A span of time h as s and r, neither above 1, with h = s / r: h and 1 for a short span, 1 and 1 / h for a long one. In
+// a fused step with them, a long span cannot overflow.
+template <typename T>
+struct Span {
+    Vec<T> s, r;
+};
+
+template <typename T>
+NCP_INLINE Span<T> span(Vec<T> h) {
+    const Vec<T> one = all<T>(1);
+    const typename Lanes<T>::I long_one = h > one;
+    return {long_one ? one : h, long_one ? one / h : one};
+}
+
 // The values of an array at W positions.
 template <typename T>
 NCP_INLINE Vec<T> gather(const T* from, const int32_t* index) {

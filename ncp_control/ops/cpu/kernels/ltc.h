@@ -7,7 +7,9 @@
 //     v' = v + h C (current - conductance v)
 //
 // with C = 1 / (cm + h conductance) for the fused solver, which makes v' = (cm v + h current) / (cm + h conductance),
-// and C = 1 / cm for explicit Euler. Backward, with u = v' (fused) or u = v (euler), a gradient g of v' gives
+// and C = 1 / cm for explicit Euler. So that nothing overflows, the fused solver takes h as s / r (`span` in lanes.h) and
+// computes C / r = 1 / (r cm + s conductance) and h C = s (C / r); for explicit Euler s is h and r is 1. Backward, with
+// u = v' (fused) or u = v (euler), a gradient g of v' gives
 //
 //     q = h C g                     d current += q,   d conductance -= u q
 //     d v  = g C cm (fused), g (1 - h C conductance) (euler), and the gradient that flows back through the synapses:
@@ -103,8 +105,8 @@ struct LTC {
         }
     }
 
-    // Work vectors: the states of all unfolds (L + 1) N, then C, own, dh and the sigmoids of each unfold, then sums,
-    // then inputs.
+    // Work vectors: the states of all unfolds (L + 1) N, then C / r, own, dh and the sigmoids of each unfold, then
+    // sums, then inputs.
     int64_t scratch_vectors() const {
         return (4 * p.unfolds + 1) * N + p.unfolds * p.synapses + p.sensory + (p.unfolds + 5) * N + 2 * I;
     }
@@ -141,7 +143,7 @@ struct LTC {
     template <bool record>
     void step(V* scratch, const V* x, V* v, V elapsed) const {
         Work k = carve(scratch);
-        const V h = elapsed / T(p.unfolds);
+        const Span<T> h = span_of(elapsed);
         for (int64_t i = 0; i < I; ++i) k.x[i] = x[i] * scale[i] + shift[i];
         open(sensory, 0, sensory.count, k.x, k.sensory_s);
         for (int64_t j = 0; j < N; ++j) {
@@ -163,6 +165,12 @@ struct LTC {
         if (from != v) std::memcpy(v, from, N * sizeof(V));
     }
 
+    // The length of an unfold, as s and r.
+    NCP_INLINE Span<T> span_of(V elapsed) const {
+        const V h = elapsed / T(p.unfolds);
+        return p.euler ? Span<T>{h, all<T>(1)} : span<T>(h);
+    }
+
     // The sigmoids s of synapses first to last, at the states or inputs v.
     static void open(const Synapses& y, int64_t first, int64_t last, const V* v, V* s) {
         constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
@@ -177,7 +185,7 @@ struct LTC {
     }
 
     template <bool record>
-    NCP_INLINE void unfold(const Work& k, const V* from, V* to, V h, int64_t l) const {
+    NCP_INLINE void unfold(const Work& k, const V* from, V* to, Span<T> h, int64_t l) const {
         V* s = k.s + (record ? l * p.synapses : 0);
         const T *w = synapse.w.data(), *wE = synapse.wE.data();
         if (p.gaps) gap_currents(k, from);
@@ -195,13 +203,13 @@ struct LTC {
                 current += wE[e] * s[e];
             }
             V v = from[j], C, next;
-            C = p.euler ? all<T>(inverse_cm[j]) : reciprocal<T>(cm[j] + h * conductance);
-            next = v + h * C * (current - conductance * v);
+            C = p.euler ? all<T>(inverse_cm[j]) : reciprocal<T>(h.r * cm[j] + h.s * conductance);
+            next = v + h.s * C * (current - conductance * v);
             if (record) {
                 V u = p.euler ? v : next;
                 k.C[l * N + j] = C;
-                k.own[l * N + j] = p.euler ? T(1) - h * C * conductance : C * cm[j];
-                k.dh[l * N + j] = C * (current - u * conductance);
+                k.own[l * N + j] = p.euler ? T(1) - h.s * C * conductance : h.r * C * cm[j];
+                k.dh[l * N + j] = h.r * C * (current - u * conductance);
             }
             to[j] = next;
         }
@@ -213,7 +221,8 @@ struct LTC {
     // Moves a single row: computes its synapses in the lanes, then sums them into their neurons.
     void step_row(T* scratch, const T* x, T* v, T elapsed) const {
         T *G = scratch, *Q = G + N, *q = Q + N, *mapped = q + N, *a = mapped + I, *aE = a + widest();
-        const T h = elapsed / T(p.unfolds);
+        const Span<T> h = span_of(all<T>(elapsed));
+        const T s = h.s[0], r = h.r[0];
         for (int64_t i = 0; i < I; ++i) mapped[i] = x[i] * scale[i] + shift[i];
         open_row(sensory, mapped, a, aE);
         for (int64_t j = 0; j < N; ++j) {
@@ -230,7 +239,7 @@ struct LTC {
             for (int64_t j = 0; j < N; ++j) {
                 const T conductance = G[j] + sum_row(a, p.start[j], p.start[j + 1]);
                 const T current = q[j] + sum_row(aE, p.start[j], p.start[j + 1]);
-                v[j] += h / (p.euler ? cm[j] : cm[j] + h * conductance) * (current - conductance * v[j]);
+                v[j] += s / (p.euler ? cm[j] : r * cm[j] + s * conductance) * (current - conductance * v[j]);
             }
         }
     }
@@ -297,7 +306,7 @@ struct LTC {
         const T *steep = synapse.steep.data(), *mu = synapse.mu.data(), *E = synapse.E.data(),
                 *back = synapse.back.data();
         const int32_t* source = synapse.source.data();
-        const V h = elapsed / T(p.unfolds);
+        const Span<T> h = span_of(elapsed);
         V d_h = {};
         std::memset(k.dG, 0, N * sizeof(V));
         std::memset(k.dQ, 0, N * sizeof(V));
@@ -305,9 +314,9 @@ struct LTC {
             const V *from = k.U + l * N, *to = from + N, *s_in = k.s + l * p.synapses;
             for (int64_t j = 0; j < N; ++j) {
                 V gc = g[j] * k.C[l * N + j];
-                V q = h * gc;
+                V q = h.s * gc;
                 d_h += g[j] * k.dh[l * N + j];
-                d_cm[j] += gc * (from[j] - to[j]);
+                d_cm[j] += h.r * gc * (from[j] - to[j]);
                 k.dQ[j] += q;
                 k.dG[j] -= (p.euler ? from[j] : to[j]) * q;
                 k.next[j] = g[j] * k.own[l * N + j];

@@ -1,0 +1,185 @@
+"""Whether compiled kernels can read a problem: they follow the addresses of tensors, and nothing checks what they read.
+
+The question comes before every scan, a controller's single steps among them. So all tensors are asked at once what
+costs little, and the sentence that says what is wrong is only looked for once something is.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.nn import Parameter
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
+
+from ncp_control.ops.problem import Elapsed, ScanProblem
+from ncp_control.ops.program import Program
+from ncp_control.ops.shapes import Index, shapes_of
+
+COMPILED_TYPES = (torch.float32, torch.float64)
+PLAIN = frozenset((Tensor, Parameter))
+_version = attrgetter("_version")
+
+
+def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
+    """Why compiled kernels of these kinds cannot run `problem`; None where they can."""
+    program, inputs = problem.program, problem.inputs
+    if inputs.dtype not in COMPILED_TYPES:
+        return f"compiled for float32 and float64, not for {inputs.dtype}"
+    if program is None or program.kind not in kinds:
+        return f"{type(problem.cell).__name__} with these settings has no compiled form"
+    if torch.compiler.is_compiling():  # these tensors are stand-ins; the operator looks at the real ones when it runs
+        return _mixed(program, inputs)
+    return watched() or unreadable(program, inputs, problem.state, problem.elapsed, problem.reset, problem.mask)
+
+
+def watched() -> str | None:
+    """What follows torch's own operations here, and would miss those of a compiled scan; None where nothing does."""
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        return "torch.jit.trace records torch's own operations, and a compiled scan has none"
+    if torch._C._are_functorch_transforms_active():
+        return "torch.func transforms torch's own operations, and a compiled scan has none"
+    if forward_ad._current_level >= 0:
+        return "forward-mode derivatives follow torch's own operations, and a compiled scan has none"
+    if is_in_torch_dispatch_mode():
+        return "a mode such as FakeTensorMode or make_fx follows torch's own operations, and a compiled scan has none"
+    return None
+
+
+def unreadable(
+    program: Program, inputs: Tensor, state: Tensor, elapsed: Elapsed, reset: Tensor | None, mask: Tensor | None
+) -> str | None:
+    """Why kernels cannot read these tensors; None where they can.
+
+    The devices and the float types of the last five are taken as equal, and their shapes as checked.
+    """
+    for tensor in (inputs, state, elapsed, reset, mask):
+        if isinstance(tensor, Tensor) and _odd(tensor):
+            break
+    else:
+        if _known(program, inputs, state):
+            return None
+    named = {"inputs": inputs, "state": state, "elapsed": elapsed, "reset": reset, "mask": mask}
+    given = {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
+    return next(_obstacles(program, inputs, state, given), None)
+
+
+def unlike(problem: ScanProblem) -> str | None:
+    """What is odd about the tensors of a problem whatever would run it; None where nothing is, or nothing is known."""
+    if problem.program is None:
+        return None
+    return next(_obstacles(problem.program, problem.inputs, problem.state, {}), None)
+
+
+def odd_gradient(gradient: Tensor) -> str | None:
+    """Why the backward kernels cannot read a gradient; None where they can."""
+    if type(gradient) not in PLAIN or gradient.layout is not torch.strided:
+        kind = f"{type(gradient).__name__} of layout {gradient.layout}"
+        return f"the gradient of the states is a {kind}, not a plain tensor"
+    try:
+        stored = gradient.data_ptr() or not gradient.numel()
+    except RuntimeError:  # a batch of gradients, as in a vectorised jacobian
+        stored = False
+    return None if stored else "the gradient of the states is not in memory"
+
+
+def _odd(tensor: Tensor) -> bool:
+    """Whether a tensor is not what it is in memory: of another class, with the other sign, or without an address."""
+    return type(tensor) not in PLAIN or tensor.is_neg() or (not tensor.data_ptr() and tensor.numel() > 0)
+
+
+# What programs were found readable, by the identities of their tensors; an entry goes with the first tensor that does.
+_READABLE: dict[tuple[int, ...], tuple[list[Any], list[weakref.ref[Tensor]]]] = {}
+
+
+def _known(program: Program, inputs: Tensor, state: Tensor) -> bool:
+    """Whether kernels can read the tensors of a program, which are looked at again once they are not as they were."""
+    indexes = program.indexes
+    tensors = [*[parameter for parameter in program.parameters if parameter is not None], *indexes]
+    key = tuple(map(id, program.parameters + indexes))
+    sizes = (inputs.shape[2], state.shape[1], inputs.dtype, inputs.get_device())
+    try:
+        mark = [*map(Tensor.data_ptr, tensors), *map(Tensor.numel, tensors), sizes, program.kind, program.settings]
+    except RuntimeError:  # a sparse tensor has no one address
+        return False
+    if not any(map(Tensor.is_inference, indexes[:1])):  # those made in inference mode do not count their versions
+        mark += map(_version, indexes)
+    known = _READABLE.get(key)
+    if known is not None and known[0] == mark:
+        return True
+    if any(_obstacles(program, inputs, state, {})):
+        return False
+
+    def forget(_: object) -> None:
+        _READABLE.pop(key, None)
+
+    _READABLE[key] = mark, [weakref.ref(tensor, forget) for tensor in tensors]
+    return True
+
+
+def _mixed(program: Program, inputs: Tensor) -> str | None:
+    """Why a program and the inputs do not go together, by their devices and types alone."""
+    parameters = [parameter for parameter in program.parameters if parameter is not None]
+    for tensor in (*parameters, *program.indexes):
+        if tensor.device != inputs.device:
+            return f"the cell is on {tensor.device} and the inputs are on {inputs.device}: move one with .to(device)"
+    for parameter in parameters:
+        if parameter.dtype != inputs.dtype:
+            return (
+                f"the cell has parameters in {inputs.dtype} and in {parameter.dtype}: convert them with cell.to(dtype)"
+            )
+    return None
+
+
+def _obstacles(program: Program, inputs: Tensor, state: Tensor, given: dict[str, Tensor]) -> Iterator[str]:
+    """All that keeps kernels from reading these tensors, each in one sentence."""
+    shapes = shapes_of(program.kind, program.settings, inputs.shape[2], state.shape[1])
+    if (len(program.parameters), len(program.indexes)) != (len(shapes.parameters), len(shapes.indexes)):
+        return  # an exported program of another version, which the launch refuses by its counts
+    names = [f"the cell's {name}" for name in shapes.parameters]
+    floats = given | {name: p for name, p in zip(names, program.parameters, strict=True) if p is not None}
+    held = {f"the cell's {name}": index for name, index in zip(shapes.indexes, program.indexes, strict=True)}
+    for name, tensor in (floats | held).items():
+        if type(tensor) not in PLAIN:
+            yield f"{name}: a {type(tensor).__name__} is no plain tensor, and kernels read nothing else"
+    mixed = _mixed(program, inputs)
+    if mixed is not None:
+        yield mixed
+    for name, tensor in floats.items():
+        if tensor.layout is not torch.strided:
+            yield f"{name}: the layout is {tensor.layout}, and kernels read torch.strided alone: .to_dense() makes it"
+        elif tensor.is_neg():
+            yield f"{name}: the numbers in memory have the other sign: .resolve_neg() makes a tensor with this one"
+        elif _odd(tensor):
+            yield f"{name}: the numbers are not in memory: .clone() puts them there"
+    found = [None if parameter is None else tuple(parameter.shape) for parameter in program.parameters]
+    if found not in shapes.forms():
+        for name, shape, wanted in zip(names, found, shapes.parameters.values(), strict=True):
+            if shape != wanted:
+                yield f"{name} has the shape {shape}, but this circuit needs {wanted}"
+    for (name, index), rule in zip(held.items(), shapes.indexes.values(), strict=True):
+        fault = wrong_index(name, index, rule)
+        if fault is not None:
+            yield fault
+
+
+def wrong_index(name: str, index: Tensor, wanted: Index) -> str | None:
+    """What is wrong with an index tensor, in one sentence; None where nothing is."""
+    again = "build the cell again, and load its parameters with load_state_dict"
+    if index.dtype is not torch.int64:
+        return f"{name} is in {index.dtype}, but indexes are in torch.int64: {again}"
+    if tuple(index.shape) != wanted.shape:
+        return f"{name} has the shape {tuple(index.shape)}, but this circuit needs {wanted.shape}: {again}"
+    values = index.detach().cpu().numpy()
+    if not values.size:
+        return None
+    if wanted.starts:
+        fine = values[0] == 0 and values[-1] == wanted.top and (values[1:] >= values[:-1]).all()
+    else:
+        fine = values.min() >= 0 and values.max() < wanted.top
+    return None if fine else f"{name} has values that no wiring of this size has: {again}"
