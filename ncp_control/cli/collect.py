@@ -140,15 +140,9 @@ def read_policy(text: str) -> tuple[Any, str]:
     """Returns the policy that an argument names, and a name for it."""
     if text == "random":
         return text, text
-    path = Path(text)
-    if path.suffix == ".zip":
-        raise ValueError(
-            f"{path} is an archive that must be unpickled, which runs code from it: in Python, "
-            "ncp_control.rl.save_policy(PPO.load(...), 'policy.safetensors') makes a file that is safe to load"
-        )
     from ncp_control.rl import load_policy
 
-    return load_policy(path), path.stem
+    return load_policy(text), Path(text).stem
 
 
 def default_id(env: str, name: str, random: float) -> str:

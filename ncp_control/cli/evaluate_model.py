@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ncp_control.support.text import shown
+
 HORIZONS = (1, 5, 10, 20, 50, 100, 200)
 WARM_UP, SHOWN = 32, 100
 MEASURES = ("energy", "frequency", "peak")
@@ -22,12 +24,14 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
 
     from ncp_control.data import Rollouts, Windows
     from ncp_control.dynamics import load_model
+    from ncp_control.dynamics.earlier_files import split_of_model
     from ncp_control.dynamics.errors import squared_errors
     from ncp_control.dynamics.open_loop import long_runs, open_loop
 
     model = load_model(path)
     rollouts = Rollouts.load(data)
-    test = rollouts.split().test if len(rollouts) >= 3 else rollouts
+    rollouts = rollouts.one_hot() if model.action_size > 1 else rollouts
+    test = rollouts if len(rollouts) == 2 else split_of_model(rollouts, model.note).test
     if test.features != model.features:
         raise ValueError(f"{path} predicts {model.features} observations, and {data} has {test.features} a step")
     shortest = min(rollout.steps for rollout in test)
@@ -101,10 +105,11 @@ def show(found: dict[str, Any]) -> None:
         f"{Path(found['checkpoint']).name} on {found['rollouts']} test rollouts of {found['data']}\n"
         f"squared error of the next observation: {one['raw']:.4g} (over variances {one['normalised']:.4g})\n"
     )
-    width = max(len(row["name"]) for row in found["observations"])
+    names = [shown(row["name"]) for row in found["observations"]]
+    width = max(map(len, names))
     print(f"{'observation'.ljust(width)}  {'error':>10}  {'over variance':>13}")
-    for row in found["observations"]:
-        print(f"{row['name'].ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
+    for name, row in zip(names, found["observations"], strict=True):
+        print(f"{name.ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
     print(f"\nsteps ahead, open loop  {'error over variance':>20}  {'8 of 10 starts':>18}  {'no change':>15}")
     for row in found["open_loop"]:
         band = f"{row['low']:.3g} to {row['high']:.3g}"

@@ -72,6 +72,7 @@ def run(arguments: Arguments) -> int:
     """Fits a model and prints the result."""
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
+    from ncp_control.dynamics.earlier_files import split_of_run
     from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.dynamics.model import READS
@@ -84,9 +85,10 @@ def run(arguments: Arguments) -> int:
         raise ValueError(f"members must be at least 1, got {arguments.members}")
     settings = arguments.settings
     rollouts = Rollouts.load(arguments.data)
-    parts = rollouts.split()
-    wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
+    rollouts = rollouts.one_hot() if arguments.actions else rollouts
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
+    parts = split_of_run(rollouts, out, arguments.resume)
+    wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
 
     def make() -> DynamicsModel:
         reads = READS[arguments.actions]

@@ -2,12 +2,13 @@
 
 Rollouts are divided into groups of a fixed size, and the policy acts on a whole group in one call. A group always holds
 the same rollouts, whichever process collects it, and everything random follows from the rollouts' own seeds. So the
-result is the same, bit for bit, for any number of workers and after an interruption. Every rollout is written to disk
-as soon as it is finished.
+result is the same, bit for bit, for any number of workers and after an interruption; each rollout has an environment
+of its own, which remembers no other. Every rollout is written to disk as soon as it is finished.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +21,13 @@ from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
 from ncp_control.data.collection import CollectionPlan, path_of, prepare
-from ncp_control.data.environments import check_policy, check_spaces, make, names_of, range_of, spec_of
+from ncp_control.data.environments import check_policy, check_spaces, choices_of, make, names_of, range_of, spec_of
 from ncp_control.data.groups import collect_groups
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.sources import read_trace
 from ncp_control.data.workers import in_processes
+from ncp_control.storage.temporary import temporary_folder
 from ncp_control.support.progress import tracked
 
 
@@ -76,7 +78,8 @@ def collect(
         check_spaces(example)
         check_policy(policy, example)
         chosen = as_batch_policy(policy, example.action_space, name, deterministic)
-        names, action_range = names_of(example), range_of(example.action_space)
+        names = names_of(example)
+        action_range, choices = range_of(example.action_space), choices_of(example.action_space)
     plan = CollectionPlan(
         spec.to_json(),
         rollouts,
@@ -90,15 +93,16 @@ def collect(
     if keep is not None:
         found = _collect_into(Path(keep), plan, chosen, workers, resume, progress)
     else:
-        with tempfile.TemporaryDirectory(prefix="ncp-control-") as folder:
-            found = _collect_into(Path(folder), plan, chosen, workers, True, progress)
-    return Rollouts(found, observation_names=names, about=plan.about(), action_range=action_range)
+        with temporary_folder(Path(tempfile.gettempdir()) / "ncp-control") as folder:
+            found = _collect_into(folder, plan, chosen, workers, True, progress)
+    return Rollouts(found, observation_names=names, about=plan.about(), action_range=action_range, choices=choices)
 
 
 def _collect_into(
     folder: Path, plan: CollectionPlan, policy: BatchPolicy, workers: int, resume: bool, progress: bool
 ) -> tuple[Rollout, ...]:
     with prepare(folder, plan, resume):
+        remove_damaged(folder, plan)
         missing = [group for group in plan.groups() if any(not path_of(folder, k).exists() for k in group)]
         done = sum(path_of(folder, k).exists() for k in range(plan.rollouts))
         with tracked("collecting rollouts", plan.rollouts, done, shown=progress) as tracker:
@@ -111,13 +115,28 @@ def _collect_into(
         return tuple(read_trace(path_of(folder, k)) for k in range(plan.rollouts))
 
 
+def remove_damaged(folder: Path, plan: CollectionPlan) -> None:
+    """Removes finished rollouts that cannot be read or are not of this plan, and says so. They are collected again,
+    with the same numbers, because those follow from the plan.
+    """
+    for k in range(plan.rollouts):
+        path = path_of(folder, k)
+        try:
+            if not path.exists() or read_trace(path).seed == plan.seed_of(k):
+                continue
+            reason = f"{path} is not of this collection"
+        except ValueError as error:
+            reason = str(error)
+        path.unlink()
+        print(f"{reason}: this rollout is collected again", file=sys.stderr)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Makes torch use one thread, which is enough for a small policy, and restores its random state afterwards."""
+    """Makes torch use one thread, which is enough for a small policy."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with torch.random.fork_rng(devices=[]):
-            yield
+        yield
     finally:
         torch.set_num_threads(threads)

@@ -136,6 +136,13 @@ def range_of(space: gym.Space[Any]) -> NDArray[Any] | None:
     return np.stack([space.low, space.high]).astype(np.float64)
 
 
+def choices_of(space: gym.Space[Any]) -> range | None:
+    """Returns what a `Discrete` space lets one choose from; None for any other space."""
+    if not isinstance(space, gym.spaces.Discrete):
+        return None
+    return range(int(space.start), int(space.start) + int(space.n))
+
+
 def names_of(env: gym.Env[Any, Any]) -> tuple[str, ...]:
     """Returns the names of an observation's entries."""
     from ncp_envs import observation_names

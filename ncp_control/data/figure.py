@@ -10,6 +10,7 @@ import numpy as np
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
+from ncp_control.support.text import shown
 
 SUFFIXES = (".png", ".svg", ".pdf")
 TRACES, STEPS = 4, 200
@@ -69,7 +70,7 @@ def draw_ranges(axes: Any, rollouts: Rollouts) -> None:
         axes.set_xlabel("value (logarithmic beyond +-1)")
     else:
         axes.set_xlabel("value")
-    axes.set_yticks(rows, rollouts.observation_names, fontsize=8)
+    axes.set_yticks(rows, list(map(shown, rollouts.observation_names)), fontsize=8, parse_math=False)
     axes.invert_yaxis()
     axes.set_title("Observations")
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12 - 0.6 / len(rows)), ncols=2)
@@ -78,16 +79,16 @@ def draw_ranges(axes: Any, rollouts: Rollouts) -> None:
 
 def draw_rollout(figure: Any, rollout: Rollout, names: tuple[str, ...]) -> None:
     """Draws a few observations of one rollout, step by step, and marks its random actions."""
-    shown = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
-    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    columns = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
+    rows = figure.subplots(len(columns), 1, sharex=True, squeeze=False)[:, 0]
     values = rollout.observations[: STEPS + 1]
     flags = np.zeros(0, dtype=bool) if rollout.is_random is None else rollout.is_random[: len(values) - 1]
     random = np.flatnonzero(flags)
-    for axes, column in zip(rows, shown, strict=True):
+    for axes, column in zip(rows, columns, strict=True):
         for k, step in enumerate(random):
             axes.axvspan(step, step + 1, color=ORANGE, alpha=0.35, linewidth=0, label="random action" if k == 0 else "")
         axes.plot(values[:, column], color=BLUE, linewidth=1.2)
-        axes.set_ylabel(names[column], rotation=0, ha="right", va="center", fontsize=8)
+        axes.set_ylabel(shown(names[column]), rotation=0, ha="right", va="center", fontsize=8, parse_math=False)
         axes.margins(x=0.01)
         plain(axes)
     figure.align_ylabels(rows)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+import torch
 from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data.batch_policies import BatchPolicy, CheckedPolicy
@@ -23,24 +27,41 @@ REPORT_EVERY = 50  # steps of each episode
 def collect_groups(
     groups: list[range], plan: CollectionPlan, policy: BatchPolicy, folder: Path, report: Report
 ) -> None:
-    """Collects groups of rollouts one after another, and writes each rollout as soon as it ends."""
-    from ncp_envs import RandomActionOverwrite
+    """Collects groups of rollouts one after another, and writes each rollout as soon as it ends.
 
-    spec = EnvSpec.from_json(plan.env)
-    most = max((len(group) for group in groups), default=0)
-    envs: list[Any] = []
-    try:
-        for _ in range(most):
-            envs.append(RandomActionOverwrite(make(spec), plan.random_action_fraction))
-        for group in groups:
-            seeds = [plan.seed_of(k) for k in group]
-            for place, rollout in collect_group(envs[: len(group)], policy, seeds, report):
+    Each rollout has an environment of its own, and each group begins with global random numbers of its own, so that
+    nothing that an environment or a policy remembers of other groups changes the result.
+    """
+    for group in groups:
+        seeds = [plan.seed_of(k) for k in group]
+        with own_random_numbers(seeds[0]), ExitStack() as opened:
+            envs = [opened.enter_context(closing(made(plan))) for _ in group]
+            for place, rollout in collect_group(envs, policy, seeds, report):
                 if not path_of(folder, group[place]).exists():
                     write_trace(rollout, path_of(folder, group[place]))
                     report(1, 0)
+
+
+def made(plan: CollectionPlan) -> gym.Env[Any, Any]:
+    """Makes an environment of a plan, with the wrapper that overwrites actions."""
+    from ncp_envs import RandomActionOverwrite
+
+    return RandomActionOverwrite(make(EnvSpec.from_json(plan.env)), plan.random_action_fraction)
+
+
+@contextmanager
+def own_random_numbers(seed: int) -> Iterator[None]:
+    """Seeds the global random numbers of Python, NumPy and torch, and restores their states afterwards."""
+    python, arrays = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            yield
     finally:
-        for env in envs:
-            env.close()
+        random.setstate(python)
+        np.random.set_state(arrays)
 
 
 def collect_group(

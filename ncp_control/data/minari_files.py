@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
-from ncp_control.data.environments import make, range_of
+from ncp_control.data.environments import choices_of, make, range_of
 from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
 from ncp_control.storage.atomic_writes import check_room
-from ncp_control.storage.descriptions import UNREADABLE, read_object
+from ncp_control.storage.descriptions import UNREADABLE
+from ncp_control.storage.notes import read_object
+from ncp_control.storage.temporary import temporary_folder
 
+VECTORS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
 
 
@@ -92,9 +95,9 @@ def write_minari(
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
     place = (scratch or folder.parent).resolve()  # Minari would join a relative root twice
-    with _errors_of_hdf5(folder), tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=place) as temporary:
+    with _errors_of_hdf5(folder), temporary_folder(place / folder.name) as temporary:
         check_room(place, sum(map(_most_bytes, rollouts)))
-        with _minari_root(temporary), warnings.catch_warnings(), without_mass_warning(), make(env_spec) as env:
+        with _minari_root(str(temporary)), warnings.catch_warnings(), without_mass_warning(), make(env_spec) as env:
             # Minari wants to know these about datasets that are published.
             warnings.filterwarnings("ignore", message="`(code_permalink|author|author_email|eval_env)` is set to None")
             dataset = create_dataset_from_buffers(
@@ -107,9 +110,9 @@ def write_minari(
                 description=str(record.get("description", "")),
                 requirements=requirements,
             )
-            main = Path(temporary) / dataset_id / "data" / MAIN_FILE
+            main = temporary / dataset_id / "data" / MAIN_FILE
             dataset.storage.update_metadata({RECORD: {**record, "sha256": sha256_of(main)}})
-        (Path(temporary) / dataset_id).rename(folder)
+        (temporary / dataset_id).rename(folder)
 
 
 def _most_bytes(rollout: Rollout) -> int:
@@ -171,27 +174,63 @@ def read_minari(folder: Path) -> StoredRollouts:
     """
     from minari import MinariDataset
 
-    try:
+    with _readable(folder):
         metadata = read_object((folder / "metadata.json").read_text(encoding="utf-8"))
-        record = metadata.get(RECORD, {})
-        check_description(metadata, record, folder / MAIN_FILE)
+        check_description(metadata, metadata.get(RECORD, {}), folder / MAIN_FILE)
         dataset = MinariDataset(str(folder))
+    return read_dataset(dataset, folder, metadata)
+
+
+def read_dataset(dataset: Any, folder: Path | None = None, metadata: dict[str, Any] | None = None) -> StoredRollouts:
+    """Reads the episodes of a dataset that Minari has opened, or of a selection of them.
+
+    :param folder: where it lies; None asks the dataset
+    :param metadata: its metadata; None asks the dataset
+    """
+    name = folder or dataset.storage.data_path
+    check_kinds(str(name), dataset.observation_space, dataset.action_space)
+    with _readable(name):
+        metadata = dataset.storage.metadata if metadata is None else metadata
+        record = metadata.get(RECORD, {})
         episodes = list(dataset.iterate_episodes())
         seeds = [found.get("seed") for found in dataset.storage.get_episode_metadata(dataset.episode_indices)]
-        names = tuple(record.get("observation_names", ()))
         rollouts = tuple(_rollout(episode, seed) for episode, seed in zip(episodes, seeds, strict=True))
+        names = tuple(map(str, record.get("observation_names", ())))
+        if names and len(names) != rollouts[0].observations.shape[1]:
+            raise ValueError(f"it names {len(names)} observations, and each step has {rollouts[0].shapes}")
+    about = {"source": str(name), "id": metadata.get("dataset_id"), **record}
+    space = dataset.action_space
+    return StoredRollouts(rollouts, names, about, action_range=range_of(space), choices=choices_of(space))
+
+
+def check_kinds(source: str, observations: Any, actions: Any) -> None:
+    """Refuses observations that are not vectors of numbers, and actions that are not one array.
+
+    :param source: the dataset's name in messages
+    :param observations: their space
+    :param actions: their space
+    """
+    fix = "flatten them with gymnasium.spaces.flatten, and make Rollouts of the arrays"
+    if not isinstance(observations, VECTORS) or len(observations.shape) != 1:
+        raise ValueError(
+            f"{source} has observations in {observations}, and a rollout needs a vector at each step: {fix}"
+        )
+    if not isinstance(actions, (spaces.Discrete, *VECTORS)):
+        raise ValueError(f"{source} has actions in {actions}, and a rollout needs an array or a choice a step: {fix}")
+
+
+@contextmanager
+def _readable(source: Any) -> Iterator[None]:
+    """Says of whatever goes wrong in reading a dataset that this dataset cannot be read."""
+    try:
+        yield
     except (OSError, *UNREADABLE) as error:
         words = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{folder} is not a readable Minari dataset, or was cut short ({words})") from error
-    about = {"source": str(folder), "id": metadata.get("dataset_id"), **record}
-    return StoredRollouts(rollouts, names, about, action_range=range_of(dataset.action_space))
+        raise ValueError(f"{source} is not a readable Minari dataset, or was cut short ({words})") from error
 
 
 def _rollout(episode: Any, seed: int | None) -> Rollout:
     """Converts an episode of Minari's to a rollout."""
-    name = f"episode {episode.id}"
-    if not isinstance(episode.observations, np.ndarray):
-        raise ValueError(f"{name} has observations that are not one array: flatten them first")
     infos = episode.infos or {}
     random, elapsed = infos.get("is_random"), infos.get("elapsed")
     return Rollout(
@@ -202,5 +241,5 @@ def _rollout(episode: Any, seed: int | None) -> Rollout:
         elapsed=None if elapsed is None or np.all(elapsed == 1) else np.asarray(elapsed),
         terminated=bool(episode.terminations[-1]),
         seed=seed,
-        name=name,
+        name=f"episode {episode.id}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ class Rollout:
     :param actions: the actions that were executed, (T, m), or (T,) in a discrete space; None for a bare trace
     :param rewards: (T,)
     :param is_random: (T,) bool, true where a random action replaced the policy's
-    :param elapsed: (T + 1,), the time since the previous observation; None where it is always the same
+    :param elapsed: (T + 1,), the time since the previous observation, not negative; None where it is always the same
     :param terminated: whether the environment ended the episode; false where a time limit did
     :param seed: the seed that the environment was reset with
     :param name: the name of this rollout in messages
@@ -44,6 +45,8 @@ class Rollout:
             raise ValueError(
                 f"{self.name}: observations must have shape (steps, features), got {self.observations.shape}"
             )
+        if not self.observations.shape[1]:
+            raise ValueError(f"{self.name}: its observations have no columns, so there is nothing to predict")
         steps = len(self.observations) - 1
         if steps < 1:
             raise ValueError(f"{self.name}: a rollout needs at least two observations, and this one has {steps + 1}")
@@ -54,9 +57,17 @@ class Rollout:
                     f"{self.name}: {steps + 1} observations go with {length} {key}, but there are "
                     f"{len(values) if values.ndim else 'none'}"
                 )
+            if values is not None and key != "actions" and values.ndim != 1:
+                raise ValueError(f"{self.name}: {key} must be one number a step, ({length},), got {values.shape}")
             if values is not None:
                 check_finite(self.name, key, values)
         check_finite(self.name, "observations", self.observations)
+        if self.elapsed is not None and (self.elapsed < 0).any():
+            row = int(np.argmax(self.elapsed < 0))
+            raise ValueError(
+                f"{self.name}: elapsed[{row}] is {self.elapsed[row]}, and time does not run backwards: sort the rows "
+                "by their time first"
+            )
 
     def __repr__(self) -> str:
         gained = "" if self.rewards is None else f", return {self.total_reward:.1f}"
@@ -87,15 +98,25 @@ class StoredRollouts(NamedTuple):
     about: dict[str, Any]
     parts: tuple[str, ...] | None = None
     action_range: Array | None = None
+    choices: range | None = None
 
 
 def as_array(name: str, key: str, values: Any) -> Array:
-    """Converts a list of rows or a tensor to an array."""
+    """Converts a list of rows or a tensor to an array. Arrays that torch cannot share as they are, because they are
+    read-only, run backwards, or are in another byte order, are copied.
+    """
+    if isinstance(values, Mapping | Set | str | bytes):
+        raise ValueError(f"{name}: {key} must be one array of numbers, got a {type(values).__name__}")
     values = values.detach().cpu() if hasattr(values, "detach") else values
     try:
-        return np.asarray(values)
+        found = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name}: {key} must be one array of numbers, and its rows differ in length") from error
+    except TypeError as error:
+        raise ValueError(f"{name}: {key} must be one array of numbers ({error})") from error
+    kind = np.dtype(np.float64) if found.dtype == np.longdouble else found.dtype.newbyteorder("=")
+    shared = found.flags.writeable and min(found.strides, default=0) >= 0 and kind == found.dtype
+    return found if shared else np.array(found, kind)
 
 
 def check_finite(name: str, key: str, values: Array) -> None:

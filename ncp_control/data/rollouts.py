@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
-import numpy as np
-
+from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.rollout import PARTS, Array, Rollout
 from ncp_control.data.sources import read_source
+from ncp_control.data.splitting import cut_episodes, cut_in_time, is_series, piece
 
 
 class Split(NamedTuple):
-    """Three disjoint sets of whole rollouts."""
+    """Three disjoint sets of rollouts."""
 
     train: Rollouts
     valid: Rollouts
@@ -35,6 +35,8 @@ class Rollouts(Sequence[Rollout]):
     :param parts: "train", "valid" or "test" for each rollout, where the source names its part
     :param action_range: (2, m), the least and the greatest value of each action that the environment accepts; None
         where the source does not say
+    :param choices: what actions from a `Discrete` space are chosen from, such as range(5, 8) for
+        `Discrete(3, start=5)`; None for other actions, or where the source does not say
     """
 
     rollouts: tuple[Rollout, ...]
@@ -42,6 +44,7 @@ class Rollouts(Sequence[Rollout]):
     about: dict[str, Any] = field(default_factory=dict)
     parts: tuple[str, ...] | None = None
     action_range: Array | None = None
+    choices: range | None = None
 
     def __post_init__(self) -> None:
         found = (self.rollouts,) if isinstance(self.rollouts, Rollout) else tuple(self.rollouts)
@@ -59,14 +62,21 @@ class Rollouts(Sequence[Rollout]):
         if not self.observation_names:
             names = tuple(f"observation {k}" for k in range(self.features))
             object.__setattr__(self, "observation_names", names)
+        for what, given, wanted in (
+            ("observation_names", self.observation_names, self.features),
+            ("parts", self.parts, len(found)),
+        ):
+            if given is not None and len(given) != wanted:
+                raise ValueError(f"there are {len(given)} {what}, and there must be {wanted}")
 
     @classmethod
-    def load(cls, source: str | Path) -> Rollouts:
+    def load(cls, source: str | Path | Any) -> Rollouts:
         """Reads rollouts.
 
         :param source: one of
 
             - a Minari id, such as "ncp/halfcheetah/teacher-r05-v0", of a dataset on this machine;
+            - a dataset that `minari.load_dataset` or `filter_episodes` returned;
             - the folder of a Minari dataset (the one that contains `data/`, or `data` itself);
             - a folder of `.npy` or `.npz` traces, which are read in the order of their names;
             - a folder that contains `train/`, `valid/` and `test/`, each a folder of traces;
@@ -110,14 +120,30 @@ class Rollouts(Sequence[Rollout]):
         some = tuple(self.rollouts[k] for k in indexes)
         return replace(self, rollouts=some, parts=parts)
 
-    def split(self, seed: int | None = None) -> Split:
-        """Splits whole rollouts into train, valid and test, 2 : 1 : 2.
+    def one_hot(self) -> Rollouts:
+        """Returns the same rollouts with each choice from a `Discrete` space as a vector, 1 at the choice's place and 0
+        elsewhere, because the order of choices means nothing to a model. Two choices, which one number tells apart, and
+        other actions stay as they are.
+        """
+        if self.choices is None or not need_one_hot(self.choices):
+            return self
+        found = tuple(one_hot(rollout, self.choices) for rollout in self)
+        return replace(self, rollouts=found, action_range=range_of_one_hot(self.choices), choices=None)
 
-        Where the source names the parts, they are used as they are. Otherwise the first fifth is for validation, the
-        next two fifths are for testing, and the rest is for training. For 25 traces this is the LTC paper's split of
-        its half-cheetah files.
+    def split(self, seed: int | None = None, series: bool | None = None) -> Split:
+        """Splits rollouts into train, valid and test, 2 : 1 : 2.
 
-        :param seed: shuffle the rollouts first, by this seed
+        - Where the source names the parts, they are used as they are.
+        - Rollouts without rewards and seeds may be pieces of one series, in the order of time. The first ones are for
+          training, the next ones for validation, and the last ones for testing. A single rollout is cut likewise.
+        - Of the episodes of an environment, which have rewards or seeds, the first fifth is for validation, the next
+          two fifths are for testing, and the rest is for training. The LTC paper's 25 half-cheetah traces are split
+          like this too, as its files were.
+
+        The entry "series" in the parts' `about` says whether they were split in time.
+
+        :param seed: shuffle whole rollouts first, by this seed
+        :param series: whether the rollouts are pieces of one series; None decides as described
         """
         if self.parts is not None:
             found = {part: [k for k, own in enumerate(self.parts) if own == part] for part in PARTS}
@@ -126,14 +152,23 @@ class Rollouts(Sequence[Rollout]):
                 raise ValueError(f"the source names the parts of a split, but nothing is in {' and '.join(missing)}")
             return Split(**{part: self.select(indexes) for part, indexes in found.items()})
         count = len(self)
-        if count < 3:
-            raise ValueError(f"{count} rollouts cannot be split into training, validation and test: at least 3 can")
-        order = np.arange(count) if seed is None else np.random.default_rng(seed).permutation(count)
-        valid = max(1, round(count / 5))
-        test = min(max(1, round(2 * count / 5)), count - valid - 1)
-        cut = order[:valid], order[valid : valid + test], order[valid + test :]
-        valid_part, test_part, train_part = (self.select(indexes.tolist()) for indexes in cut)
-        return Split(train=train_part, valid=valid_part, test=test_part)
+        if series is None:
+            series = seed is None and (count == 1 or is_series(self))
+        if series and seed is not None:
+            raise ValueError("pieces of a series stay in the order of time: split them without a seed")
+        if count == 1 and series and self[0].steps >= len(PARTS):
+            pieces = (piece(self[0], steps) for steps in cut_in_time(self[0].steps))
+            return Split(*(self._part((one,), series) for one in pieces))
+        if count < len(PARTS):
+            raise ValueError(
+                f"rollouts are split into training, validation and test, so there must be at least 3, not {count}; a "
+                "single one of at least 3 steps is cut in the order of time, without a seed"
+            )
+        parts = cut_in_time(count) if series else cut_episodes(count, seed)
+        return Split(*(self._part(tuple(self[k] for k in part), series) for part in parts))
+
+    def _part(self, rollouts: tuple[Rollout, ...], series: bool) -> Rollouts:
+        return replace(self, rollouts=rollouts, about={**self.about, "series": series})
 
 
 def check_same_form(one: Rollout, other: Rollout) -> None:

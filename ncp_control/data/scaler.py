@@ -40,7 +40,7 @@ class Scaler:
         if any(value is None for value in values):
             raise ValueError("these rollouts have no actions")
         rows = np.concatenate([np.asarray(value, np.float64).reshape(len(value), -1) for value in values])
-        std = rows.std(axis=0)
+        std = std_of(rows)
         still = std <= 1e-12 * np.maximum(1.0, np.abs(rows).max(axis=0))
         return cls(rows.mean(axis=0), np.where(still, 1.0, std))
 
@@ -56,3 +56,13 @@ class Scaler:
     def _like(numbers: Array, values: Any) -> Any:
         """Converts `numbers` to a tensor like `values`, unless `values` is an array."""
         return numbers if isinstance(values, np.ndarray) else values.new_tensor(numbers)
+
+
+def std_of(rows: Array) -> Array:
+    """Returns the standard deviation of each column, also where the squares of its values would overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        std = rows.std(axis=0)
+    if np.isfinite(std).all():
+        return np.asarray(std)
+    largest = np.maximum(np.abs(rows).max(axis=0), 1.0)
+    return np.asarray((rows / largest).std(axis=0) * largest)

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import io
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ncp_control.data.minari_files import minari_folder, read_minari
+from ncp_control.data.minari_files import minari_folder, read_dataset, read_minari
 from ncp_control.data.rollout import PARTS, Rollout, StoredRollouts
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.safe_arrays import read_arrays
 
 SUFFIXES = (".npy", ".npz")
+TABLES = (".csv", ".tsv", ".parquet", ".feather", ".xlsx")
 KEYS = ("observations", "actions", "rewards", "is_random", "elapsed")
 # Arrays of one number: what each must be, and NumPy's kinds of it.
 SCALARS = {"seed": ("one integer", "iu"), "terminated": ("true or false", "b")}
 
 
-def read_source(source: str | Path) -> StoredRollouts:
+def read_source(source: str | Path | Any) -> StoredRollouts:
     """Reads whatever `Rollouts.load` takes."""
+    if hasattr(source, "iterate_episodes"):
+        return read_dataset(source)
+    if not isinstance(source, str | PathLike):
+        raise TypeError(
+            "Rollouts.load reads a path, a Minari id, or a dataset of minari.load_dataset, and was given a "
+            f"{type(source).__name__}: wrap your arrays, Rollouts((Rollout(observations, actions), ...))"
+        )
     path = Path(source)
+    if path.is_file() and path.suffix.lower() in TABLES:
+        raise ValueError(
+            f"{path} is a table, and traces are .npy or .npz files: with pandas, numpy.savez('trace.npz', "
+            "observations=table[columns].to_numpy()) makes one"
+        )
     if path.is_file():
         return StoredRollouts((read_trace(path),), (), {"source": str(path)})
     if path.is_dir():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.data.rollouts import Rollouts
+from ncp_control.data.scaler import std_of
 
 
 def summarize(rollouts: Rollouts) -> dict[str, Any]:
@@ -35,7 +38,7 @@ def summarize(rollouts: Rollouts) -> dict[str, Any]:
 
 def spread(values: NDArray[np.float64]) -> dict[str, float]:
     """Returns the mean, the standard deviation, the least and the greatest value."""
-    found = {"mean": values.mean(), "std": values.std(), "least": values.min(), "most": values.max()}
+    found = {"mean": values.mean(), "std": std_of(values), "least": values.min(), "most": values.max()}
     return {key: float(value) for key, value in found.items()}
 
 
@@ -52,10 +55,10 @@ def random_actions(rollouts: Rollouts) -> dict[str, Any] | None:
 
 def binomial_interval(count: int, of: int) -> tuple[float, float]:
     """Returns Wilson's 95 % confidence interval of a probability, after `count` successes in `of` trials."""
-    from scipy.stats import binomtest
-
-    low, high = binomtest(count, of).proportion_ci(method="wilson")
-    return float(low), float(high)
+    share, z = count / of, NormalDist().inv_cdf(0.975)
+    middle, reach = share + z * z / (2 * of), z * sqrt(share * (1 - share) / of + (z / (2 * of)) ** 2)
+    low, high = ((middle + side * reach) / (1 + z * z / of) for side in (-1, 1))
+    return (0.0 if count == 0 else low), (1.0 if count == of else high)  # exact, without rounding
 
 
 def elapsed(rollouts: Rollouts) -> dict[str, float] | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 
 
@@ -74,12 +75,11 @@ class Windows(Dataset[Batch]):
         self.elapsed = torch.ones(total, dtype=dtype, device=device) if timed else None
         for end, rollout in zip(ends, rollouts, strict=True):
             rows = slice(int(end) - len(rollout.observations), int(end))
-            self.observations[rows] = torch.as_tensor(rollout.observations, dtype=dtype)
-            if self.actions is not None and rollout.actions is not None:
-                actions = torch.as_tensor(rollout.actions, dtype=dtype)
-                self.actions[rows.start : rows.stop - 1] = actions.reshape(rollout.steps, size)
+            self.observations[rows] = as_tensor(rollout, "observations", dtype)
+            if self.actions is not None:
+                self.actions[rows.start : rows.stop - 1] = as_tensor(rollout, "actions", dtype).reshape(-1, size)
             if self.elapsed is not None and rollout.elapsed is not None:
-                self.elapsed[rows] = torch.as_tensor(rollout.elapsed, dtype=dtype)
+                self.elapsed[rows] = as_tensor(rollout, "elapsed", dtype)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -114,6 +114,19 @@ class Windows(Dataset[Batch]):
         :param drop_last: leave out a last batch that is smaller than the others
         """
         return WindowLoader(self, batch_size, shuffle, seed, drop_last)
+
+
+def as_tensor(rollout: Rollout, key: str, dtype: torch.dtype) -> Tensor:
+    """Converts an array of a rollout to a tensor, and refuses numbers that are too large for its type."""
+    values = getattr(rollout, key)
+    found = torch.as_tensor(values, dtype=dtype)
+    large = ~torch.isfinite(found)
+    if large.any():
+        first = tuple(torch.nonzero(large)[0].tolist())
+        raise ValueError(
+            f"{rollout.name}: {key}{list(first)} is {values[first]}, too large for {dtype}: scale the data"
+        )
+    return found
 
 
 class WindowLoader:

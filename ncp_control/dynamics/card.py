@@ -9,6 +9,7 @@ from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import checksum_of, load_model
 from ncp_control.dynamics.simulator import Simulator
 from ncp_control.storage.cards import card_text, duration, origin_of, table
+from ncp_control.support.text import markdown, markdown_code
 
 MEANING = """\
 Squared errors on the test rollouts, divided by the variances of the observations. The column "next" has the error
@@ -32,8 +33,8 @@ def model_card(path: Path, description: str) -> str:
     facts = [
         ("model", model_in_words(model)),
         ("reads", f"{model.features} observations{actions}"),
-        ("rollouts", f"`{note['collected']}`"),
-        ("fitted by", f"`{note['command']}`"),
+        ("rollouts", markdown_code(note["collected"])),
+        ("fitted by", markdown_code(note["command"])),
         ("seed, steps of training data", f"{note['seed']}, {note['steps']:,}"),
         ("fitting", duration(note["seconds"])),
         *origin_of(path, checksum_of(path), note),
@@ -44,7 +45,11 @@ model = load_model("checkpoints/{path.name}")
 future = model.predict(history, horizon, actions)  # (B, T, n), H and (B, T + H - 1, m) to (B, H, n)"""
     head = ("", "next", *(f"{k} steps" if k > 1 else "1 step" for k in note["horizons"]))
     rows = [
-        (row["name"], f"{row['one_step']:.4f}", *("" if error is None else f"{error:.3f}" for error in row["errors"]))
+        (
+            markdown(row["name"]),
+            f"{row['one_step']:.4f}",
+            *("" if error is None else f"{error:.3f}" for error in row["errors"]),
+        )
         for row in note["rows"]
     ]
     return card_text(path, description, facts, example, f"{MEANING}\n\n{table(head, rows)}")

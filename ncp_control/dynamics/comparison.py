@@ -16,8 +16,10 @@ from typing import Any
 
 import torch
 
-from ncp_control.data import Rollouts, Scaler, Windows
+from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
+from ncp_control.data.splitting import is_paper_data
+from ncp_control.dynamics.earlier_files import SERIES, split_of_run
 from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.errors import one_step_error
 from ncp_control.dynamics.fit_loop import DivergedError, Fitted
@@ -81,14 +83,17 @@ def compare(
     workers = os.cpu_count() or 1 if workers is None else workers
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
-    rollouts = Rollouts.load(what.source)
+    rollouts = read_rollouts(what)
     if what.actions and rollouts[0].actions is None:
         raise ValueError(f"{what.source} has no actions: compare the models without them")
     for row in rows:
         row.settings(what.epochs, what.loss)  # settings that cannot work are refused here
     out = Path(out)
+    parts = split_of_run(rollouts, out, resume)
+    series = bool(parts.train.about.get(SERIES))
     about = {"compared": asdict(what), "rows": [described(row) for row in rows]}
-    results = baseline_results(rollouts, what)
+    about |= {"data": {SERIES: True}} if series else {}
+    results = baseline_results(parts, what)
     with prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)):
         fits = out / "fits"
         fits.mkdir(exist_ok=True)
@@ -97,10 +102,17 @@ def compare(
         total = what.seeds * len(rows) * what.epochs
         with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
             if jobs:
-                fit_in_processes(jobs, what, fits, workers, tracker)
-        results += [result_of(row, what, fits) for row in rows]
+                fit_in_processes(jobs, what, series, fits, workers, tracker)
+        in_paper = is_paper_data(rollouts) and what.loss == "raw"
+        results += [result_of(row, what, fits, in_paper) for row in rows]
         write_tables(results, out, what.loss)
     return results
+
+
+def read_rollouts(what: Comparison) -> Rollouts:
+    """Reads the rollouts, with actions in a form that models can read if they do."""
+    rollouts = Rollouts.load(what.source)
+    return rollouts.one_hot() if what.actions else rollouts
 
 
 def described(row: ComparisonRow) -> dict[str, Any]:
@@ -108,9 +120,9 @@ def described(row: ComparisonRow) -> dict[str, Any]:
     return {**asdict(row), "wiring": repr(row.wiring)}
 
 
-def baseline_results(rollouts: Rollouts, what: Comparison) -> list[RowResult]:
+def baseline_results(parts: Rollouts | Split, what: Comparison) -> list[RowResult]:
     """Returns the results of predicting no change, the mean, and a linear function of the last observations."""
-    train, _, test = rollouts.split()
+    train, _, test = parts if isinstance(parts, Split) else parts.split()
     scale = Scaler.fit(train).std if what.loss == "normalised" else None
     windows = Windows(test, 32, 10, dtype=torch.float64)
     features, actions = train.features, 0
@@ -139,11 +151,12 @@ def result_path(fits: Path, row: ComparisonRow, seed: int) -> Path:
 
 
 def fit_in_processes(
-    jobs: Sequence[tuple[ComparisonRow, int]], what: Comparison, fits: Path, workers: int, tracker: Any
+    jobs: Sequence[tuple[ComparisonRow, int]], what: Comparison, series: bool, fits: Path, workers: int, tracker: Any
 ) -> None:
     """Fits rows from seeds. The first error, or Ctrl-C, ends all processes, which have kept what they need to resume.
 
     :param jobs: rows and seeds
+    :param series: whether the rollouts are split in time
     :param fits: the folder for the fits
     :param tracker: shows the progress
     """
@@ -152,7 +165,7 @@ def fit_in_processes(
     pool = ProcessPoolExecutor(min(workers, len(jobs)), context, prepare_worker, (epochs,))
     waiting: set[Future[str]] = set()
     try:
-        waiting = {pool.submit(fit_row, row, seed, what, str(fits)) for row, seed in jobs}
+        waiting = {pool.submit(fit_row, row, seed, what, str(fits), series) for row, seed in jobs}
         while waiting:
             finished, waiting = wait(waiting, SECONDS_BETWEEN_LOOKS, FIRST_EXCEPTION)
             count = reported_epochs(epochs)
@@ -195,13 +208,14 @@ def prepare_worker(epochs: Any) -> None:
     torch.set_num_threads(1)
 
 
-def fit_row(row: ComparisonRow, seed: int, what: Comparison, fits: str) -> str:
+def fit_row(row: ComparisonRow, seed: int, what: Comparison, fits: str, series: bool | None = None) -> str:
     """Fits a row from a seed, or resumes that fit, and writes its result.
 
+    :param series: whether the rollouts are split in time; by default as `Rollouts.split` decides
     :return: the result in words
     """
     path = result_path(Path(fits), row, seed)
-    parts = Rollouts.load(what.source).split()
+    parts = read_rollouts(what).split(series=series)
     model = make_seeded(lambda: DynamicsModel.of(parts.train, row.cell, row.wiring, reads=READS[what.actions]), seed)
     settings = row.settings(what.epochs, what.loss)
     done = 0
@@ -242,8 +256,11 @@ def read_result(path: Path) -> dict[str, Any]:
     return found
 
 
-def result_of(row: ComparisonRow, what: Comparison, fits: Path) -> RowResult:
-    """Reads the results of all fits of a row."""
+def result_of(row: ComparisonRow, what: Comparison, fits: Path, in_paper: bool) -> RowResult:
+    """Reads the results of all fits of a row.
+
+    :param in_paper: whether the paper's error was measured on the same data and in the same units
+    """
     results = [read_result(result_path(fits, row, seed)) for seed in range(what.seeds)]
     whole = [result for result in results if result["error"] is not None]
     return RowResult(
@@ -251,5 +268,5 @@ def result_of(row: ComparisonRow, what: Comparison, fits: Path) -> RowResult:
         [result["error"] for result in results],
         results[0]["parameters"],
         seconds=sum(result["seconds"] for result in whole) / len(whole) if whole else None,
-        published=row.published,
+        published=row.published if in_paper else None,
     )

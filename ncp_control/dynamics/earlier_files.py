@@ -1,4 +1,6 @@
-"""Translates how version 0.1.0 described an MLP on lags, which was not a cell then, in files and records of fits."""
+"""Reads what version 0.1.0 wrote otherwise, in files and records of fits: an MLP on lags was not a cell then, and every
+split was one of episodes.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,12 @@ from typing import Any
 
 from torch import Tensor
 
+from ncp_control.data import Rollouts, Split
 from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.storage.run_folder import read_record
+from ncp_control.storage.run_folder import RECORD, read_record
 
 CELL = "mlp"  # what 0.1.0 wrote; today a file says "LaggedMLP"
+SERIES = "series"  # whether the rollouts were split in time, in a record (only if they were) and in a model's note
 LAYER, LAYER_TODAY = "rnn.hidden.", "rnn.cell.hidden."
 
 Described = dict[str, Any]
@@ -43,6 +47,36 @@ def described_in_0_1(model: DynamicsModel) -> tuple[Described, dict[str, Tensor]
     about = model.about()
     description = {**about, "cell": {**about["cell"], "cell": CELL}, "wiring": model.rnn.wiring.units}
     return description, {renamed(name, LAYER_TODAY, LAYER): value for name, value in model.state_dict().items()}
+
+
+def split_of_run(rollouts: Rollouts, folder: Path, resume: bool) -> Split:
+    """Splits rollouts as the unfinished fit or comparison in a folder did, or by today's rule if there is none.
+
+    :param folder: the folder of the run
+    :param resume: whether the run goes on
+    """
+    records = [path for path in (folder / RECORD, folder / "member-0" / RECORD) if path.exists()]
+    if not resume or not records:
+        return rollouts.split()
+    data = read_record(records[0]).get("data")
+    return rollouts.split(series=isinstance(data, dict) and data.get(SERIES) is True)
+
+
+def split_of_model(rollouts: Rollouts, note: Described) -> Split:
+    """Splits rollouts as they were split for a fit, so that the test part holds nothing that the model was fitted to.
+
+    :param note: the note in the model's file; by today's rule if it tells nothing of a fit
+    """
+    series = note.get(SERIES, False if "epoch" in note or "members" in note else None)
+    return rollouts.split(series=series if isinstance(series, bool) and len(rollouts) > 1 else None)
+
+
+def noted_split(parts: Split) -> Described:
+    """Returns the entry of a model's note that says how rollouts were split; none for episodes, as in version 0.1.0. If
+    they were not split by `Rollouts.split`, the entry says that this is not known.
+    """
+    series = parts.train.about.get(SERIES)
+    return {} if series is False else {SERIES: series}
 
 
 def is_record_of_0_1(path: Path) -> bool:

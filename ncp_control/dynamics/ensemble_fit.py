@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ncp_control.data import Split
+from ncp_control.dynamics.earlier_files import noted_split
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.fit_loop import BEST, Fitted
 from ncp_control.dynamics.fitting import fit
@@ -58,5 +59,5 @@ def fit_ensemble(
         models.append(model)
     ensemble = Ensemble(models)
     if out is not None:
-        save_model(ensemble, out / BEST, {**(note or {}), "seed": seed, "members": members})
+        save_model(ensemble, out / BEST, {**noted_split(parts), **(note or {}), "seed": seed, "members": members})
     return ensemble, found

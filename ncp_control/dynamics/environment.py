@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.dynamics.simulator import Simulator
+from ncp_control.dynamics.simulator import Simulator, check_times
 
 Array = NDArray[Any]
 # Takes observations before, actions and observations after, each (B, ...), and returns rewards (B,).
@@ -58,6 +58,7 @@ class SimulatedEpisodes:
             )
         if action_space is not None and action_space.shape != (size,):
             raise ValueError(f"the model reads {size} actions, and the action space has shape {action_space.shape}")
+        check_times(ahead)
         self.model, self.reward, self.ahead = model, reward or half_cheetah_reward, ahead if model.timed else None
         low, high = model.action_range.astype(np.float32)
         self.action_space = action_space or gym.spaces.Box(low, high, dtype=np.float32)

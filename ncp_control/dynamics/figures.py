@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ncp_control.dynamics.open_loop import FreeRun, OpenLoop
 from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain
+from ncp_control.support.text import shown
 
 Array = NDArray[np.float64]
 TRACES = 6
@@ -22,17 +23,17 @@ def draw_traces(run: FreeRun, warm_up: Array, names: Sequence[str]) -> Any:
     :param warm_up: the observations that the model read first, (W, n)
     :param names: the names of the features
     """
-    shown = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
-    figure = new_figure(9, 1.25 * len(shown) + 0.9)
-    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    columns = np.unique(np.linspace(0, len(names) - 1, min(TRACES, len(names))).round().astype(int))
+    figure = new_figure(9, 1.25 * len(columns) + 0.9)
+    rows = figure.subplots(len(columns), 1, sharex=True, squeeze=False)[:, 0]
     before, after = np.arange(-len(warm_up), 0), np.arange(len(run.real))
-    for axes, k in zip(rows, shown, strict=True):
+    for axes, k in zip(rows, columns, strict=True):
         axes.plot(
             np.r_[before, after], np.r_[warm_up[:, k], run.real[:, k]], color=GREY, linewidth=2.2, label="observed"
         )
         axes.plot(after, run.free[:, k], color=ORANGE, linewidth=1.2, label="predicted, open loop")
         axes.axvline(0, color="black", linewidth=0.6)
-        axes.set_ylabel(names[k], rotation=0, ha="right", va="center", fontsize=8)
+        axes.set_ylabel(shown(names[k]), rotation=0, ha="right", va="center", fontsize=8, parse_math=False)
         plain(axes)
         axes.margins(x=0.01)
     rows[0].legend(frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))

@@ -24,7 +24,8 @@ from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.descriptions import described_in, read_object
+from ncp_control.storage.descriptions import described_in
+from ncp_control.storage.notes import read_object
 from ncp_control.storage.packing import check_optimizer, pack, unpack
 from ncp_control.storage.run_folder import seed_of
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors

@@ -11,10 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ncp_control.data import Rollouts, Split, Windows
-from ncp_control.dynamics.earlier_files import described_in_0_1, is_record_of_0_1
+from ncp_control.dynamics.earlier_files import SERIES, described_in_0_1, is_record_of_0_1, noted_split
 from ncp_control.dynamics.fit_loop import BEST, FitLoop, Fitted
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
@@ -64,6 +65,14 @@ def fit(
     settings = (settings or FitSettings()).of_cell(model.cell_name)
     parts = rollouts if isinstance(rollouts, Split) else rollouts.split()
     check(model, parts)
+    data = {"steps": [part.steps for part in parts], **({SERIES: True} if parts.train.about.get(SERIES) else {})}
+    short = sum(rollout.steps < settings.length for rollout in parts.train)
+    if progress and 0 < short < len(parts.train):
+        print(
+            f"{short} of {len(parts.train)} training rollouts are shorter than a window of {settings.length} steps and "
+            "are not used: a smaller length uses them",
+            file=sys.stderr,
+        )
     where = pick_device(device)
     train = Windows(parts.train, settings.length, settings.stride, device=where)
     valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=where)
@@ -72,12 +81,13 @@ def fit(
         if folder is not None:
             about = {
                 "model": recorded_model(model, in_0_1=resume and is_record_of_0_1(folder / RECORD)),
-                "settings": asdict(settings), "seed": seed, "data": {"steps": [part.steps for part in parts]},
+                "settings": asdict(settings), "seed": seed, "data": data,
                 "threads": torch.get_num_threads(),
             }  # fmt: skip
             held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
         tracker = held.enter_context(tracked("fitting", settings.epochs, unit="windows", shown=progress))
-        loop = FitLoop(model.to(where), train, valid, settings, seed, folder, note or {}, tracker, on_epoch)
+        noted = {**noted_split(parts), **(note or {})}
+        loop = FitLoop(model.to(where), train, valid, settings, seed, folder, noted, tracker, on_epoch)
         try:
             loop.run()
         except KeyboardInterrupt:
@@ -115,6 +125,11 @@ def check(model: DynamicsModel, parts: Split) -> None:
             )
         if model.action_size and part[0].actions is None:
             raise ValueError(f"the model reads actions, and the {name} rollouts have none")
+        width = 0 if part[0].actions is None else int(np.prod(part[0].actions.shape[1:]))
+        if model.action_size and width != model.action_size:
+            raise ValueError(
+                f"the {name} rollouts have {width} actions a step, and the model reads {model.action_size}"
+            )
 
 
 def longest(rollouts: Rollouts) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ncp_control.cells import Cell, cell_config, make_cell, named_cell
 from ncp_control.data import Rollouts, Scaler
+from ncp_control.data.choices import in_words, need_one_hot
 from ncp_control.dynamics.simulator import Array, Simulator
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Plan, Wiring
@@ -139,6 +140,11 @@ class DynamicsModel(Simulator):
         with_actions = reads == READS[1]
         if with_actions and train[0].actions is None:
             raise ValueError("these rollouts have no actions: fit a model of the observations alone")
+        if with_actions and train.choices is not None and need_one_hot(train.choices):
+            raise ValueError(
+                f"the actions of these rollouts are {in_words(train.choices)}, whose order means nothing to a model: "
+                "give it rollouts.one_hot()"
+            )
         return cls(
             cell,
             wiring,

@@ -17,7 +17,8 @@ from ncp_control.dynamics.earlier_files import todays_names, todays_words
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
-from ncp_control.storage.descriptions import building, read_object
+from ncp_control.storage.descriptions import building
+from ncp_control.storage.notes import read_note, write_note
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
@@ -40,7 +41,7 @@ def save_model(model: Simulator, path: str | Path, note: dict[str, Any] | None =
     described = {
         "models": json.dumps([one.about() for one in members]),
         "ensemble": json.dumps(isinstance(model, Ensemble)),
-        "note": json.dumps(note or {}),
+        "note": write_note(note),
     }
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
@@ -59,7 +60,7 @@ def load_model(
         described, own = json.loads(metadata["models"]), tuple(cells)
         members = [build(one, k, tensors, backend, own) for k, one in enumerate(described)]
         model: Simulator = Ensemble(members) if json.loads(metadata["ensemble"]) else members[0]
-        model.note = read_object(metadata["note"])
+        model.note = read_note(metadata["note"])
         return model.to(device).eval()
 
 

@@ -74,7 +74,7 @@ class Simulator(nn.Module, ABC):
         :param observations: (B, T, n)
         :param actions: the action executed after each observation, (B, T, m), for a model that reads actions
         :param state: the state that an earlier call returned, to continue its sequence; None starts a new one
-        :param ahead: the time until the predicted observation, a number or (B, T), for a timed model
+        :param ahead: the time until the predicted observation, not negative, a number or (B, T), for a timed model
         :return: predictions (B, T, n), and the state after the last step
         """
 
@@ -153,6 +153,20 @@ class Simulator(nn.Module, ABC):
                 f"{given} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
                 f"got {tuple(ahead.shape)}"
             )
+        if ahead is not None:
+            check_times(ahead)
+
+
+def check_times(ahead: Tensor | float) -> None:
+    """Refuses times until the predictions that are negative or not finite; the message names the first one."""
+    values = torch.as_tensor(ahead)
+    bad = ~torch.isfinite(values) | (values < 0)
+    if bad.any():
+        first = torch.nonzero(bad)[0].tolist()
+        raise ValueError(
+            f"ahead{first or ''} is {values[tuple(first)].item()}: the time until a prediction is finite and not "
+            "negative, so sort the data by time first"
+        )
 
 
 def steps_of(values: Any, start: int, stop: int) -> Any:

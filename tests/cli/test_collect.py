@@ -1,6 +1,7 @@
 """`ncp-control collect`: rollouts of a controller, as a dataset."""
 
 import shlex
+import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,12 @@ def test_collections_that_cannot_be_made_are_refused(
 ) -> None:
     out = ("--out", str(tmp_path / "x-v0"))
     assert "there is no environment 'CartPoel-v1'" in refused(capsys, "collect", "--env", "CartPoel-v1", *out)
-    assert "must be unpickled, which runs code" in refused(capsys, "collect", "--policy", "model.zip", *out)
+    with zipfile.ZipFile(tmp_path / "model.bin", "w") as archive:
+        archive.writestr("data", "{}")
+    line = refused(capsys, "collect", "--policy", str(tmp_path / "model.bin"), *out)
+    assert "is a zip archive, such as Stable-Baselines3's models are: load it with the class that saved it" in line
+    (tmp_path / "model.bin").unlink()
+    assert "there is no checkpoint" in refused(capsys, "collect", "--policy", "missing.zip", *out)
     assert "there is no checkpoint" in refused(capsys, "collect", "--policy", "missing.safetensors", *out)
     assert "holds a network, not a policy" in refused(capsys, "collect", "--policy", str(checkpoint), *out)
     assert "is a probability" in refused(capsys, "collect", "--env", "CartPole-v1", "--random", "2", *out)

@@ -68,6 +68,27 @@ def begun(folder: Path) -> None:
     (folder / "rollout_00003.npz").unlink()
 
 
+@pytest.mark.parametrize("damage", ["empty", "cut short", "another rollout", "an archive of other things"])
+def test_a_damaged_rollout_is_collected_again(tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
+    begun(tmp_path)
+    path = tmp_path / "rollout_00001.npz"
+    whole = path.read_bytes()
+    if damage == "another rollout":
+        path.write_bytes((tmp_path / "rollout_00002.npz").read_bytes())
+    elif damage == "an archive of other things":
+        np.savez(path, other=np.ones(3))
+    else:
+        path.write_bytes(whole[: len(whole) // 2] if damage == "cut short" else b"")
+    capsys.readouterr()
+    resumed = collect(steering, short(), 4, group=2, keep=tmp_path, resume=True, progress=False)
+    assert same(resumed, collect(steering, short(), 4, group=2, progress=False))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "rollout_00001.npz" in lines[0]
+    assert lines[0].endswith("this rollout is collected again")
+    assert path.read_bytes() == whole
+
+
 def test_a_collection_does_not_continue_by_another_plan(tmp_path: Path) -> None:
     begun(tmp_path)
     with pytest.raises(ValueError, match="begun with another group and seed: use the same, or another folder"):

@@ -121,22 +121,93 @@ def test_a_dataset_that_another_program_wrote_is_read(datasets: Path) -> None:
         assert (rollout.is_random, rollout.elapsed, rollout.seed) == (None, None, None)
 
 
-def test_a_dataset_of_dictionaries_is_refused(datasets: Path) -> None:
-    space = gym.spaces.Dict(here=gym.spaces.Box(-1, 1, (2,)))
-    buffer = EpisodeBuffer(
-        id=0,
-        observations={"here": np.zeros((3, 2), np.float32)},
-        actions=np.zeros((2, 1), np.float32),
-        rewards=[0.0, 0.0],
-        terminations=[False, True],
-        truncations=[False, False],
-    )
-    with pytest.warns(UserWarning, match="None"):
-        minari.create_dataset_from_buffers(
-            "other/dict-v0", [buffer], observation_space=space, action_space=gym.spaces.Box(-1, 1, (1,))
+def samples(space: gym.Space[Any], count: int) -> Any:
+    """Samples of a space, as Minari keeps those of an episode."""
+    if isinstance(space, gym.spaces.Dict):
+        return {key: samples(own, count) for key, own in space.items()}
+    if isinstance(space, gym.spaces.Tuple):
+        return tuple(samples(own, count) for own in space)
+    space.seed(count)
+    return np.stack([space.sample() for _ in range(count)])
+
+
+def stored(name: str, observations: gym.Space[Any], actions: gym.Space[Any]) -> None:
+    """Writes a dataset of samples from two spaces with Minari itself."""
+    buffers = [
+        EpisodeBuffer(
+            id=k,
+            observations=samples(observations, steps + 1),
+            actions=samples(actions, steps),
+            rewards=[1.0] * steps,
+            terminations=[False] * steps,
+            truncations=[False] * (steps - 1) + [True],
         )
-    with pytest.raises(ValueError, match="flatten them first"):
-        Rollouts.load("other/dict-v0")
+        for k, steps in enumerate((4, 9, 30))
+    ]
+    with pytest.warns(UserWarning, match="None"):
+        minari.create_dataset_from_buffers(name, buffers, observation_space=observations, action_space=actions)
+
+
+VECTOR = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "words"),
+    [
+        (
+            gym.spaces.Dict(here=VECTOR),
+            VECTOR,
+            r"has observations in Dict\('here': Box.* needs a vector at each step: fl",
+        ),
+        (gym.spaces.Discrete(16), VECTOR, r"has observations in Discrete\(16\), and .* gymnasium.spaces.flatten, and"),
+        (
+            gym.spaces.Box(0, 255, (36, 36, 3), np.uint8),
+            VECTOR,
+            r"has observations in Box\(0, 255, \(36, 36, 3\), uint8",
+        ),
+        (gym.spaces.Tuple((VECTOR, VECTOR)), VECTOR, "has observations in Tuple"),
+        (VECTOR, gym.spaces.Dict(here=VECTOR), "has actions in Dict.* needs an array or a choice a step: flatten"),
+        (VECTOR, gym.spaces.Tuple((VECTOR, VECTOR)), "has actions in Tuple"),
+    ],
+)
+def test_a_dataset_of_other_than_vectors_is_refused_in_its_own_words(
+    observations: gym.Space[Any], actions: gym.Space[Any], words: str
+) -> None:
+    stored("other/odd-v0", observations, actions)
+    for source in ("other/odd-v0", minari.load_dataset("other/odd-v0")):
+        with pytest.raises(ValueError, match=words) as caught:
+            Rollouts.load(source)
+        assert "odd-v0" in str(caught.value)
+
+
+def test_a_dataset_that_minari_has_opened_is_read_and_a_selection_of_it_too(datasets: Path) -> None:
+    written(spec_with("Pendulum-v1"))
+    by_name, dataset = Rollouts.load("ncp/test/rollouts-v0"), minari.load_dataset("ncp/test/rollouts-v0")
+    assert_same(Rollouts.load(dataset), by_name)
+    assert Rollouts.load(dataset).observation_names == by_name.observation_names
+    assert_array_equal(Rollouts.load(dataset).action_range, by_name.action_range)
+    some = Rollouts.load(dataset.filter_episodes(lambda episode: episode.id != 1))
+    assert_same(some, by_name.select([0, 2]))
+    with pytest.raises(
+        TypeError, match=r"or a dataset of minari\.load_dataset, and was given a ndarray: wrap your arrays"
+    ):
+        Rollouts.load(np.zeros((4, 2)))
+
+
+def test_choices_are_read_as_choices_and_become_vectors_of_zeros_and_a_one() -> None:
+    stored("other/choices-v0", VECTOR, gym.spaces.Discrete(3, start=5))
+    rollouts = Rollouts.load("other/choices-v0")
+    assert rollouts.choices == range(5, 8)
+    assert rollouts.action_range is None
+    made = rollouts.one_hot()
+    for rollout, own in zip(rollouts, made, strict=True):
+        assert rollout.actions is not None
+        assert own.actions is not None
+        assert set(rollout.actions.tolist()) <= {5, 6, 7}
+        assert_array_equal(own.actions, (rollout.actions[:, None] == [5, 6, 7]).astype(np.float32))
+    assert made.choices is None
+    assert made.action_range is not None
+    assert made.action_range.tolist() == [[0, 0, 0], [1, 1, 1]]
 
 
 def test_an_id_and_a_path_lead_to_the_folder_of_a_dataset(datasets: Path) -> None:

@@ -128,3 +128,16 @@ def test_the_folders_train_valid_and_test_are_the_parts_of_a_split(tmp_path: Pat
     (tmp_path / "test").rmdir()
     with pytest.raises(ValueError, match="has train and valid, but no folder test"):
         Rollouts.load(tmp_path)
+
+
+def test_a_table_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("x,y\n1,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"log\.csv is a table, and traces are \.npy or \.npz files: with pandas"):
+        Rollouts.load(tmp_path / "log.csv")
+
+
+def test_names_and_parts_that_do_not_fit_the_rollouts_are_refused() -> None:
+    with pytest.raises(ValueError, match="there are 2 observation_names, and there must be 3"):
+        Rollouts((Rollout(trace()),), ("x", "y"))
+    with pytest.raises(ValueError, match="there are 2 parts, and there must be 1"):
+        Rollouts((Rollout(trace()),), parts=("train", "test"))

@@ -138,3 +138,12 @@ def test_windows_without_length_or_stride_are_refused(length: int, stride: int) 
 def test_a_batch_without_windows_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one window"):
         Windows(rollouts_of(10), 3).loader(0)
+
+
+def test_numbers_that_are_too_large_for_the_windows_are_refused() -> None:
+    values = np.ones((9, 2))
+    values[4, 1] = 1e39
+    rollouts = Rollouts((Rollout(values, name="spike"),))
+    assert Windows(rollouts, 3, dtype=torch.float64).observations[4, 1] == 1e39
+    with pytest.raises(ValueError, match=r"spike: observations\[4, 1\] is 1e\+39, too large for torch.float32: scale"):
+        Windows(rollouts, 3)

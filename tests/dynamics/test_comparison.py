@@ -83,6 +83,20 @@ def test_the_plain_rows_read_actions_too(data: Path, tmp_path: Path) -> None:
         compare(what, tmp_path / "out", rows, progress=False)
 
 
+def test_published_errors_are_shown_beside_the_papers_traces_alone(data: Path, tmp_path: Path) -> None:
+    paper = tmp_path / "paper"
+    paper.mkdir()
+    random = np.random.default_rng(0)
+    for k in range(25):
+        np.save(paper / f"trace_{k:04d}.npy", random.normal(size=(1000, 17)))
+    rows = (ComparisonRow("LTC", "gru", 4, published=(2.308, 0.015)),)
+    for source, shown in ((paper, True), (data, False)):
+        what, out = Comparison(str(source), seeds=1, epochs=1), tmp_path / f"out-{source.name}"
+        results = {row.name: row for row in compare(what, out, rows, workers=1, progress=False)}
+        assert (results["LTC"].published is not None) == shown
+        assert ("published" in (out / "table.txt").read_text()) == shown
+
+
 def test_a_comparison_that_cannot_be_is_refused(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no row 'LTSM': the rows are 'LSTM'"):
         choose_rows(("LTSM",))

@@ -205,3 +205,9 @@ def test_a_simulator_of_ones_own_may_still_call_its_number_of_actions_by_the_old
     with pytest.warns(DeprecationWarning, match="is now action_size"):
         model.actions = 3
     assert model.action_size == 3
+
+
+@pytest.mark.parametrize("ahead", [-1.0, float("nan")])
+def test_a_step_that_takes_negative_time_is_refused(ahead: float) -> None:
+    with pytest.raises(ValueError, match=r"ahead is .*: the time until a prediction is finite and not negative"):
+        DynamicsEnv(make(), reward, ahead=ahead)

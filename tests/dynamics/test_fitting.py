@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from helpers.oscillators import oscillators
-from ncp_control.data import Rollout, Rollouts
+from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
 from ncp_control.dynamics.ensemble_fit import make_seeded
@@ -174,3 +174,12 @@ def test_a_fit_learns_the_oscillators(cell: str) -> None:
     assert found.best is not None
     assert len(found.curve) == 25
     assert one_step_error(model, parts.test, 20) < 0.05 * before
+
+
+def test_a_fit_says_how_many_rollouts_are_too_short_for_its_windows(capsys: pytest.CaptureFixture[str]) -> None:
+    long, short = oscillators(5, 20), oscillators(5, 6)
+    parts = Split(Rollouts((*long[:2], *short[:3])), long[2:3], long[3:])
+    for length, told in ((8, True), (6, False)):
+        fit(DynamicsModel.of(parts.train, "gru", 3), parts, FitSettings(epochs=1, length=length))
+        words = "3 of 5 training rollouts are shorter than a window of 8 steps and are not used"
+        assert (words in capsys.readouterr().err) == told

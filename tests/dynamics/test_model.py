@@ -164,3 +164,24 @@ def test_old_names_still_work_and_warn() -> None:
     for one in (model, Ensemble([model])):
         with pytest.warns(DeprecationWarning, match=r"actions, the number of actions, is now action_size"):
             assert one.actions == 1
+
+
+@pytest.mark.parametrize("cell", ["ltc", "gru"])
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (-1.0, "ahead is -1.0: the time until a prediction"),
+        (float("nan"), "ahead is nan"),
+        (torch.tensor(-1.0), "ahead is -1.0"),
+        (torch.tensor([[1.0, 0.0, -2.0, 1.0]]), r"ahead\[0, 2\] is -2.0: .* so sort the data by time first"),
+        (torch.tensor([[1.0, 1.0, 1.0, torch.inf]]), r"ahead\[0, 3\] is inf"),
+    ],
+)
+def test_times_that_run_backwards_are_refused(cell: str, ahead: torch.Tensor | float, words: str) -> None:
+    model = make_model(cell, rollouts=oscillators(elapsed=True))
+    for predict in (model.predict, Ensemble([model, model]).predict):
+        with pytest.raises(ValueError, match=words):
+            predict(torch.zeros(1, 2, 2), 3, ahead=ahead)
+        with pytest.raises(ValueError, match=words):
+            model(torch.zeros(1, 4, 2), ahead=ahead)
+    assert model.predict(torch.zeros(1, 2, 2), 3, ahead=torch.zeros(1, 4)).shape == (1, 3, 2)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ncp_control.support.text import shown
+
 
 def show(rows: Iterable[tuple[str, str]]) -> None:
-    """Prints names and values as they are; brackets in them are not read as markup."""
+    """Prints names and values as they are: neither brackets nor control characters in them are obeyed."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -16,7 +18,7 @@ def show(rows: Iterable[tuple[str, str]]) -> None:
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in rows:
-        facts.add_row(escape(name), escape(value))
+        facts.add_row(escape(shown(name)), escape(shown(value)))
     Console(highlight=False).print(facts)
 
 

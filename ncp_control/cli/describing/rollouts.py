@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.cli.describing import facts
+from ncp_control.support.text import shown
 
 Described = dict[str, Any]
 
@@ -43,7 +44,7 @@ def show(found: Described) -> None:
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
     for row in found["observations"]:
-        table.add_row(escape(row["name"]), *(f"{row[key]:.4g}" for key in ("least", "mean", "std", "most")))
+        table.add_row(escape(shown(row["name"])), *(f"{row[key]:.4g}" for key in ("least", "mean", "std", "most")))
     Console(highlight=False).print(table)
 
 
