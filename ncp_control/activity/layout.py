@@ -10,7 +10,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +84,14 @@ class _Block:
 def text_width(text: str, points: float) -> float:
     """Returns the width of a text in inches."""
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import text_to_path
 
     if not text.strip():
         return 0.0
-    path: Any = TextPath((0, 0), text, size=points, prop=FontProperties())
+    # TextPath would take the text between two dollar signs for a formula.
+    vertices = np.reshape(text_to_path.get_text_path(FontProperties(), text)[0], (-1, 2))
     # The control points of the outline extend hardly further than the outline and are found much faster.
-    return float(path.vertices[:, 0].max()) / 72
+    return float(vertices[:, 0].max(initial=0.0)) * points / text_to_path.FONT_SCALE / 72
 
 
 def natural_size(wiring: Wiring, inputs: Sequence[str] | None = None) -> tuple[float, float]:

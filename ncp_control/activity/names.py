@@ -6,14 +6,17 @@ import numpy as np
 
 from ncp_control.activity.correlations import correlations
 from ncp_control.activity.recording.activity import Activity
+from ncp_control.support.text import shown
 from ncp_control.wiring import Wiring
 from ncp_control.wiring.names import default_names
 
 LONGEST_LABEL = 30
+FEWEST_STEPS = 10  # in fewer, two series of numbers may go together by chance
 
 
 def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
-    """Returns the name, cut if it is too long for a picture."""
+    """Returns the name as one line, cut if it is too long for a picture."""
+    name = shown(name)
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
@@ -23,7 +26,7 @@ def input_labels(activity: Activity) -> tuple[str, ...]:
     Inputs are often scaled observations, and then the name of the observation says more than "input3".
     """
     wiring, names = activity.wiring, observation_labels(activity)
-    if activity.observations.shape[1:] != (wiring.inputs,):
+    if activity.observations.shape[1:] != (wiring.inputs,) or activity.steps < FEWEST_STEPS:
         return wiring.input_names
     own = default_names("input", wiring.inputs)
     follows = np.diag(correlations(activity.inputs, activity.observations)) > 0.99

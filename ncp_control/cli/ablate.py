@@ -9,6 +9,8 @@ from typing import Annotated
 
 import tyro
 
+from ncp_control.support.text import shown
+
 
 @dataclass
 class Arguments:
@@ -71,13 +73,14 @@ def run(arguments: Arguments) -> int:
         rows = [{"neuron": one.name, "layer": one.layer, "returns": one.returns} for one in found]
         print(json.dumps({"whole": whole, "neurons": rows}))
         return 0
-    width = max(len("whole circuit"), *(len(one.name) for one in found))
+    names = [shown(one.name) for one in found]
+    width = max(map(len, ("whole circuit", *names)))
     has_share = mean > 0  # a share of a negative return would mean nothing
     print(f"{'silenced'.ljust(width)}  {'layer':<8}  {'return':>10}  {'change':>10}" + "    left" * has_share)
     print(f"{'whole circuit'.ljust(width)}  {'':<8}  {mean:>10,.1f}")
-    for one in found:
+    for name, one in zip(names, found, strict=True):
         left = f"  {one.mean / mean:>6.0%}" if has_share else ""
-        print(f"{one.name.ljust(width)}  {one.layer:<8}  {one.mean:>10,.1f}  {one.mean - mean:>+10,.1f}{left}")
+        print(f"{name.ljust(width)}  {one.layer:<8}  {one.mean:>10,.1f}  {one.mean - mean:>+10,.1f}{left}")
     if arguments.out is not None:
         print(f"written to {arguments.out}")
     return 0

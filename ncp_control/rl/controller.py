@@ -56,6 +56,7 @@ class Controller(nn.Module):
         self.rnn: RNN = circuit.rnn
         self.rnn.backend = backend
         self.chooses = isinstance(acted, spaces.Discrete)
+        self.first = int(acted.start) if isinstance(acted, spaces.Discrete) else 0
         self.squashes = not isinstance(policy, NCPPolicy)
         low, high = (acted.low, acted.high) if isinstance(acted, spaces.Box) else (0.0, 0.0)
         self.register_buffer("low", torch.as_tensor(low))
@@ -76,7 +77,7 @@ class Controller(nn.Module):
         outputs, after = self.rnn.step(self.extractor(self.normalize(observation)), state)
         found = self.head(outputs)
         if self.chooses:
-            return found.argmax(dim=-1), after
+            return found.argmax(dim=-1) + self.first, after
         if self.squashes:
             return self.low + 0.5 * (found + 1) * (self.high - self.low), after
         return torch.minimum(torch.maximum(found, self.low), self.high), after

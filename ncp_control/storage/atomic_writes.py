@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import tempfile
 from pathlib import Path
 
-TEMPORARY = re.compile(r"^\..+\.\d+\.tmp$")
+from ncp_control.storage.temporary import errors_name, lock, temporary_name
 
 
 def write_atomically(path: str | Path, content: bytes) -> None:
@@ -22,34 +21,23 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        if error.errno is not None:
-            error.filename = str(path)  # the error names the temporary file, or, on a full disk, no file at all
-        raise
+        with errors_name(path):
+            with temporary.open("wb") as file:
+                lock(file.fileno())
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def check_room(folder: Path, size: int) -> None:
     """Raises OSError unless the disk can take `size` more bytes: for libraries that crash when they fill a disk."""
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), 0, size)
-            elif shutil.disk_usage(folder).free < size:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        error.filename = str(folder)
-        raise
-
-
-def is_temporary(path: Path) -> bool:
-    """Whether a file is the temporary one of a `write_atomically` whose process was killed."""
-    return TEMPORARY.match(path.name) is not None
+    with errors_name(folder), tempfile.TemporaryFile(dir=folder) as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        elif shutil.disk_usage(folder).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

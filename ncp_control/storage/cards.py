@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.support.text import markdown
 
 
 def write_card(path: Path, text: str) -> None:
@@ -27,7 +28,7 @@ def card_text(path: Path, description: str, facts: Iterable[tuple[str, str]], ex
     :param example: Python code that loads the file and uses it
     :param results: Markdown on how good it is
     """
-    title = path.name.removesuffix(".safetensors")
+    title = markdown(path.name.removesuffix(".safetensors"))
     return f"# {title}\n\n{description}\n\n{table(('', ''), facts)}\n\n```python\n{example}\n```\n\n{results}\n"
 
 
@@ -46,7 +47,7 @@ def origin_of(path: Path, sha256: str, note: dict[str, Any]) -> list[tuple[str, 
     :param note: the note in it, with `versions`
     """
     return [
-        ("versions", ", ".join(f"{name} {version}" for name, version in note["versions"].items())),
+        ("versions", markdown(", ".join(f"{name} {version}" for name, version in note["versions"].items()))),
         ("file", f"{path.stat().st_size / 1e6:.2f} MB, SHA-256 of its content {sha256[:16]}..."),
     ]
 

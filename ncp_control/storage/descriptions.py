@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,14 +37,6 @@ def described_in(path: str | Path, what: str) -> Iterator[None]:
         words = " ".join(str(error).split()) or type(error).__name__
         words = f"{words} is missing" if isinstance(error, KeyError) else words
         raise CheckpointError(f"{path} describes {what}: {textwrap.shorten(words, 400)}") from error
-
-
-def read_object(text: str) -> dict[str, Any]:
-    """Reads a JSON object."""
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError(f"there should be a JSON object, not a {type(found).__name__}")
-    return found
 
 
 def most_numbers(tensors: Mapping[str, Tensor]) -> int:

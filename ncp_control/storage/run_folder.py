@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.storage.atomic_writes import is_temporary, write_atomically
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.temporary import ANY, is_temporary, lock, sweep
 
 RECORD, LOCK = "run.json", ".lock"
+LARGEST_RECORD = 2**24  # bytes; a record has thousands
 
 
 class Hold:
@@ -41,9 +42,7 @@ class Hold:
         with suppress(OSError):  # on a full disk the next process is not told the number of this one
             self._file.truncate(0)
             self._file.write(f"{os.getpid()}\n".encode())
-        for path in folder.iterdir():
-            if is_temporary(path):
-                path.unlink(missing_ok=True)
+        sweep(folder, ANY)
 
     def release(self) -> None:
         """Lets other processes in."""
@@ -56,25 +55,15 @@ class Hold:
         self.release()
 
 
-def lock(handle: int) -> None:
-    """Locks an open file for this process; raises BlockingIOError if another process has locked it."""
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            return  # this disk has no locks
-
-
-def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> Hold:
+def prepare_run(out: Path, about: dict[str, Any], resume: bool, results: tuple[str, ...] = (), **more: Any) -> Hold:
     """Makes a folder, locks it, and writes its record; refuses a folder with other files in it.
+
+    A run that ended before it had a result does not count, and its record is replaced.
 
     :param out: the folder
     :param about: what makes the result, as JSON values; a run is resumed only if all of these are the same
     :param resume: go on with the run in the folder, if there is one
+    :param results: the files of which a run that has a result has at least one; without names every run counts
     :param more: other entries of the record; if they differ when a run is resumed, the record keeps both
     :return: the lock, to be released when the work is done
     """
@@ -83,7 +72,7 @@ def prepare_run(out: Path, about: dict[str, Any], resume: bool, **more: Any) -> 
     hold = Hold(out)
     try:
         record = out / RECORD
-        if record.exists():
+        if record.exists() and (not results or any((out / name).exists() for name in results)):
             if not resume:
                 raise FileExistsError(f"{out} holds a run already: resume it, or choose another folder")
             check_same(record, about, f"{out} holds a run with")
@@ -140,6 +129,9 @@ def differences(before: Any, now: Any, name: str = "") -> list[str]:
 
 def read_record(path: Path) -> dict[str, Any]:
     """Reads the JSON object in a record."""
+    size = path.stat().st_size
+    if size > LARGEST_RECORD:
+        raise ValueError(f"{path} has {size:,} bytes, and a record may have {LARGEST_RECORD:,}")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

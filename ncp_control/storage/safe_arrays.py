@@ -16,8 +16,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# No real file is compressed more than DENSEST times, and no array below HARMLESS bytes fills the memory.
-DENSEST, HARMLESS = 64, 2**30
+# No real file of more than HARMLESS bytes of arrays is compressed more than DENSEST times. What is made of the arrays,
+# such as a page, takes many times their memory, so HARMLESS is small.
+DENSEST, HARMLESS = 64, 2**24
 LENGTHS_AT = 26  # where a member's header has the lengths of its name and its extra field
 SLACK = 24  # bytes that some writers put after a member
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -29,7 +30,7 @@ class ArraysError(ValueError):
     """A file holds no arrays, or something else beside them."""
 
 
-class _Refused(Exception):
+class _Refused(ValueError):
     """A file is undamaged but holds something that is not read; the message goes after the file's name."""
 
 
@@ -113,5 +114,14 @@ def read_array(file: Any, size: int) -> Array:
 
 def check_size(declared: int, size: int) -> None:
     """Refuses arrays that would be many times as large in memory as in their file."""
-    if declared > max(HARMLESS, DENSEST * size):
-        raise ValueError(f"it would take {declared / 2**30:,.0f} GiB of memory, out of a file of {size:,} bytes")
+    most = max(HARMLESS, DENSEST * size)
+    if declared > most:
+        raise _Refused(
+            f"would take {mebibytes(declared)} of memory, and the arrays in a file of {size:,} bytes may take "
+            f"{mebibytes(most)}"
+        )
+
+
+def mebibytes(size: int) -> str:
+    """Returns a number of bytes in words."""
+    return f"{size / 2**20:,.0f} MiB"

@@ -1,11 +1,13 @@
 """Recorded rollouts of made-up numbers, and wirings for them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ncp_control.activity.recording.activity import OPTIONAL, Activity
+from ncp_control.activity.recording.activity import FIXED, NEEDED, OPTIONAL, Activity
+from ncp_control.activity.recording.writer import Writer
 from ncp_control.wiring import Wiring
 
 WORM = Wiring.from_edges(
@@ -77,3 +79,13 @@ def with_unknown_currents(activity: Activity) -> Activity:
     for currents in (activity.sensory_currents, activity.currents, activity.gap_currents):
         currents[:] = np.nan
     return activity
+
+
+def write_recording(activity: Activity, path: Path) -> Path:
+    """Writes a made-up recording into the file that `Activity.load` reads, and returns the file's path."""
+    about = {key: [] if value is None and key.endswith("_names") else value for key, value in activity.about.items()}
+    arrays = {name: getattr(activity, name) for name in NEEDED} | activity.extras
+    with Writer(path, about, activity.wiring) as writer:
+        writer.fix(**{name: values for name, values in arrays.items() if name in FIXED})
+        writer.append(**{name: values for name, values in arrays.items() if name not in FIXED})
+    return path

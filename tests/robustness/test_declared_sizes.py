@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import sys
 import zlib
@@ -17,8 +18,14 @@ import pytest
 import ncp_control as nc
 from helpers.children import in_child
 from helpers.forgeries import dataset, describe, forge, policy_file, small_model
+from helpers.recordings import ONE, make_recording, write_recording
 from ncp_control.activity import Activity
+from ncp_control.activity.figures import raster_figure, saliency_figure, tuning_figure, wiring_figure
+from ncp_control.activity.layout import natural_size
+from ncp_control.activity.page import write_page
 from ncp_control.data import Rollouts
+from ncp_control.storage.run_folder import RECORD, read_record
+from ncp_control.wiring import Wiring
 
 pytest.importorskip("sb3_contrib")
 
@@ -100,6 +107,63 @@ def packed_recording(folder: Path) -> Callable[[], Any]:
     return lambda: Activity.load(folder / "run.npz")
 
 
+def zipped(path: Path, wiring: Wiring, **arrays: Any) -> Callable[[], Any]:
+    """Writes a recording of one step whose arrays are zeros of one byte each, as small as a zip file can be.
+
+    :param arrays: arrays that replace the usual ones
+    """
+    counts = {
+        "observations": 1, "inputs": wiring.inputs, "neurons": wiring.units, "time_constants": wiring.units,
+        "sensory_currents": len(wiring.sensory), "currents": len(wiring.synapses),
+        "gap_currents": len(wiring.gap_junctions), "outputs": wiring.outputs,
+    }  # fmt: skip
+    steps = len(arrays.get("neurons", [0]))
+    found: dict[str, Any] = {name: np.zeros((steps, count), np.int8) for name, count in counts.items()}
+    found |= dict.fromkeys(("state_bounds", "time_constant_bounds"), np.zeros((2, wiring.units), np.int8))
+    found |= {"episode_starts": np.zeros(steps, bool), **arrays}
+    about = json.dumps({"format": "ncp_control.activity", "version": 1, "env": "A-v0"})
+    np.savez_compressed(path, about=np.array(about), wiring=np.array(wiring.to_json()), **found)
+    assert path.stat().st_size < 70_000
+    return lambda: view(path)
+
+
+def view(path: Path) -> None:
+    """Makes a page and figures of a recording."""
+    from ncp_control.activity.figures import write_figures
+
+    activity = Activity.load(path)
+    write_page(activity, path.with_suffix(".html"))
+    write_figures(activity, path.parent / "figures")
+
+
+def wide_recording(folder: Path) -> Callable[[], Any]:
+    return zipped(folder / "run.npz", ONE, observations=np.zeros((1, 60 * MEBIBYTE), np.int8))
+
+
+def many_columns(folder: Path) -> Callable[[], Any]:
+    """Fits into the memory, but each of its columns would get a name."""
+    return zipped(folder / "run.npz", ONE, observations=np.zeros((1, 15 * MEBIBYTE), np.int8))
+
+
+def many_limbs(folder: Path) -> Callable[[], Any]:
+    count = 3 * MEBIBYTE
+    limbs = {"body_ends": np.zeros((1, count, 2, 2), np.int8), "body_radii": np.zeros(count, np.int8)}
+    return zipped(folder / "run.npz", ONE, **limbs)
+
+
+def nested_recording(folder: Path) -> Callable[[], Any]:
+    read = zipped(folder / "run.npz", ONE)
+    arrays = dict(np.load(folder / "run.npz"))
+    about = {"format": "ncp_control.activity", "version": 1, "cell": json.loads("[" * 400 + "]" * 400)}
+    np.savez(folder / "run.npz", **{**arrays, "about": np.array(json.dumps(about))})
+    return read
+
+
+def long_record(folder: Path) -> Callable[[], Any]:
+    (folder / RECORD).write_bytes(b"[" + b" " * 2**25 + b"]")
+    return lambda: read_record(folder / RECORD)
+
+
 def many_episodes(folder: Path) -> Callable[[], Any]:
     found = dataset(folder / "data")
     describe(found, lambda metadata: metadata.update(total_episodes=10**13))
@@ -138,6 +202,11 @@ LARGE: dict[str, Callable[[Path], Callable[[], Any]]] = {
     "npy": header_only,
     "npz": packed_zeros,
     "recording": packed_recording,
+    "wide recording": wide_recording,
+    "columns": many_columns,
+    "limbs": many_limbs,
+    "nested recording": nested_recording,
+    "record": long_record,
     "episodes": many_episodes,
     "hdf5": empty_hdf5,
     "packed hdf5": packed_hdf5,
@@ -165,6 +234,34 @@ def test_a_declared_size_takes_no_memory(kind: str, tmp_path: Path) -> None:
     assert str(tmp_path) in words
     assert "\n" not in words
     assert taken < 150 * MEBIBYTE
+
+
+def test_pictures_of_a_large_circuit_in_a_small_file_have_a_largest_size(tmp_path: Path) -> None:
+    """A heat map with a row for each neuron and a column for each input, or a circuit of 28 rows, grows no further."""
+    count = 1200
+    wiring = Wiring.from_edges(count, motor=count, sensory=[(k, k) for k in range(count)])
+    activity = make_recording(wiring, 12)
+    activity.extras["saliency"] = np.zeros((count, count), np.int8)
+    for figure in (saliency_figure(activity), raster_figure(activity), tuning_figure(activity)):
+        assert (figure.get_size_inches() <= 28).all()
+    wide, tall = natural_size(wiring)
+    assert wide > 28 > tall
+    assert (wiring_figure(activity).get_size_inches() <= 28).all()
+
+
+def test_a_long_recording_is_read(tmp_path: Path) -> None:
+    steps = 1_000_000
+    path = write_recording(make_recording(ONE, steps), tmp_path / "run.npz")
+    assert Activity.load(path).steps == steps
+    arrays = dict(np.load(path))
+    np.savez_compressed(path, **arrays)
+    assert Activity.load(path).steps == steps
+
+
+def test_a_million_starts_of_episodes_are_drawn_as_a_thousand_lines() -> None:
+    activity = make_recording(ONE, 100_000, starts=tuple(range(0, 100_000, 2)))
+    figure = raster_figure(activity)
+    assert len(figure.axes[0].lines) <= 1100
 
 
 def resident() -> int:

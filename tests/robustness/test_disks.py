@@ -15,6 +15,7 @@ from helpers.command_line import complaint
 from helpers.command_line import refused_after_progress as refused
 from helpers.long_commands import COMMANDS, SAME
 from helpers.odd_recipes import trained
+from helpers.recordings import WORM, make_recording, write_recording
 from ncp_control.cli import main
 
 pytest.importorskip("sb3_contrib")
@@ -102,8 +103,31 @@ def test_a_recording_on_a_full_disk(
     policy = trained(tmp_path)
     capfd.readouterr()
     place = disk("size=16k")
-    assert "No space left on device" in refused(capfd, "record", policy, "--steps", "500", "--out", place / "run.npz")
+    line = refused(capfd, "record", policy, "--steps", "500", "--out", place / "run.npz")
+    assert f"{place / 'run.npz'}: No space left on device" in line
     assert not list(place.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "size"),
+    [("--video", "a.mp4", "8k"), ("--video", "a.gif", "8k"), ("--video", "a.gif", "40k"), ("--html", "a.html", "40k")],
+)
+def test_a_picture_of_a_recording_on_a_full_disk(
+    option: str, name: str, size: str, tmp_path: Path, disk: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    episode = tmp_path / "run.npz"
+    write_recording(make_recording(WORM, 6), episode)
+    place = disk(f"size={size}")
+    assert f"{place / name}: No space left on device" in refused(capfd, "view", episode, option, place / name)
+    assert not list(place.iterdir())
+
+
+def test_figures_on_a_full_disk(tmp_path: Path, disk: Callable[[str], Path], capfd: pytest.CaptureFixture[str]) -> None:
+    write_recording(make_recording(WORM, 6), tmp_path / "run.npz")
+    place = disk("size=60k")
+    line = refused(capfd, "view", tmp_path / "run.npz", "--figures", place / "out", "--formats", "png", "svg", "pdf")
+    assert ": No space left on device" in line
+    assert not [path for path in place.rglob("*") if path.suffix not in ("", ".png", ".svg", ".pdf")]
 
 
 @pytest.mark.parametrize("command", SAME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from helpers.command_line import ROOT
 from helpers.fuzzing import examine
 from helpers.mutations import altered, damaged
 
@@ -78,3 +80,18 @@ def test_a_mutated_recipe(times: int, place: Path) -> None:
 
     found = examine(300 * times, place / "mutated.yml", mutate, read_recipe, whole)
     assert min(found.values()) > 0
+
+
+def test_odd_values_end_in_a_training_or_in_one_sentence(times: int) -> None:
+    """A small version of what scripts/stress/recipes.py runs."""
+    pytest.importorskip("sb3_contrib")
+    path = ROOT / "scripts" / "stress" / "recipes.py"
+    spec = importlib.util.spec_from_file_location("stress_recipes", path)
+    assert spec is not None
+    assert spec.loader is not None
+    stress = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stress)
+    counts, faults = stress.stress(range(40 * times))
+    assert not faults, "\n".join(faults)
+    assert counts["trained"] > 0
+    assert counts["refused"] > 0

@@ -12,6 +12,7 @@ import pytest
 from helpers.command_line import refused_after_progress as refused
 from helpers.forgeries import dataset, describe, forge, policy_file
 from ncp_control.cli import main
+from ncp_control.rl.recipes.recipe import load_recipe
 
 pytest.importorskip("sb3_contrib")
 
@@ -46,6 +47,37 @@ def test_a_policys_note_cannot_have_a_module_imported(
     assert main(["evaluate", str(path), "--env", "innocent:Pendulum-v1", "--episodes", "1", "--json"]) == 0
     assert (tmp_path / "ran").exists()
     sys.modules.pop("innocent")
+
+
+def test_a_recipe_cannot_have_a_module_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only a user may name the module, on the command line or in Python."""
+    (tmp_path / "guileless.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    base, child, own = tmp_path / "base.yml", tmp_path / "child.yml", tmp_path / "own.yml"
+    start = "algo: A2C\npolicy: MlpPolicy\nn_timesteps: 10\n"
+    base.write_text(f"env: guileless:Pendulum-v1\n{start}")
+    child.write_text(f"based_on: {base}\n")
+    for path in (base, child):
+        line = refused(capfd, "train", path, "--out", tmp_path / "run")
+        assert "if importing guileless is safe, add --set env=guileless:Pendulum-v1" in line
+        with pytest.raises(ValueError, match="if importing guileless is safe"):
+            load_recipe(path, {"n_timesteps": 5})
+    for key in ("policy", "algo", "env_wrapper", "normalize", "policy_kwargs", "learning_rate"):
+        own.write_text(f"env: Pendulum-v1\n{start}")
+        assert main(["train", str(own), "--set", f"{key}=guileless:x", "--out", str(tmp_path / "run")]) == 2
+    for key in ("features_extractor_class", "optimizer_class", "activation_fn", "cell"):
+        assert main(["train", str(own), "--set", f"policy_kwargs.{key}=guileless:x", "--out", "run"]) == 2
+    own.write_text(f"env: GymV21Environment-v0\nenv_kwargs: {{env_id: guileless:x}}\n{start}")
+    assert main(["train", str(own), "--out", str(tmp_path / "run")]) == 2
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "run").exists()
+    words = ["train", str(child), "--set", "env=guileless:Pendulum-v1", "--out", str(tmp_path / "run")]
+    assert main([*words, "--eval-episodes", "1"]) == 0
+    assert (tmp_path / "ran").exists()
+    sys.modules.pop("guileless")
 
 
 def test_notes_of_the_wrong_kind(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from helpers.children import Child, in_child, run_in_child, wait_for
+from helpers.forgeries import policy_file
 from helpers.long_commands import (
     EVERY,
     RECIPES,
@@ -46,6 +47,8 @@ from ncp_control.storage.safe_tensors import read_tensors
 
 pytest.importorskip("sb3_contrib")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+
+KILLS = 50  # of a fit and of a collection in the slow tests; trainings are killed 15 times with each algorithm
 
 
 def clean(folder: Path) -> list[str]:
@@ -167,6 +170,19 @@ def test_a_killed_command_line(tmp_path: Path) -> None:
     same_training(tmp_path / "whole", tmp_path / "out")
 
 
+def test_a_killed_recording_is_gone_after_the_next_one(tmp_path: Path) -> None:
+    policy, place = policy_file(tmp_path / "policy.safetensors"), tmp_path / "place"
+    place.mkdir()
+    words = ["record", str(policy), "--env", "Pendulum-v1"]
+    child = Child(lambda: main([*words, "--steps", "100000000", "--out", str(place / "one.npz")]), tmp_path)
+    assert wait_for(lambda: any(path.is_dir() and any(path.iterdir()) for path in place.iterdir()))
+    child.kill()
+    assert child.wait().code == -signal.SIGKILL
+    assert [path.name for path in place.iterdir()] != []
+    assert main([*words, "--steps", "5", "--out", str(place / "two.npz")]) == 0
+    assert [path.name for path in place.iterdir()] == ["two.npz"]
+
+
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found as Linux shows them")
 
 
@@ -260,10 +276,10 @@ def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("kind", [*RECIPES, "fit", "collect"])
 def test_many_moments(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "fit":
-        killed_and_resumed(fit_words(tmp_path), tmp_path, 40, same_fit, kept_of_fit, monkeypatch, seed=1)
+        killed_and_resumed(fit_words(tmp_path), tmp_path, KILLS, same_fit, kept_of_fit, monkeypatch, seed=1)
     elif kind == "collect":
         words = collect_words(tmp_path)
-        killed_and_resumed(words, tmp_path, 40, same_dataset, kept_of_collection, monkeypatch, seed=1)
+        killed_and_resumed(words, tmp_path, KILLS, same_dataset, kept_of_collection, monkeypatch, seed=1)
     else:
         words = train_words(tmp_path, kind)
         killed_and_resumed(words, tmp_path, 15, same_training, kept_of_training, monkeypatch, seed=1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ncp_control.storage.atomic_writes import check_room, is_temporary, write_atomically
+from ncp_control.storage.atomic_writes import check_room, write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -47,10 +47,3 @@ def test_room_is_checked_and_not_taken(tmp_path: Path) -> None:
         check_room(tmp_path, 2**62)
     assert caught.value.filename == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "temporary"), [(".run.json.123.tmp", True), (".hidden.tmp", False), ("run.json.123.tmp", False)]
-)
-def test_temporary_files_are_known_by_their_names(name: str, temporary: bool) -> None:
-    assert is_temporary(Path("folder") / name) is temporary

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from ncp_control.storage.descriptions import building, read_object
+from ncp_control.storage.descriptions import building
+from ncp_control.storage.notes import read_object
 from ncp_control.storage.safe_tensors import CheckpointError
 
 PATH = Path("a.safetensors")

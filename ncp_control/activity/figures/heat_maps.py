@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.correlations import correlations
-from ncp_control.activity.figures.labels import layer_edges, name_layers, name_ticks
+from ncp_control.activity.figures.labels import layer_edges, name_layers, name_ticks, row_size
 from ncp_control.activity.figures.shades import INK, colour_map
 from ncp_control.activity.names import input_labels, observation_labels, shortened
 from ncp_control.activity.recording.activity import Activity
@@ -53,7 +53,7 @@ def heat_map(
     :param ends: of the colour scale
     """
     wiring, names = activity.wiring, [shortened(name) for name in columns]
-    row, column = float(np.clip(9 / wiring.units, 0.045, 0.16)), float(np.clip(8 / len(names), 0.045, 0.3))
+    row, column = row_size(wiring.units, 9, 0.16), row_size(len(names), 8, 0.3)
     tall, wide = max(row * wiring.units, 0.6), max(column * len(names), 2.0)
     figure = new_figure(wide + 2.9, tall + 2.2)
     axes = figure.subplots()

@@ -15,6 +15,9 @@ from ncp_control.wiring import Wiring
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The inches of a row whose name can be read, and of the largest image, which has 13 million pixels at 150 an inch.
+LEAST_ROW, LARGEST = 0.045, 24.0
+
 
 def sentence_figure(sentence: str) -> Figure:
     """Returns a figure with nothing but a sentence, which says why there is nothing to draw."""
@@ -28,6 +31,16 @@ def halo() -> list[Any]:
     from matplotlib.patheffects import withStroke
 
     return [withStroke(linewidth=2.0, foreground="white", alpha=0.8)]
+
+
+def row_size(count: int, whole: float, most: float) -> float:
+    """Returns the inches for each of `count` rows or columns of an image.
+
+    :param count: how many there are
+    :param whole: inches for all of them, if there are neither many nor few
+    :param most: inches for one at most
+    """
+    return min(float(np.clip(whole / max(count, 1), LEAST_ROW, most)), LARGEST / max(count, 1))
 
 
 def layer_edges(wiring: Wiring) -> list[float]:
@@ -72,4 +85,4 @@ def figure_title(activity: Activity) -> str:
     env = activity.about.get("env")
     where = f"{shortened(env, 60)}, " if isinstance(env, str) and env else ""
     count = activity.wiring.units
-    return f"{where}{count} neuron{'s' if count > 1 else ''}".replace("$", r"\$")
+    return f"{where}{count} neuron{'s' if count > 1 else ''}"

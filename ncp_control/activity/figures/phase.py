@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ncp_control.activity.figures.gait import PHASES, by_phase, find_gait, peak_order
-from ncp_control.activity.figures.labels import layer_edges, name_layers, name_ticks, sentence_figure
+from ncp_control.activity.figures.labels import layer_edges, name_layers, name_ticks, row_size, sentence_figure
 from ncp_control.activity.figures.shades import INK, colour_map, limits
 from ncp_control.activity.names import observation_labels, shortened
 from ncp_control.activity.recording.activity import Activity
@@ -36,7 +36,7 @@ def phase_figure(activity: Activity) -> Figure:
     order = np.concatenate(
         [np.arange(wiring.units)[where][peak_order(states[:, where])] for where in wiring.layers.values()]
     )
-    row = float(np.clip(8 / wiring.units, 0.045, 0.14))
+    row = row_size(wiring.units, 8, 0.14)
     tall = max(row * wiring.units, 0.6)
     figure = new_figure(7.5, tall + 2.6)
     above, axes = figure.subplots(2, 1, sharex=True, height_ratios=(1.0, tall))

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncp_control.activity.figures.labels import add_seconds, figure_title, layer_edges, name_layers, name_ticks
+from ncp_control.activity.figures.labels import (
+    add_seconds,
+    figure_title,
+    layer_edges,
+    name_layers,
+    name_ticks,
+    row_size,
+)
 from ncp_control.activity.figures.shades import INK, colour_map, limits
 from ncp_control.activity.figures.steps import last_step
 from ncp_control.activity.recording.activity import Activity
@@ -15,7 +22,7 @@ from ncp_control.support.pictures import new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_COLUMNS = 2000
+MOST_COLUMNS, MOST_STARTS = 2000, 1000
 
 
 def raster_figure(activity: Activity, start: int = 0, steps: int | None = None) -> Figure:
@@ -27,7 +34,7 @@ def raster_figure(activity: Activity, start: int = 0, steps: int | None = None) 
     """
     wiring = activity.wiring
     stop = last_step(activity, start, steps)
-    row = float(np.clip(9 / wiring.units, 0.045, 0.14))
+    row = row_size(wiring.units, 9, 0.14)
     figure = new_figure(11, max(row * wiring.units, 0.6) + 1.5)
     axes = figure.subplots()
     image = draw_raster(axes, activity, start, stop)
@@ -39,7 +46,7 @@ def raster_figure(activity: Activity, start: int = 0, steps: int | None = None) 
     figure.colorbar(image, ax=axes, label="state", pad=0.02, aspect=30, shrink=min(1.0, 2.5 / (row * wiring.units)))
     if starts:
         axes.legend(handles=starts[:1], frameon=False, loc="lower right", bbox_to_anchor=(1, 1.0), fontsize=8)
-    axes.set_title(figure_title(activity), loc="left", fontsize=11)
+    axes.set_title(figure_title(activity), loc="left", fontsize=11, parse_math=False)
     return figure
 
 
@@ -62,6 +69,8 @@ def draw_raster(axes: Any, activity: Activity, start: int, stop: int) -> Any:
 def draw_starts(axes: Any, activity: Activity, start: int, stop: int) -> list[Any]:
     """Draws a line where an episode starts after step `start` and before `stop`, and returns the lines."""
     steps = np.flatnonzero(activity.episode_starts[start + 1 : stop]) + start + 1
+    # As many lines already touch each other, so it makes no difference to leave out some of more lines.
+    steps = steps[:: -(-len(steps) // MOST_STARTS) or 1]
     return [
         axes.axvline(step - 0.5, color=INK, linestyle="--", linewidth=1, label="an episode starts") for step in steps
     ]

@@ -14,6 +14,7 @@ from ncp_control.activity.figures.circuit import (
     place_legend,
     set_up,
 )
+from ncp_control.activity.figures.labels import LARGEST
 from ncp_control.activity.figures.shades import draw_scale
 from ncp_control.activity.layout import natural_size, place
 from ncp_control.activity.names import input_labels
@@ -36,7 +37,7 @@ def wiring_figure(activity: Activity, step: int | None = None) -> Figure:
     if step is not None and not 0 <= step < activity.steps:
         raise ValueError(f"step {step} was not recorded: there are {activity.steps}, numbered from 0")
     names = input_labels(activity)
-    wide, tall = natural_size(wiring, names)
+    wide, tall = (min(inches, LARGEST) for inches in natural_size(wiring, names))
     margin, below = 0.25, 0.62
     figure = new_figure(wide + 2 * margin, tall + below + 0.15, layout="none")
     width, height = figure.get_size_inches()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.page.facts import facts_of, listed, saturated_neurons, still_neurons
 from ncp_control.activity.page.quantised import exact, quantise
 from ncp_control.activity.recording.activity import Activity, Array
@@ -103,7 +104,8 @@ def _input_names(activity: Activity) -> list[str]:
     """
     wiring, names = activity.wiring, activity.about.get("observation_names")
     unnamed = wiring.input_names == tuple(f"input{k}" for k in range(wiring.inputs))
-    if unnamed and isinstance(names, list) and len(names) == wiring.inputs == activity.observations.shape[1]:
+    enough = activity.steps >= FEWEST_STEPS and activity.observations.shape[1:] == (wiring.inputs,)
+    if unnamed and enough and isinstance(names, list) and len(names) == wiring.inputs:
         inputs, seen = _float(activity.inputs), _float(activity.observations)
         inputs, seen = inputs - inputs.mean(axis=0), seen - seen.mean(axis=0)
         # An input that is scaled and clipped still follows its observation; an input with another meaning does not.

@@ -14,6 +14,7 @@ import numpy as np
 from ncp_control.activity.recording.interventions import circuit_of, intervened
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.progress import tracked
+from ncp_control.support.text import csv_cell
 
 
 @dataclass(frozen=True)
@@ -90,5 +91,5 @@ def write_ablations(whole: list[float], found: list[Ablation], path: Path) -> No
     writer.writerow(["neuron", "layer", "mean_return", *(f"return_{k}" for k in range(len(whole)))])
     writer.writerow(["", "whole circuit", float(np.mean(whole)), *whole])
     for one in found:
-        writer.writerow([one.name, one.layer, one.mean, *one.returns])
+        writer.writerow([csv_cell(one.name), one.layer, one.mean, *one.returns])
     write_atomically(path, file.getvalue().encode())

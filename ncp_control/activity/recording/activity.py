@@ -23,12 +23,14 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.storage.notes import check_note
 from ncp_control.storage.safe_arrays import ArraysError, read_arrays
 from ncp_control.wiring import Wiring
 
@@ -40,6 +42,8 @@ NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_curren
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
             "body_ends", "body_radii", "saliency")  # fmt: skip
+# Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
+FEW_COLUMNS = 10_000
 LISTS = ("seeds", "observation_names", "action_names", "silenced")
 
 
@@ -151,12 +155,18 @@ class Activity:
                 f"{path} has format version {about.get('version')}, but this package reads version {VERSION}: use the "
                 "version of ncp-control that wrote the file, or a newer one"
             )
+        try:
+            check_note(about)
+        except ValueError as error:
+            raise ActivityError(f"{path} has a description that is not read: {error}") from error
         for key in LISTS:
             if not isinstance(about.get(key, []), list):
                 raise ActivityError(f"{path}: {key} is {about[key]!r}, not a list: the file was altered")
         missing = [name for name in NEEDED if name not in arrays]
         if missing:
             raise ActivityError(f"{path} lacks {', '.join(missing)}: the file was altered")
+        # Other programs may have written whole numbers, in which nothing can be computed.
+        arrays = {name: own.astype(np.float32) if own.dtype.kind in "iu" else own for name, own in arrays.items()}
         needed = {name: arrays[name] for name in NEEDED}
         extras = {name: arrays[name] for name in OPTIONAL if name in arrays}
         found = cls(about, wiring, **needed, extras=extras)
@@ -169,6 +179,13 @@ class Activity:
         for name, values in arrays.items():
             if values.ndim == 0 or values.dtype.kind not in "biuf":
                 raise ActivityError(f"{path}: {name} does not hold rows of numbers: the file was altered")
+        columns = sum(prod(values.shape[name != "body_radii" :]) for name, values in arrays.items())
+        most = max(FEW_COLUMNS, path.stat().st_size)
+        if columns > most:
+            raise ActivityError(
+                f"{path}: its arrays have {columns:,} columns, and those of a file of this size may have {most:,}: "
+                "the file was altered"
+            )
         wiring, steps = self.wiring, self.steps
         shapes = {
             "inputs": (steps, wiring.inputs), "neurons": (steps, wiring.units), "time_constants": (steps, wiring.units),
@@ -177,6 +194,7 @@ class Activity:
             "state_bounds": (2, wiring.units), "time_constant_bounds": (2, wiring.units),
             **dict.fromkeys(("episode_starts", "rewards", "values", "is_random", "elapsed"), (steps,)),
             "saliency": (wiring.units, wiring.inputs),
+            "body_ends": (steps, len(self.extras.get("body_radii", ())), 2, 2),
         }  # fmt: skip
         for name, shape in shapes.items():
             if name in arrays and arrays[name].shape != shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ def record(
         raise ValueError("a recording is either so many steps or so many episodes long: give one of the two")
     if (steps is not None and steps < 1) or (episodes is not None and episodes < 1):
         raise ValueError("a recording needs at least one step or episode")
+    if operator.index(seed) < 0:
+        raise ValueError(f"the seed of a recording must be a whole number of at least 0, not {seed}")
     if steps is None and episodes is None:
         steps = DEFAULT_STEPS
     check_env(env)

@@ -7,9 +7,9 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.lib import format as npy
 
 from ncp_control._version import __version__
 from ncp_control.activity.recording.activity import FORMAT, VERSION, Array
+from ncp_control.storage.temporary import errors_name, temporary_folder
 from ncp_control.wiring import Wiring
 
 
@@ -44,7 +45,8 @@ class Writer:
         self.steps = 0
         self._shapes: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
         self._fixed: dict[str, Array] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
+        self._temporary = ExitStack()
+        self._folder = self._temporary.enter_context(temporary_folder(self.path))
 
     def __enter__(self) -> Writer:
         return self
@@ -57,7 +59,7 @@ class Writer:
         for name, values in arrays.items():
             kind = np.dtype(bool) if values.dtype == bool else np.dtype(np.float32)
             self._shapes.setdefault(name, (values.shape[1:], kind))
-            with (self._folder / name).open("ab") as file:
+            with errors_name(self.path), (self._folder / name).open("ab") as file:
                 file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
         self.steps += steps.pop()
 
@@ -70,11 +72,12 @@ class Writer:
     ) -> None:
         try:
             if self.steps and (kind is None or issubclass(kind, KeyboardInterrupt)):
-                self._finish()
+                with errors_name(self.path):
+                    self._finish()
                 if kind is not None:
                     print(f"\ninterrupted: {self.steps:,} steps are kept in {self.path}", file=sys.stderr)
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._temporary.close()
 
     def _finish(self) -> None:
         """Writes the file under a temporary name and then renames it."""

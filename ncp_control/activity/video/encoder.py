@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.storage.temporary import errors_name, temporary_folder
+
 Array = NDArray[Any]
+Send = Callable[[Array], None]
 
 
 @contextmanager
-def encoder(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callable[[Array], None]]:
+def encoder(path: Path, size: tuple[int, int], fps: float) -> Iterator[Send]:
     """Gives a function that takes the next frame (height, width, 4).
 
     The file appears at the end of the block. After an error in the block no file appears.
@@ -25,69 +31,87 @@ def encoder(path: Path, size: tuple[int, int], fps: float) -> Iterator[Callable[
     :param size: width and height in pixels
     :param fps: frames a second
     """
-    import imageio_ffmpeg
-
-    try:
-        program = imageio_ffmpeg.get_ffmpeg_exe()
-    except RuntimeError as error:
-        raise ValueError(
-            "a video needs ffmpeg, and none was found: run pip install --force-reinstall imageio-ffmpeg, or name one "
-            "in the environment variable IMAGEIO_FFMPEG_EXE"
-        ) from error
+    program = find_ffmpeg()
     gif = path.suffix.lower() == ".gif"
-    movie = path.with_name(f".{path.name}.{os.getpid()}.tmp.mp4")
-    palette, picture = movie.with_suffix(".png"), movie.with_suffix(".gif")
     # The palette of a gif is made from all frames, so they are kept without loss until then.
     quality = ["-crf", "0", "-preset", "ultrafast"] if gif else ["-crf", "19", "-preset", "veryfast"]
     # Players take a video of this size to be in BT.709; ffmpeg would write BT.601, whose greens and purples differ.
     matrix = ["-vf", "scale=out_color_matrix=bt709"]
     for name in ("-colorspace", "-color_primaries", "-color_trc"):
         matrix += [name, "bt709"]
-    writer = imageio_ffmpeg.write_frames(
-        str(movie), size, pix_fmt_in="rgba", pix_fmt_out="yuv444p" if gif else "yuv420p", fps=fps, quality=None,
-        codec="libx264", macro_block_size=2, ffmpeg_log_level="error",
-        output_params=[*quality, *matrix, "-movflags", "+faststart"],
-    )  # fmt: skip
-    try:
-        writer.send(None)
-        count = 0
-
-        def send(frame: Array) -> None:
-            nonlocal count
-            writer.send(np.ascontiguousarray(frame))
-            count += 1
-
-        yield send
-        writer.close()
-        if frames_in(movie) != count:
-            raise OSError(f"ffmpeg did not write the whole of {path}: is there room on the disk?")
+    frames = ["-f", "rawvideo", "-vcodec", "rawvideo", "-s", f"{size[0]}x{size[1]}", "-pix_fmt", "rgba"]
+    rate = Fraction(fps).limit_denominator()
+    coding = ["-vcodec", "libx264", "-pix_fmt", "yuv444p" if gif else "yuv420p", *quality, *matrix]
+    with temporary_folder(path) as folder:
+        movie, palette, picture = (folder / name for name in ("movie.mp4", "palette.png", "picture.gif"))
+        with ffmpeg(
+            path, program, *frames, "-r", str(rate), "-i", "-", "-an", *coding, "-movflags", "+faststart",
+            str(movie),
+        ) as send:  # fmt: skip
+            yield send
         if gif:
-            run_ffmpeg(program, "-i", str(movie), "-vf", "palettegen=stats_mode=full", str(palette))
-            run_ffmpeg(
-                program, "-i", str(movie), "-i", str(palette), "-lavfi", "paletteuse=dither=bayer:bayer_scale=4",
-                "-loop", "0", str(picture),
-            )  # fmt: skip
-        (picture if gif else movie).replace(path)
-    finally:
-        writer.close()
-        for temporary in (movie, palette, picture):
-            temporary.unlink(missing_ok=True)
+            with ffmpeg(path, program, "-i", str(movie), "-vf", "palettegen=stats_mode=full", str(palette)):
+                pass
+            dither = ["-lavfi", "paletteuse=dither=bayer:bayer_scale=4", "-loop", "0"]
+            with ffmpeg(path, program, "-i", str(movie), "-i", str(palette), *dither, str(picture)):
+                pass
+        with errors_name(path):
+            (picture if gif else movie).replace(path)
 
 
-def frames_in(path: Path) -> int:
-    """Returns how many frames a video has; 0 if the file is not a video."""
+def find_ffmpeg() -> str:
+    """Returns the path of the program."""
     import imageio_ffmpeg
 
-    with suppress(RuntimeError, OSError):
-        return int(imageio_ffmpeg.count_frames_and_secs(str(path))[0])
-    return 0
+    try:
+        return str(imageio_ffmpeg.get_ffmpeg_exe())
+    except RuntimeError as error:
+        raise ValueError(
+            "a video needs ffmpeg, and none was found: run pip install --force-reinstall imageio-ffmpeg, or name one "
+            "in the environment variable IMAGEIO_FFMPEG_EXE"
+        ) from error
 
 
-def run_ffmpeg(program: str, *arguments: str) -> None:
-    """Runs ffmpeg until it ends."""
-    done = subprocess.run(
-        [program, "-y", "-v", "error", *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
-    )
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        raise OSError(f"ffmpeg failed: {words[-1] if words else 'it printed no message'}")
+@contextmanager
+def ffmpeg(path: Path, program: str, *arguments: str) -> Iterator[Send]:
+    """Runs ffmpeg until it ends; the block sends it frames, and an error in the block ends it at once.
+
+    :param path: the video, which errors name
+    :param program: the path of ffmpeg
+    :param arguments: its arguments after those for all its runs
+    """
+    with tempfile.TemporaryFile() as words:
+        # In a session of its own, so that a Ctrl-C in the terminal reaches only this process.
+        child = subprocess.Popen(
+            [program, "-y", "-v", "error", *arguments], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=words,
+            start_new_session=True,
+        )  # fmt: skip
+        assert child.stdin is not None
+        pipe = child.stdin
+
+        def send(frame: Array) -> None:
+            try:
+                pipe.write(np.ascontiguousarray(frame).data)
+            except OSError:  # ffmpeg has ended
+                fail()
+
+        def fail() -> None:
+            child.wait()
+            words.seek(0)
+            said = words.read().decode(errors="replace").strip()
+            if os.strerror(errno.ENOSPC) in said:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            last = said.splitlines()[-1].strip() if said else "it printed no message; is there room on the disk?"
+            raise OSError(f"ffmpeg could not write {path}: {last}")
+
+        try:
+            yield send
+            with suppress(OSError):  # what it says about its end is in its exit code
+                pipe.close()
+            if child.wait():
+                fail()
+        finally:
+            child.kill()
+            child.wait()
+            with suppress(OSError):
+                pipe.close()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.body import camera_path
+from ncp_control.storage.temporary import temporary_folder
 
 Array = NDArray[Any]
 DEFAULT_FPS = 20.0
@@ -70,15 +71,15 @@ def mujoco_pictures(
             raise ModuleNotFoundError(f"No module named {package!r}", name=package)
     backend = os.environ.get("MUJOCO_GL") or ("egl" if sys.platform.startswith("linux") else "")
     # The process runs in this folder, because MuJoCo writes a log where it runs.
-    with tempfile.TemporaryDirectory(prefix="ncp-control-") as folder:
-        task = Path(folder) / "task.npz"
+    with temporary_folder(Path(tempfile.gettempdir()) / "ncp-control") as folder:
+        task = folder / "task.npz"
         np.savez(task, poses=poses[start:stop], look=camera_path(activity, poses[:, 0])[start:stop], size=size)
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, filter(None, sys.path)))}
         if backend:
             environment["MUJOCO_GL"] = backend
         # The process gets the function's source, because importing it would import the whole package with torch.
         program = f"{inspect.getsource(render)}\nimport sys\nrender(sys.argv[1])"
-        with (Path(folder) / "errors").open("wb+") as errors:
+        with (folder / "errors").open("wb+") as errors:
             child = subprocess.Popen(
                 [sys.executable, "-c", program, str(task)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=errors,

@@ -8,6 +8,7 @@ from typing import Any
 from ncp_control.rl.files.policy_file import load_policy
 from ncp_control.rl.policies.circuit import Circuit, actor_circuit
 from ncp_control.storage.cards import card_text, duration, origin_of, table
+from ncp_control.support.text import markdown, markdown_code
 
 POINTS = 15  # of a learning curve, at most
 
@@ -27,11 +28,11 @@ def policy_card(path: Path, description: str) -> str:
     episodes = f"--episodes {note['episodes']} --seed {note['episodes_seed']}"
     score = f"**{note['return']:,.0f}** ± {note['return_std']:,.0f} (lowest {note['return_min']:,.0f})"
     facts = [
-        ("environment", note["env"]),
+        ("environment", markdown(note["env"])),
         *([("acts", circuit_in_words(circuit))] if circuit is not None else []),
         (f"return, {note['episodes']} episodes, deterministic actions", score),
-        ("measured by", f"`ncp-control evaluate {path.parent.name}/{path.name} {episodes}`"),
-        ("made by", f"`{note['command']}`"),
+        ("measured by", markdown_code(f"ncp-control evaluate {path.parent.name}/{path.name} {episodes}")),
+        ("made by", markdown_code(note["command"])),
         ("seed, steps", f"{note['seed']}, {note['steps']:,}"),
         ("training", duration(note["seconds"])),
         *origin_of(path, policy.sha256, note),

@@ -32,6 +32,14 @@ class LoadedPolicy:
         self.normalizer = normalizer
         self._numpy_actor = numpy_actor(policy)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what a copy or a pickle keeps; the NumPy form reads the weights of one policy in place."""
+        return {name: value for name, value in self.__dict__.items() if name != "_numpy_actor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._numpy_actor = numpy_actor(self.policy)
+
     @property
     def normalizes(self) -> bool:
         """Whether the policy normalises its observations."""

@@ -21,7 +21,8 @@ from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.normalizer import Normalizer
 from ncp_control.rl.files.policy_json import policy_from_json, policy_to_json
 from ncp_control.rl.files.space_json import space_from_json, space_to_json
-from ncp_control.storage.descriptions import building, most_numbers, read_object
+from ncp_control.storage.descriptions import building, most_numbers
+from ncp_control.storage.notes import read_note, read_object, write_note
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 FORMAT = "ncp_control.policy"
@@ -51,7 +52,7 @@ def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | N
         "policy": json.dumps(settings),
         "spaces": json.dumps([space_to_json(policy.observation_space), space_to_json(policy.action_space)]),
         "normalize": json.dumps(normalize),
-        "note": json.dumps(note or {}),
+        "note": write_note(note),
     }
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
@@ -73,7 +74,7 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Ite
         fill(policy, weights)
         normalize = json.loads(metadata["normalize"])
         normalizer = None if normalize is None else Normalizer.read(normalize, tensors, observation_space)
-        note = read_object(metadata["note"])
+        note = read_note(metadata["note"])
         policy.set_training_mode(False)
         name = Path(path).name.removesuffix(".safetensors")
         return LoadedPolicy(policy.to(device), normalizer, name, metadata["sha256"], note)
@@ -87,7 +88,7 @@ def with_note(source: str | Path, path: str | Path, note: dict[str, Any]) -> Non
     :param note: the new note, as JSON values
     """
     metadata, tensors = read_tensors(source, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
-    described = {key: metadata[key] for key in DESCRIBED} | {"note": json.dumps(note)}
+    described = {key: metadata[key] for key in DESCRIBED} | {"note": write_note(note)}
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
 

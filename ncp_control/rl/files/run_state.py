@@ -14,7 +14,8 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
-from ncp_control.storage.descriptions import described_in, read_object
+from ncp_control.storage.descriptions import described_in
+from ncp_control.storage.notes import read_object
 from ncp_control.storage.packing import check_optimizer, pack, unpack
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 

@@ -18,7 +18,8 @@ def space_to_json(space: spaces.Space[Any]) -> dict[str, Any]:
     if isinstance(space, spaces.Discrete):
         return {"type": "Discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"type": "MultiDiscrete", "nvec": space.nvec.tolist()}
+        start = {"start": space.start.tolist()} if space.start.any() else {}
+        return {"type": "MultiDiscrete", "nvec": space.nvec.tolist(), **start}
     if isinstance(space, spaces.MultiBinary):
         return {"type": "MultiBinary", "n": space.n if isinstance(space.n, int) else list(space.n)}
     if isinstance(space, spaces.Dict):
@@ -41,7 +42,7 @@ def space_from_json(described: dict[str, Any], most: int) -> spaces.Space[Any]:
     if kind == "Discrete":
         return spaces.Discrete(described["n"], start=described["start"])
     if kind == "MultiDiscrete":
-        return spaces.MultiDiscrete(described["nvec"])
+        return spaces.MultiDiscrete(described["nvec"], start=described.get("start"))
     if kind == "MultiBinary":
         return spaces.MultiBinary(described["n"])
     if kind == "Dict":

@@ -145,6 +145,12 @@ def test_random_actions_are_marked(tmp_path: Path) -> None:
     assert not np.allclose(acted[random], executed[random])
 
 
+def test_a_negative_seed_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="seed of a recording must be a whole number of at least 0, not -1"):
+        record(pendulum_agent(), pendulum(), tmp_path / "run.npz", 3, seed=-1)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_recording_has_so_many_episodes_or_so_many_steps(tmp_path: Path) -> None:
     found = record(pendulum_agent(), pendulum(), tmp_path / "run.npz", episodes=2, progress=False)
     assert found.steps == 400

@@ -1,0 +1,72 @@
+"""A limit on the memory that a piece of work may ask for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+class TooMuchMemory(ValueError):
+    """More memory was asked for than this machine has."""
+
+
+@contextmanager
+def bounded_memory(what: str) -> Iterator[None]:
+    """Refuses, while the block runs, to allocate more memory than the machine has free.
+
+    Linux grants such memory at first and ends the process when it is used. Other systems refuse it by themselves.
+
+    :param what: the beginning of the sentence that refuses it, such as "the recipe's networks and buffers"
+    """
+    try:
+        with _limited():
+            yield
+    except MemoryError as error:
+        raise TooMuchMemory(f"{what} need more memory than this machine has free") from error
+    except RuntimeError as error:
+        if not any(words in str(error) for words in ("allocate memory", "bad_alloc", "out of memory")):
+            raise
+        raise TooMuchMemory(f"{what} need more memory than this machine has free") from error
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _kilobytes("/proc/self/status", "VmData") + memory_size()
+    if before[0] != resource.RLIM_INFINITY and before[0] <= limit:
+        yield
+        return
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def memory_size() -> int:
+    """Returns the bytes of free memory of this machine, at most those of the container that this process runs in."""
+    size = _kilobytes("/proc/meminfo", "MemAvailable") or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):
+        size = min(size, int(CONTAINER.read_text()))
+    return size
+
+
+def _kilobytes(file: str, name: str) -> int:
+    """Returns the bytes in a line of a file of Linux, such as `VmData:  512 kB`; 0 without that line."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(file).read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+    return 0
