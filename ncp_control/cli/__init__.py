@@ -13,6 +13,8 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from ncp_control._version import __version__
+from ncp_control.support.streams import say, usable_streams
+from ncp_control.support.text import shown
 
 # The commands; each is a module of this folder.
 COMMANDS = {
@@ -26,6 +28,7 @@ COMMANDS = {
     "view": "a recording as a page, a video, figures",
     "ablate": "which neurons of an agent matter: the return without each",
     "bench": "how fast circuits train and act on this machine",
+    "demo": "a tour of a minute or two: an agent, its page and video, a fitted model",
     "doctor": "what is installed here, what can run, and how to fix what cannot",
 }
 
@@ -46,7 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     :param argv: the words after `ncp-control`; by default those that this process was started with
     :return: the exit code
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    with usable_streams():
+        return answer(list(sys.argv[1:] if argv is None else argv))
+
+
+def answer(words: Sequence[str]) -> int:
+    """Runs the command in `words` and puts its errors into sentences; returns the exit code."""
     wants_traceback = "--traceback" in words or os.environ.get(TRACEBACK_VARIABLE, "0") not in ("", "0")
     try:
         code = dispatch([word for word in words if word != "--traceback"])
@@ -110,7 +118,7 @@ commands:
 
 def unknown_command(word: str) -> str:
     """Says that there is no such command, and which commands have similar names."""
-    near = get_close_matches(word, COMMANDS, cutoff=0.5) or [name for name in COMMANDS if name.startswith(word)]
+    near = [name for name in COMMANDS if name.startswith(word)] or get_close_matches(word, COMMANDS, cutoff=0.5)
     advice = f"did you mean {' or '.join(near)}?" if near else f"the commands are {', '.join(COMMANDS)}"
     return f"there is no command {word!r}; {advice}"
 
@@ -129,4 +137,4 @@ def explain(error: ValueError | OSError | ModuleNotFoundError) -> str | None:
 
 def complain(message: str) -> None:
     """Writes one line to stderr."""
-    print(f"ncp-control: {message}", file=sys.stderr)
+    say(f"ncp-control: {shown(message)}")

@@ -21,10 +21,12 @@ T = TypeVar("T")
 
 HELP = ("-h", "--help")
 HELP_ALL = "--help-all"
-WIDEST = 110
+NARROWEST, WIDEST = 40, 110
 EXAMPLE = "Example: "
 # Placeholders for values of arguments that name none themselves.
 PLACEHOLDERS = {int: "N", float: "X", str: "NAME", Path: "PATH"}
+SEED = "--seed"
+LARGEST_SEED = 2**63 - 1  # of torch's generators
 TAKES = {int: "a whole number", float: "a number"}
 
 
@@ -70,7 +72,7 @@ def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str
     import tyro
 
     if any(word in (*HELP, HELP_ALL) for word in words):
-        print(help_text(kind, command, () if HELP_ALL in words else seldom))
+        print(help_text(kind, command, () if HELP_ALL in words else seldom), flush=True)
         raise SystemExit(0)
     check(options_of(kind), command, words)
     return tyro.cli(kind, prog=command, args=list(words), config=(tyro.conf.FlagCreatePairsOff,))
@@ -102,6 +104,8 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
         for value in values:
             if not fits(value, option.kind):
                 raise ValueError(f"{name} takes {TAKES.get(option.kind, 'a value')}, not {value!r}")
+            if option.word == SEED and not 0 <= int(value) <= LARGEST_SEED:
+                raise ValueError(f"{name} takes a whole number from 0 to {LARGEST_SEED}, not {value}")
     missing = [option for option in places if option.needed]
     if missing and not given:
         about = f"{missing[0].text[:1].lower()}{missing[0].text[1:].rstrip('.')}"
@@ -129,7 +133,7 @@ def help_text(kind: type[Any], command: str, seldom: Sequence[str] = ()) -> str:
 
     :param seldom: fields that the page names at its end without explaining them
     """
-    width = min(shutil.get_terminal_size().columns, WIDEST)
+    width = screen_width()
     about, examples = split_examples(inspect.getdoc(kind) or "")
     options = options_of(kind)
     hidden = {f"--{name.replace('_', '-')}" for name in seldom}
@@ -156,6 +160,11 @@ def help_text(kind: type[Any], command: str, seldom: Sequence[str] = ()) -> str:
         names = ", ".join(option.word for option in options if option.word in hidden)
         lines += ["", *wrapped(f"Seldom needed: {names}.", width)]
     return "\n".join(lines)
+
+
+def screen_width() -> int:
+    """Returns how many characters a line of help may have; a narrower terminal breaks lines by itself."""
+    return max(min(shutil.get_terminal_size().columns, WIDEST), NARROWEST)
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sys
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -63,14 +61,15 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Trains the agent, or lists the recipes."""
+    from ncp_control.cli.arguments import screen_width, wrapped
     from ncp_control.rl.recipes.recipe import about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
     from ncp_control.support.devices import use_threads
 
     if arguments.recipe == "list":
-        column, screen = max(map(len, shipped())) + 2, shutil.get_terminal_size().columns
+        column = max(map(len, shipped())) + 2
         for name in shipped():
-            lines = textwrap.wrap(about(name), max(screen - column, 20), break_on_hyphens=False)
+            lines = wrapped(about(name), max(screen_width() - column, 20))
             print(f"{name:<{column}}" + f"\n{'':<{column}}".join(lines))
         return 0
     changes = read_changes(list(arguments.set))

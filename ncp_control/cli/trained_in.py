@@ -16,14 +16,14 @@ def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
     :param note: the note in it
     :param asked: the id from the command line; None without one
     """
+    from ncp_control.rl.recipes.recipe import refuse_import
+
     if asked:
         return asked
     found = note.get("env")
     if not isinstance(found, str):
         raise ValueError(f"{checkpoint} does not say which environment it was trained in: add --env")
-    module = found.rpartition(":")[0]
-    if module not in ("", "ncp_envs"):
-        raise ValueError(f"{checkpoint} was trained in {found}: if importing {module} is safe, add --env {found}")
+    refuse_import(found, f"{checkpoint} was trained in {found}", f"--env {found}")
     return found
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -26,15 +25,18 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
 from ncp_control.rl.circuit_log import CircuitLog
+from ncp_control.rl.diverged import Diverged, has_diverged, is_finite
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import load_state, read_about, save_state
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.recipe import Recipe
+from ncp_control.rl.recipes.trial import try_out
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.descriptions import described_in
 from ncp_control.storage.run_folder import prepare_run, seed_of, versions
 from ncp_control.support.devices import pick_device
 from ncp_control.support.progress import Tracker, tracked
+from ncp_control.support.streams import say
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
@@ -96,6 +98,8 @@ def train(
     for name, count in counts.items():
         if count is not None and count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"the seed of a training must be a whole number from 0 to {2**32 - 1}, not {seed}")
     every = checkpoint_every or max(LEAST_CHECKPOINT, recipe.n_timesteps // 10)
     about = {
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
@@ -106,14 +110,17 @@ def train(
     with ExitStack() as held:
         held.callback(envs.close)
         model = make_model(recipe, envs, seed, where)
-        held.enter_context(prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)))
+        evaluation_envs = make_envs(recipe, min(eval_episodes, 8), training=False)
+        held.callback(evaluation_envs.close)
+        try_out(evaluation_envs, recipe)
+        record = {"command": command, "versions": versions(PACKAGES)}
+        held.enter_context(prepare_run(out, about, resume, results=(STATE, CURVE), **record))
         kept = read_about(out / STATE) if (out / STATE).exists() else None
         if kept is None:
             shutil.rmtree(out / "board", ignore_errors=True)
         model.set_logger(configure(str(out / "board"), ["tensorboard"]))
         tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
-        run = RunCallback(out, seed, every, recipe, about, tracker)
-        held.callback(run.evaluation_envs.close)
+        run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs)
         if kept is not None:
             load_state(model, out / STATE)
             run.recall(kept)
@@ -128,7 +135,11 @@ def train(
         except KeyboardInterrupt:
             there = (out / STATE).exists()
             advice = f"--resume continues from {out / STATE}" if there else "there is no checkpoint yet"
-            print(f"\ninterrupted at step {model.num_timesteps:,}: {advice}", file=sys.stderr)
+            say(f"\ninterrupted at step {model.num_timesteps:,}: {advice}")
+            raise
+        except Exception as error:
+            if not isinstance(error, Diverged) and has_diverged(model, error):
+                raise Diverged(model, out) from error
             raise
     return TrainingResult(out, model.num_timesteps, run.curve, run.best, run.seconds())
 
@@ -142,15 +153,22 @@ class RunCallback(BaseCallback):
     :param recipe: what is trained
     :param about: the settings that make the result, as `run.json` keeps them
     :param tracker: shows the progress
+    :param evaluation_envs: the environments of the evaluations
     """
 
     def __init__(
-        self, out: Path, seed: int, every: int, recipe: Recipe, about: dict[str, Any], tracker: Tracker
+        self,
+        out: Path,
+        seed: int,
+        every: int,
+        recipe: Recipe,
+        about: dict[str, Any],
+        tracker: Tracker,
+        evaluation_envs: VecEnv,
     ) -> None:
         super().__init__()
         self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
-        self.recipe = recipe
-        self.evaluation_envs: VecEnv = make_envs(recipe, min(int(about["eval_episodes"]), 8), training=False)
+        self.recipe, self.evaluation_envs = recipe, evaluation_envs
         self.curve: list[tuple[int, float, float]] = []
         self.best: tuple[int, float] | None = None
         self._began, self._before = time.monotonic(), 0.0
@@ -170,6 +188,7 @@ class RunCallback(BaseCallback):
         return self._before + time.monotonic() - self._began
 
     def _on_rollout_start(self) -> None:
+        self._check_weights()
         segment = self.num_timesteps // self.every
         if segment == self._segment:
             return
@@ -188,10 +207,16 @@ class RunCallback(BaseCallback):
 
     def finish(self) -> None:
         """Evaluates for the last time and writes the last checkpoint."""
+        self._check_weights()
         self._show_steps()
         if not self.curve or self.curve[-1][0] != self.num_timesteps:
             self._evaluate()
         self._write_checkpoint()
+
+    def _check_weights(self) -> None:
+        """Ends the training before weights that are not finite are evaluated or written."""
+        if not is_finite(self.model):
+            raise Diverged(self.model, self.out)
 
     def _show_steps(self) -> None:
         new = self.num_timesteps - self.tracker.done

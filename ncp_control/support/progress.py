@@ -6,6 +6,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO, cast
+
+from ncp_control.support.streams import Lenient, say
+from ncp_control.support.text import shown
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -28,7 +32,7 @@ class Tracker:
         """
         self.done += done
         self.work += work
-        self.note = self.note if note is None else note
+        self.note = self.note if note is None else shown(note)
 
     def rate(self) -> str:
         """Returns the work done in a second, in words."""
@@ -47,7 +51,7 @@ class _Log(Tracker):
         super().advance(done, work, note)
         if time.monotonic() - self.shown > SECONDS_BETWEEN_LINES:
             self.shown = time.monotonic()
-            print(self.line(), file=sys.stderr, flush=True)
+            say(self.line())
 
 
 @contextmanager
@@ -62,19 +66,19 @@ def tracked(description: str, total: int, done: int = 0, unit: str = "steps", sh
     """
     if not shown:
         yield Tracker(description, total, done, unit)
-    elif not sys.stderr.isatty():
+    elif not Lenient(sys.stderr).isatty():
         log = _Log(description, total, done, unit)
         yield log
-        print(log.line(), file=sys.stderr, flush=True)
+        say(log.line())
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total}"),
-            TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[note]}"), TimeRemainingColumn(),
+            TextColumn("{task.fields[rate]}"), TextColumn("{task.fields[note]}", markup=False), TimeRemainingColumn(),
         )  # fmt: skip
-        with Progress(*columns, console=Console(stderr=True)) as progress:
+        with Progress(*columns, console=Console(file=cast("IO[str]", Lenient(sys.stderr)))) as progress:
             task = progress.add_task(description, total=total, completed=done, rate="", note="")
 
             class Bar(Tracker):

@@ -38,6 +38,18 @@ def test_every_command_explains_its_arguments(capsys: pytest.CaptureFixture[str]
         assert f"ncp-control {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "20", "-3", "text", ""])
+def test_no_width_of_a_terminal_ends_in_an_error(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", "dumb")
+    for name in cli.COMMANDS:
+        assert f"ncp-control {name}" in helped(capsys, name, "--help-all")
+    assert "pendulum-novel" in printed(capsys, "train", "list")
+    assert "neurons" in printed(capsys, "describe", "AutoNCP(12, 2)", "--inputs", "4")
+
+
 def test_help_needs_no_numerical_library() -> None:
     seen = "import sys; from ncp_control.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
     result = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -159,6 +159,50 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     assert "did you mean pendulum-novel" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("env_kwargs.g", "abc"), ("gamma", "x"), ("n_envs", "1000000000"), ("policy_kwargs.cell", "x"), ("n_step", "1")],
+)
+def test_a_recipe_that_is_refused_leaves_no_folder(key: str, value: str, tmp_path: Path) -> None:
+    words = ["train", str(recipe_file(tmp_path)), "--out", str(tmp_path / "run"), "--steps", "64"]
+    assert main([*words, "--set", f"{key}={value}"]) == 2
+    assert not (tmp_path / "run").exists()
+
+
+class Fails(BaseCallback):
+    def _on_step(self) -> bool:
+        raise Stopped
+
+
+def test_a_run_without_a_result_does_not_refuse_the_corrected_recipe(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path)
+    with pytest.raises(Stopped):
+        train(load_recipe(path), tmp_path / "run", callbacks=[Fails()], **QUIET)
+    assert (tmp_path / "run" / RECORD).exists()
+    assert train(load_recipe(path, {"gamma": 0.5, "n_timesteps": 64}), tmp_path / "run", **QUIET).steps == 64
+    assert json.loads((tmp_path / "run" / RECORD).read_text())["recipe"]["gamma"] == 0.5
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        train(load_recipe(path), tmp_path / "run", **QUIET)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_training_whose_weights_become_nan_says_so(name: str, tmp_path: Path) -> None:
+    """A policy is kept from before, and none with such weights is written."""
+    recipe = load_recipe(recipe_file(tmp_path, RECIPES[name]), {"max_grad_norm": 1e30} if name != "sac" else {})
+
+    class Ruin(BaseCallback):
+        def _on_step(self) -> bool:
+            if self.n_calls == 70:
+                self.model.lr_schedule = lambda left: 1e30
+            return True
+
+    quiet = {**QUIET, "eval_every": 64}
+    with pytest.raises(ValueError, match=r"NaN or infinite after step [\d,]+: the learning rate .* best.safetensors"):
+        train(recipe, tmp_path / "run", callbacks=[Ruin()], **quiet)
+    for file in (BEST, LAST, STATE):
+        assert all(torch.isfinite(value).all() for value in tensors(tmp_path / "run" / file).values())
+
+
 def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path), {"n_timesteps": 128})
     train(recipe, tmp_path / "run", **QUIET)

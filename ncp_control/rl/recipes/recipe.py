@@ -4,7 +4,7 @@ A recipe names an environment (`env`), an algorithm (`algo`) and how long to tra
 `env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean the same as in rl-zoo, except that
 `env_wrapper` names wrappers of `ncp_envs` only, without their module. All other keys are arguments of the algorithm.
 `lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another, and then contains only the
-differences. Nothing in a recipe is ever run as code.
+differences. Nothing in a recipe is ever run as code, and no module that it names is imported.
 """
 
 from __future__ import annotations
@@ -17,10 +17,24 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.rl.recipes.plain_yaml import read_yaml
+from ncp_control.rl.recipes.rules import DICTIONARY, SWITCH, TEXT, any_of, either, read_value, whole
+from ncp_control.rl.recipes.rules import Linear as Linear
+from ncp_control.rl.recipes.rules import read_number as read_number
 
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "RecurrentSAC", "RecurrentTD3", "PPO", "A2C", "SAC", "TD3", "DQN")
 OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TD3", "DQN")
-LINEAR = "lin_"
+OWN_MODULES = ("", "ncp_envs")  # of an environment's id, which no user has to name
+MOST_ENVS = 10_000  # all of them run in one process
+RULES = {
+    "env": TEXT,
+    "n_timesteps": whole(1),
+    "n_envs": whole(1, MOST_ENVS),
+    "env_kwargs": DICTIONARY,
+    "env_wrapper": any_of(list, "a list"),
+    "normalize": either(SWITCH, DICTIONARY),
+    "policy": TEXT,
+    "policy_kwargs": DICTIONARY,
+}
 
 
 @dataclass
@@ -54,17 +68,10 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.algo not in ALGORITHMS:
             raise ValueError(f"unknown algo {self.algo!r} in a recipe: choose one of {', '.join(ALGORITHMS)}")
-        for key in ("env", "policy"):
-            if not isinstance(getattr(self, key), str):
-                raise ValueError(f"a recipe's {key} must be text, not {getattr(self, key)!r}")
-        if not isinstance(self.normalize, bool | dict):
-            raise ValueError(f"a recipe's normalize must be true, false or a dictionary, not {self.normalize!r}")
-        for key in ("n_timesteps", "n_envs"):
-            value = getattr(self, key)
-            whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-            if isinstance(value, bool) or not whole or value < 1:
-                raise ValueError(f"a recipe's {key} must be a whole number of at least 1, not {value!r}")
-            setattr(self, key, int(value))
+        for key, rule in RULES.items():
+            value = read_value(key, getattr(self, key), rule, "a recipe's")
+            if key in ("n_timesteps", "n_envs"):  # the others stay as they are written, for the record of a run
+                setattr(self, key, value)
 
     @property
     def is_off_policy(self) -> bool:
@@ -94,21 +101,34 @@ def about(name: str) -> str:
 def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Recipe:
     """Reads a recipe.
 
+    An environment's id that makes Gymnasium import a module, `module:id`, is refused in a file, because a file must not
+    choose which code runs; give it among the changes.
+
     :param source: the name of a shipped recipe, or the path of a `.yml` file
     :param changes: new values by key; a key such as "policy_kwargs.cell" reaches into a dictionary
     """
     flat = read_values(source)
+    if "env" not in (changes or {}) and isinstance(found := flat.get("env"), str):
+        refuse_import(found, f"the recipe {str(source)!r} trains in {found}", f"--set env={found}")
     for key, value in (changes or {}).items():
         set_value(flat, key, value)
     missing = [key for key in ("env", "algo", "n_timesteps") if key not in flat]
     if missing:
         raise ValueError(f"the recipe {str(source)!r} needs {' and '.join(missing)}")
     named = {key: flat.pop(key) for key in NAMED if key in flat}
-    for key, kind in (("env_kwargs", dict), ("policy_kwargs", dict), ("env_wrapper", list)):
-        if not isinstance(named.get(key, kind()), kind):
-            what = "list" if kind is list else "dictionary"
-            raise ValueError(f"{key} in the recipe {str(source)!r} must be a {what}, not {named[key]!r}")
     return Recipe(**named, settings=flat)
+
+
+def refuse_import(env: str, what: str, fix: str) -> None:
+    """Refuses an environment's id that was read from a file and makes Gymnasium import a module.
+
+    :param env: the id
+    :param what: the beginning of the sentence, such as "the policy was trained in module:id"
+    :param fix: the word on the command line with which a user names the module
+    """
+    module = env.rpartition(":")[0]
+    if module not in OWN_MODULES:
+        raise ValueError(f"{what}: if importing {module} is safe, add {fix}")
 
 
 def read_values(source: str | Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -176,34 +196,3 @@ def read_changes(words: list[str]) -> dict[str, Any]:
             raise ValueError(f"write a change as KEY=VALUE, such as policy_kwargs.cell=cfc, not as {word!r}")
         found[key] = read_yaml(value, word)
     return found
-
-
-def read_number(value: Any) -> Any:
-    """Turns text such as 3e-4, which YAML does not read as a number, into a number, and lin_3e-4 into a falling rate.
-
-    :param value: any value; the values of a dictionary are turned one by one
-    :return: the number, the rate, or the value itself
-    """
-    if isinstance(value, dict):
-        return {key: read_number(own) for key, own in value.items()}
-    if not isinstance(value, str):
-        return value
-    is_linear = value.startswith(LINEAR)
-    try:
-        first = float(value.removeprefix(LINEAR))
-    except ValueError:
-        return value
-    return Linear(first) if is_linear else first
-
-
-@dataclass(frozen=True)
-class Linear:
-    """A rate that falls linearly to zero, as a function of the remaining share of the training.
-
-    :param first: the rate at the beginning
-    """
-
-    first: float
-
-    def __call__(self, left: float) -> float:
-        return left * self.first

@@ -9,7 +9,7 @@ import pytest
 import torch
 from stable_baselines3.common.vec_env import VecNormalize
 
-from helpers.small_recipes import PPO_RECIPE, recipe_file
+from helpers.small_recipes import PPO_RECIPE, SAC_RECIPE, recipe_file
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.recipe import Linear, load_recipe, read_changes, shipped
 from ncp_control.wiring import AutoNCP
@@ -60,6 +60,19 @@ def test_the_first_wrapper_of_a_recipe_is_the_innermost(tmp_path: Path) -> None:
     assert "History<ObservationNoise" in str(envs.envs[0])
 
 
+def test_numbers_may_be_written_as_text_with_an_exponent(tmp_path: Path) -> None:
+    """YAML reads 1e-1 as text, and a whole number may have a point."""
+    words = ["gamma=9e-1", "n_epochs=1e3", "n_steps=64.0", "policy_kwargs.critic_units=1e1", "normalize.clip_obs=5e0"]
+    words += ["env_kwargs.g=98e-1", "policy_kwargs.net_arch=[1e1]"]
+    text = PPO_RECIPE.replace("normalize: true", "normalize: {}\nenv_wrapper: [{ObservationNoise: {std: 1e-1}}]")
+    recipe = load_recipe(recipe_file(tmp_path, text), read_changes(words))
+    envs: Any = make_envs(recipe, 1, training=True)
+    assert (envs.gamma, envs.clip_obs, envs.envs[0].unwrapped.g) == (0.9, 5, 9.8)
+    model: Any = make_model(recipe, envs, seed=0, device="cpu")
+    assert (model.gamma, model.n_epochs, model.n_steps) == (0.9, 1000, 64)
+    assert model.policy.circuit_kwargs["critic_units"] == 10
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -70,7 +83,35 @@ def test_the_first_wrapper_of_a_recipe_is_the_innermost(tmp_path: Path) -> None:
         (PPO_RECIPE.replace("ncp/PendulumNoVel-v0", "ncp/Pendulum-v9"), "'ncp/Pendulum-v9' cannot be made"),
         (PPO_RECIPE + "n_step: 3", "the recipe does not fit RecurrentPPO: .*'n_step'"),
         (PPO_RECIPE + "env_wrapper: [TimeLimit]", "there is no wrapper 'TimeLimit' in ncp_envs"),
-        (PPO_RECIPE + "env_wrapper: History", "env_wrapper in the recipe .* must be a list, not 'History'"),
+        (PPO_RECIPE + "env_wrapper: History", "a recipe's env_wrapper must be a list, not 'History'"),
+        (PPO_RECIPE + "env_wrapper: [VectorHistory]", "VectorHistory is for vector environments, .*: name History"),
+        (PPO_RECIPE + "env_wrapper: [{History: 5}]", "arguments of the wrapper History must be a dictionary, not 5"),
+        (PPO_RECIPE + "env_wrapper: [{ObservationNoise: {std: abc}}]", "the wrapper ObservationNoise cannot be made"),
+        (PPO_RECIPE + "env_kwargs: {bogus: 1}", "cannot be made with {'bogus': 1}: .*unexpected keyword"),
+        (PPO_RECIPE + "gamma: 2", "the recipe's gamma must be a number from 0 to 1, not 2"),
+        (PPO_RECIPE + "gae_lambda: [1]", r"the recipe's gae_lambda must be a number from 0 to 1, not \[1\]"),
+        (PPO_RECIPE + "ent_coef: auto", "the recipe's ent_coef must be a number, not 'auto'"),
+        (PPO_RECIPE + "clip_range: abc", "the recipe's clip_range must be a number of at least 0 .*such as lin_3e-4"),
+        (PPO_RECIPE + "use_sde: 1", "the recipe's use_sde must be true or false, not 1"),
+        (PPO_RECIPE.replace("lin_3e-3", "-1"), "the recipe's learning_rate must be a number of at least 0"),
+        (PPO_RECIPE.replace("n_epochs: 2", "n_epochs: 1.5"), "n_epochs must be a whole number of at least 1, not 1.5"),
+        (PPO_RECIPE.replace("true", "{gama: 0.9}"), "it has no 'gama': did you mean gamma"),
+        (PPO_RECIPE.replace("true", "{clip_obs: abc}"), "normalize, clip_obs must be a number above 0, not 'abc'"),
+        (
+            PPO_RECIPE.replace("critic_units: 5", "critic_units: x"),
+            "critic_units must be a whole number of at least 1",
+        ),
+        (PPO_RECIPE.replace("critic_units: 5", "optimizer_class: SGD"), "optimizer_class must be left out"),
+        (PPO_RECIPE.replace("n_envs: 2", "n_envs: 1000000000"), "n_envs must be at most 10,000, not 1000000000"),
+        (PPO_RECIPE.replace("512", "1" + "0" * 30), "n_timesteps must be at most 1,000,000,000,000,000"),
+        (PPO_RECIPE.replace("n_steps: 32", "n_steps: 1000000000000"), "need more memory than"),
+        (PPO_RECIPE.replace("critic_units: 5", "net_arch: [1000000000000]"), "need more memory than"),
+        (
+            SAC_RECIPE.replace("buffer_size: 100", "buffer_size: 1000000000000"),
+            "need more memory than",
+        ),
+        (SAC_RECIPE + "train_freq: [1, day]", 'train_freq must be .* a list of such a number and "step" or "episode"'),
+        (SAC_RECIPE + "n_envs: 2\ntrain_freq: [1, episode]", "train_freq can count episodes only if n_envs is 1"),
         ("- env", "is not a recipe: it should consist of keys and values"),
         ("env: [", "is not YAML"),
         ("env: !!python/object/apply:os.system ['true']", "is not YAML"),
