@@ -11,13 +11,13 @@ STAMP := $(VENV)/installed
 INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/cpu/kernels/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types format docs clean
+.PHONY: help venv demo test lint types format docs release clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## the tour: an agent, its page and video, rollouts, a model of the dynamics (writes runs/demo)
-	$(BIN)/python scripts/tour.py --out runs/demo
+	$(BIN)/ncp-control demo --out runs/demo
 
 # The second run is of what needs a browser or a GPU; where there is none it skips, and says so. 5: -k chose none of them.
 test: lint types ## lint, types, and every test that this machine can run, but for those of many minutes
@@ -37,6 +37,9 @@ format: $(STAMP) ## repair what ruff can repair
 
 docs: $(STAMP) ## the site: guides, results, and a page for every public package (writes site/index.html)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+release: $(STAMP) ## build and test the source distribution and the wheels of all machines (writes dist/)
+	$(BIN)/python -m scripts.release $(RELEASE_ARGS)
 
 venv: $(STAMP) ## make .venv with every dependency at its tested version
 

@@ -3,25 +3,35 @@
 The libraries use neither Python's nor torch's headers: ctypes loads them, so one build serves every version of both.
 Without a C++ compiler the package still installs and runs on the slow reference scan. The first scan then warns, and
 `ncp-control doctor` says so.
+
+The environment variable CXX names the compiler; it may hold arguments. `python -m scripts.release` builds the wheels of
+other machines with one that compiles for them.
 """
 
 from __future__ import annotations
 
 import os
-import platform
+import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
+from sysconfig import get_platform
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 KERNELS = Path("ncp_control/ops/cpu/kernels")
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 FLAGS += ["-fPIC", "-shared", "-pthread"]
+# The machine that is built for: _PYTHON_HOST_PLATFORM, by which Python itself is told of a cross build, or this one.
+PLATFORM = get_platform().lower()
+if PLATFORM.startswith("linux"):
+    FLAGS += ["-s", f"-Wl,--version-script={KERNELS / 'exports.map'}"]
 LEVELS = {"portable": ["-DNCP_VECTOR_BYTES=16"]}
-if platform.machine().lower() in ("x86_64", "amd64"):
+if PLATFORM.endswith(("x86_64", "amd64")):
     LEVELS["avx2"] = ["-DNCP_VECTOR_BYTES=32", "-mavx2", "-mfma"]
     LEVELS["avx512"] = ["-DNCP_VECTOR_BYTES=64", "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma"]
 
@@ -59,6 +69,17 @@ class BuildKernels(build_ext):
         return [path for path in super().get_outputs() if Path(path).exists()]
 
 
+class BuildWithCheckpoints(build_py):
+    """Adds the trained circuits, so that they are at hand where only a wheel is installed."""
+
+    def run(self) -> None:
+        """Copies `checkpoints/` into the package; an editable installation finds it in the project's folder."""
+        super().run()
+        if not self.editable_mode:
+            into = Path(self.build_lib, "ncp_control", "checkpoints")
+            shutil.copytree("checkpoints", into, dirs_exist_ok=True, copy_function=shutil.copyfile)
+
+
 class WheelForEveryPython(bdist_wheel):
     """Tags the wheel for the machine, not for one Python."""
 
@@ -67,16 +88,25 @@ class WheelForEveryPython(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
+def readme_without_paths() -> str:
+    """Returns README.md as plain Markdown: what it links to in the project's folder is not beside a wheel's page."""
+    text = Path("README.md").read_text(encoding="utf-8")
+    text = re.sub(r"^!\[[^]]*\]\((?!https?:)[^)]*\)\n+", "", text, flags=re.MULTILINE)
+    return re.sub(r"\[([^]]+)\]\((?!https?:|#)[^)]*\)", r"\1", text)
+
+
 setup(
+    long_description=readme_without_paths(),
+    long_description_content_type="text/markdown",
     ext_modules=[
         Extension(
             f"ncp_control.ops.cpu._kernels_{level}",
             sources=[str(KERNELS / "kernels.cpp")],
-            depends=[str(path) for path in sorted(KERNELS.glob("*.h"))],
+            depends=[str(path) for path in sorted(KERNELS.iterdir())],
             extra_compile_args=flags,
             optional=True,
         )
         for level, flags in LEVELS.items()
     ],
-    cmdclass={"build_ext": BuildKernels, "bdist_wheel": WheelForEveryPython},
+    cmdclass={"build_py": BuildWithCheckpoints, "build_ext": BuildKernels, "bdist_wheel": WheelForEveryPython},
 )

@@ -1,3 +1,3 @@
 """The one place where the version is written; the build reads it without importing anything."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,10 +1,14 @@
 """What is installed when somebody installs this: one version, two packages, their types, the command, the license."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
+from collections.abc import Iterable
 from email import message_from_string
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
@@ -15,20 +19,36 @@ import ncp_control
 
 ROOT = Path(__file__).resolve().parents[1]
 # What a build reads; the rest of the tree, and whatever earlier builds left in it, stays out of the way.
-BUILD_INPUTS = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "ncp_control", "envs")
+BUILD_INPUTS = (
+    "pyproject.toml",
+    "setup.py",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+    "ncp_control",
+    "envs",
+    "checkpoints",
+)
+# What lies in a checkout and is no part of its sources.
+MADE_HERE = ("__pycache__", ".*cache", ".venv", ".git", ".hypothesis", "*.egg-info", "*.so", "*.tmp", "*.pyc")
+MADE_AT_ROOT = {"build", "dist", "runs", "site", "MUJOCO_LOG.TXT"}
+
+
+def copy_sources(names: Iterable[str], into: Path) -> Path:
+    """A copy of a part of the sources, without what builds and tests have left in them."""
+    into.mkdir()
+    for name in names:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, into / name, ignore=shutil.ignore_patterns(*MADE_HERE))
+        else:
+            shutil.copy2(ROOT / name, into / name)
+    return into
 
 
 def build_wheel(folder: Path, **environment: str) -> Path:
     """A wheel built in `folder` from a copy of the sources, without a network."""
     pytest.importorskip("setuptools", "77")
-    source = folder / "source"
-    source.mkdir()
-    for name in BUILD_INPUTS:
-        if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
-            shutil.copytree(ROOT / name, source / name, ignore=ignored)
-        elif (ROOT / name).exists():
-            shutil.copy2(ROOT / name, source / name)
+    source = copy_sources(BUILD_INPUTS, folder / "source")
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
     built = subprocess.run(
         [*command, "-w", str(folder), str(source)], capture_output=True, text=True, env={**os.environ, **environment}
@@ -53,6 +73,8 @@ def test_the_wheel_holds_both_packages_and_nothing_else(wheel: Path) -> None:
     expected = modules(ROOT / "ncp_control", "ncp_control") | modules(ROOT / "envs" / "ncp_envs", "ncp_envs")
     assert {name for name in names if name.endswith(".py")} == expected
     assert {"ncp_control/py.typed", "ncp_envs/py.typed"} <= names
+    shipped = {f"ncp_control/checkpoints/{path.name}" for path in (ROOT / "checkpoints").iterdir()}
+    assert {name for name in names if name.startswith("ncp_control/checkpoints/")} == shipped
     assert {name.split("/")[0] for name in names} == {"ncp_control", "ncp_envs"}
 
 
@@ -65,6 +87,45 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert described["License-Expression"] == "Apache-2.0"
     assert "ncp-control = ncp_control.cli:main" in archive.read(f"{folder}/entry_points.txt").decode()
     assert archive.read(f"{folder}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_page_of_a_wheel_links_to_nothing_that_is_not_beside_it(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    described = message_from_string(archive.read(name).decode())
+    assert described["Description-Content-Type"] == "text/markdown"
+    page = described.get_payload()
+    assert "# ncp_control\n" in page
+    assert "ncp-control demo" in page
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def test_every_python_that_is_supported_is_tested_and_named(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    described = message_from_string(archive.read(name).decode())
+    assert described["Requires-Python"] == "<3.14,>=3.10"
+    versions = ["3.10", "3.11", "3.12", "3.13"]
+    for version in versions:
+        assert f"Programming Language :: Python :: {version}" in described.get_all("Classifier", [])
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
+    assert f"python: {json.dumps(versions)}" in workflow
+
+
+def test_the_source_distribution_holds_all_that_the_tests_need(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", "77")
+    names = [path.name for path in ROOT.iterdir() if path.name not in MADE_AT_ROOT]
+    ignored = shutil.ignore_patterns(*MADE_HERE)(str(ROOT), names)
+    source = copy_sources(sorted({*names} - {*ignored}), tmp_path / "source")
+    expected = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    built = subprocess.run([sys.executable, "-c", build, tmp_path], cwd=source, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    (path,) = tmp_path.glob("ncp_control-*.tar.gz")
+    with tarfile.open(path) as archive:
+        found = {name.partition("/")[2] for name in archive.getnames()}
+    assert expected - found == set()
 
 
 @pytest.mark.slow

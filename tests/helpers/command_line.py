@@ -58,7 +58,7 @@ def collected(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 def complaint(output: str) -> str:
     """Returns the one line of an output that is not a line of progress; it must be an error."""
-    progress = ("training: ", "fitting: ", "collecting rollouts: ", "recording: ")
+    progress = ("training: ", "fitting: ", "collecting rollouts: ", "recording: ", "drawing: ")
     (line,) = [line for line in output.splitlines() if not line.startswith(progress)]
     assert line.startswith("ncp-control: ")
     return line

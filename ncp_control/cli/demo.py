@@ -1,0 +1,157 @@
+"""`ncp-control demo`: a tour of this package, made of its own commands."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SELDOM = ("rollouts", "epochs", "video_steps")
+
+
+@dataclass
+class Arguments:
+    """A tour of a minute or two: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording becomes a
+    page and a video; a liquid circuit learns the half-cheetah's dynamics from rollouts, and its error is compared.
+
+    Each step prints its command, so that you can run it yourself. The folder also gets checkpoints/, the trained agents
+    and the model that the README's commands name. Files that exist already are kept.
+
+    Example: ncp-control demo --out ncp-demo
+    """
+
+    out: Path = Path("ncp-demo")
+    """The folder for everything that the demo makes."""
+
+    only_checkpoints: bool = False
+    """Only copy the checkpoints into the folder."""
+
+    rollouts: int = 10
+    """How many rollouts are collected."""
+
+    epochs: int = 40
+    """How many epochs the fit takes."""
+
+    video_steps: int = 200
+    """How many steps of the recording become a video."""
+
+
+def run(arguments: Arguments) -> int:
+    """Runs the steps of the demo."""
+    started = time.monotonic()
+    if not arguments.only_checkpoints:
+        require_packages()
+    checkpoints = copy_checkpoints(arguments.out / "checkpoints")
+    if arguments.only_checkpoints:
+        print(f"the checkpoints are in {checkpoints}")
+        return 0
+    for number, (title, result, words) in enumerate(steps(arguments, checkpoints), 1):
+        print(f"\n{number}. {title}\n   $ ncp-control {shlex.join(words)}", flush=True)
+        if result.exists() and words[0] != "fit":  # a fit's folder exists before the fit has ended; --resume goes on
+            print(f"exists already: {result}")
+        elif code := run_command(words):
+            return code
+    rollouts, model = arguments.out / "rollouts", arguments.out / "model" / "best.safetensors"
+    print("\n6. How good is that? The next observation on rollouts that no model has seen:\n", flush=True)
+    print(table(rollouts, model))
+    print(closing_words(arguments.out, rollouts, model, time.monotonic() - started))
+    return 0
+
+
+def require_packages() -> None:
+    """Raises ValueError where a package is missing that a step needs, before the first step."""
+    from importlib.util import find_spec
+
+    from ncp_control.cli.packages import PACKAGES
+
+    missing = [package.distribution for package in PACKAGES if find_spec(package.module) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise ValueError(f'the demo needs what is not installed here ({names}): pip install "ncp-control[all]"')
+
+
+def copy_checkpoints(into: Path) -> Path:
+    """Copies the shipped checkpoints and their cards into a folder, unless they are there, and returns the folder."""
+    from ncp_control.storage.atomic_writes import write_atomically
+
+    into.mkdir(parents=True, exist_ok=True)
+    for path in sorted(shipped_checkpoints().iterdir()):
+        if not (into / path.name).exists():
+            write_atomically(into / path.name, path.read_bytes())
+    return into
+
+
+def shipped_checkpoints() -> Path:
+    """Returns the folder of the shipped checkpoints: in the package from a wheel, beside the package in a checkout."""
+    folders = (PACKAGE / "checkpoints", PACKAGE.parent / "checkpoints")
+    for folder in folders:
+        if (folder / "halfcheetah.safetensors").exists():
+            return folder
+    raise FileNotFoundError(f"the shipped checkpoints are missing in {folders[0]}: install ncp-control again")
+
+
+def steps(arguments: Arguments, checkpoints: Path) -> list[tuple[str, Path, list[str]]]:
+    """Returns the steps that are commands: title, result, and the words after `ncp-control`."""
+    out = arguments.out
+    agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("novel", "teacher"))
+    episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
+    rollouts, model = out / "rollouts", out / "model"
+    shown = ["--start", "300", "--steps", str(arguments.video_steps)]
+    collecting = ["--rollouts", str(arguments.rollouts), "--random", "0.05", "--out", str(rollouts), "--resume"]
+    fitting = ["--actions", "--units", "24", "--epochs", str(arguments.epochs), "--out", str(model), "--resume"]
+    return [
+        (
+            "A circuit of 48 neurons runs the half-cheetah from its eight positions; everything in it is recorded",
+            episode,
+            ["record", agent, "--steps", "1000", "--out", str(episode)],
+        ),
+        ("The recording as one HTML page", page, ["view", str(episode), "--html", str(page)]),
+        ("and as a video", video, ["view", str(episode), "--video", str(video), *shown]),
+        ("A controller's rollouts, 5 % of its actions random", rollouts, ["collect", "--policy", teacher, *collecting]),
+        ("A liquid circuit of 24 neurons learns the dynamics", model, ["fit", str(rollouts), *fitting]),
+    ]
+
+
+def run_command(words: list[str]) -> int:
+    """Runs another command in this process; the command that its files note is its own, and not the demo."""
+    from ncp_control.cli import main
+
+    before = sys.argv
+    sys.argv = ["ncp-control", *words]
+    try:
+        return main(words)
+    finally:
+        sys.argv = before
+
+
+def table(rollouts: Path, model: Path) -> str:
+    """Returns a table of test errors: the model's, and those of models without a network."""
+    from ncp_control.data import Rollouts
+    from ncp_control.dynamics import load_model, one_step_error
+    from ncp_control.dynamics.comparison import Comparison, baseline_results
+    from ncp_control.dynamics.table import RowResult, table_text
+
+    found = Rollouts.load(rollouts)
+    fitted = load_model(model)
+    error = one_step_error(fitted, found.split().test)
+    size = sum(parameter.numel() for parameter in fitted.parameters())
+    lines = [
+        RowResult("LTC, 24 neurons", [error], size),
+        *baseline_results(found, Comparison(str(rollouts), 1, 1, actions=True)),
+    ]
+    return table_text(sorted(lines, key=lambda line: line.mean))
+
+
+def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str:
+    """Says what to look at now and what to try next."""
+    agent = out / "checkpoints" / "halfcheetah-novel.safetensors"
+    return f"""
+Done in {seconds:.0f} s. What to do now:
+- open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
+- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
+- ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron
+- ncp-control train pendulum-novel --out {out / "pendulum"}    # an agent of your own, in a few minutes
+- cd {out} and try the commands of the README: the checkpoints that it names are there"""

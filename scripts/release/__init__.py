@@ -1,0 +1,1 @@
+"""Builds a release and tests it: `python -m scripts.release`, or `make release`."""

@@ -1,0 +1,75 @@
+"""`ncp-control demo`: a tour for people who have nothing but the installed package."""
+
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from helpers.command_line import ROOT, printed, refused
+from ncp_control.cli import demo
+from ncp_control.cli.arguments import read
+from ncp_control.cli.packages import PACKAGES
+
+
+def test_it_copies_the_checkpoints_and_keeps_those_that_are_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    changed = tmp_path / "out" / "checkpoints" / "halfcheetah.md"
+    changed.parent.mkdir(parents=True)
+    changed.write_text("mine")
+    out = printed(capsys, "demo", "--only-checkpoints", "--out", str(tmp_path / "out"))
+    assert out == f"the checkpoints are in {changed.parent}\n"
+    for path in (ROOT / "checkpoints").iterdir():
+        assert (changed.parent / path.name).read_bytes() == (
+            b"mine" if path.name == changed.name else path.read_bytes()
+        )
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoints"]
+
+
+def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None:
+    steps = demo.steps(demo.Arguments(out=tmp_path), demo.shipped_checkpoints())
+    assert [words[0] for _, _, words in steps] == ["record", "view", "view", "collect", "fit"]
+    for _, result, words in steps:
+        assert result.parent == tmp_path
+        assert str(result) in words
+        read(import_module(f"ncp_control.cli.{words[0]}").Arguments, f"ncp-control {words[0]}", words[1:])
+
+
+def test_what_it_advises_at_its_end_is_taken_too(tmp_path: Path) -> None:
+    text = demo.closing_words(tmp_path, tmp_path / "rollouts", tmp_path / "model.safetensors", 61.4)
+    lines = [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ncp-control ")]
+    assert len(lines) == 3
+    for line in lines:
+        command, *words = shlex.split(line, comments=True)[1:]
+        read(import_module(f"ncp_control.cli.{command}").Arguments, f"ncp-control {command}", words)
+    assert "Done in 61 s" in text
+
+
+def test_without_a_package_it_says_how_to_install_it_before_the_first_step(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = PACKAGES[0]._replace(distribution="no-such", module="no_such_module")
+    monkeypatch.setattr("ncp_control.cli.packages.PACKAGES", (*PACKAGES, absent))
+    line = refused(capsys, "demo", "--out", str(tmp_path / "out"))
+    assert line.endswith('the demo needs what is not installed here (no-such): pip install "ncp-control[all]"')
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_whole_tour(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["--out", str(tmp_path), "--rollouts", "5", "--epochs", "1", "--video-steps", "5"]
+    out = capsys_out(capsys, words)
+    for name in ("episode.npz", "episode.html", "episode.mp4", "rollouts", "model/best.safetensors"):
+        assert (tmp_path / name).exists()
+    assert "LTC, 24 neurons" in out
+    assert "persistence" in out
+    again = capsys_out(capsys, words)
+    assert again.count("exists already") == 4
+
+
+def capsys_out(capsys: pytest.CaptureFixture[str], words: list[str]) -> str:
+    from ncp_control.cli import main
+
+    assert main(["demo", *words]) == 0
+    return capsys.readouterr().out
