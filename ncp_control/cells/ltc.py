@@ -18,7 +18,6 @@ from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
 from ncp_control.cells.program_form import ProgramForm, first_of_target
-from ncp_control.cells.settling import settle
 from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
@@ -66,7 +65,7 @@ class LTC(ODECell):
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param solver: "fused" (default), "euler", "rk4" or "dopri5"
     :param unfolds: solver steps for one step of the sequence
-    :param init: "ncps" (default), "original", "biophysical", "centred" or "settled", see `ncp_control.cells.ltc_inits`
+    :param init: "ncps" (default), "original", "biophysical" or "centred", see `ncp_control.cells.ltc_inits`
     :param time_constants: (shortest, longest) in units of `elapsed`; sets the capacitances so that the neurons' time
         constants, with every synapse half open, are spread evenly in the logarithm over that range
     :param input_map: "affine" (a scale and a shift for each input), "linear" (a scale) or "none"
@@ -116,8 +115,6 @@ class LTC(ODECell):
         self._draw(INITS[init])
         register_map(self, "input", input_map, self.inputs)
         register_map(self, "output", output_map, self.outputs)
-        if init == "settled":
-            settle(self)
 
     def _draw(self, ranges: dict[str, Range]) -> None:
         """Draws every parameter from its range with torch's generator."""

@@ -32,10 +32,4 @@ INITS: dict[str, dict[str, Range]] = {
         "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (-0.5, 0.5),
         "sensory_w": (0.001, 1.0), "sensory_sigma": (2.0, 4.0), "sensory_mu": (-1.0, 1.0),
     },
-    # for learning fast with standardised inputs: sigma and mu are in units of the source's own spread, see `settle`
-    "settled": {
-        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
-        "w": (0.004, 4.0), "sigma": (1.0, 3.0), "mu": (-1.0, 1.0),
-        "sensory_w": (0.004, 4.0), "sensory_sigma": (2.0, 4.0), "sensory_mu": (-1.0, 1.0),
-    },
 }  # fmt: skip

@@ -10,6 +10,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from torch.optim import Optimizer
 
+from ncp_control.rl.policies.circuit import CELL_OF_0_1, DEFAULT_CELL
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 
 
@@ -19,6 +20,16 @@ class CircuitAlgorithm(BaseAlgorithm):
     It refuses policies of other names and environments whose elapsed time is normalised, and lets groups of parameters
     have learning rates of their own.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Loading makes a model without its parts, then sets the attributes in the file; files of 0.1 lack this one.
+        self.default_cell = DEFAULT_CELL if kwargs.get("_init_setup_model", True) else CELL_OF_0_1
+        super().__init__(*args, **kwargs)
+
+    def _setup_model(self) -> None:
+        if self.default_cell != DEFAULT_CELL and issubclass(self.policy_class, tuple(self.policy_aliases.values())):
+            self.policy_kwargs = {"cell": self.default_cell, **self.policy_kwargs}
+        super()._setup_model()  # type: ignore[safe-super]  # of the algorithm that this class is mixed into
 
     def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
         if policy_name not in self.policy_aliases:

@@ -91,6 +91,15 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         loaded, self.replay_buffer = self.replay_buffer, before
         if not isinstance(loaded, SequenceReplayBuffer):
             raise TypeError(f"the file holds a {type(loaded).__name__}, which does not know where episodes begin")
+        if loaded.n_envs != self.n_envs:
+            raise ValueError(
+                f"the file holds steps of {loaded.n_envs} environments side by side, and this model has {self.n_envs}: "
+                f"load the model with {loaded.n_envs} environments, or go on with an empty buffer"
+            )
+        for what in ("observation_space", "action_space"):
+            theirs, ours = getattr(loaded, what), getattr(self, what)
+            if theirs != ours:
+                raise ValueError(f"the file holds steps of the {what} {theirs}, and this model has {ours}")
         loaded.cut_windows(self.sequence, self.burn_in)
         loaded.starting = np.ones(loaded.n_envs, dtype=bool)
         self.replay_buffer = loaded

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
 
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
@@ -59,6 +60,12 @@ class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
             sequence=sequence_length(self.n_steps, self.sequence),
             hidden_state_shape=(self.n_steps, 1, self.n_envs, size),
         )
+        if self.normalize_advantage and self.rollout_buffer.smallest_batch(self.batch_size) == 1:
+            raise ValueError(
+                f"with n_steps {self.n_steps}, sequence {self.sequence} and batch_size {self.batch_size} one minibatch "
+                "is one step alone, whose advantage cannot be normalised: choose larger ones, or "
+                "normalize_advantage=False"
+            )
 
 
 class RecurrentA2C(RecurrentPPO):
@@ -89,3 +96,15 @@ class RecurrentA2C(RecurrentPPO):
             normalize_advantage=normalize_advantage,
             **{"batch_size": None, "n_epochs": 1, **kwargs},
         )
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "RecurrentA2C",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Any:
+        """Trains as Stable-Baselines3 does, and names the log of TensorBoard after this algorithm."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)

@@ -29,6 +29,7 @@ from ncp_control.rl.diverged import Diverged, has_diverged, is_finite
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import load_state, read_about, save_state
 from ncp_control.rl.recipes.building import make_envs, make_model
+from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
 from ncp_control.storage.atomic_writes import write_atomically
@@ -109,7 +110,7 @@ def train(
     envs = make_envs(recipe, recipe.n_envs, training=True)
     with ExitStack() as held:
         held.callback(envs.close)
-        model = make_model(recipe, envs, seed, where)
+        model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where)
         evaluation_envs = make_envs(recipe, min(eval_episodes, 8), training=False)
         held.callback(evaluation_envs.close)
         try_out(evaluation_envs, recipe)

@@ -16,7 +16,7 @@ from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, NeuralLTC
 from ncp_control.rnn import RNN
 
 REFUSED: list[tuple[Any, str]] = [
-    (lambda: LTC(2, 3, init="random"), r"unknown init 'random'.*ncps, original, biophysical, centred, settled"),
+    (lambda: LTC(2, 3, init="random"), r"unknown init 'random'.*ncps, original, biophysical, centred"),
     (lambda: NeuralLTC(2, 3, init="ncps"), r"unknown init 'ncps'.*paper, constant, zero"),
     (lambda: LTC(2, 3, input_map="full"), r"unknown input_map 'full'.*affine, linear, none"),
     (lambda: LTC(2, 3, output_map=""), r"unknown output_map ''"),

@@ -103,6 +103,14 @@ def test_state_dependent_exploration_trains(squash_output: bool) -> None:
     assert {"action_net.weight", "log_std"} <= moved(before, weights(model))
 
 
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentA2C])
+def test_the_log_of_tensorboard_is_named_after_the_algorithm(kind: Any, tmp_path: Any) -> None:
+    model = kind("NCPPolicy", "Pendulum-v1", n_steps=8, batch_size=8, policy_kwargs={"wiring": 3},
+                 tensorboard_log=str(tmp_path), device="cpu")  # fmt: skip
+    assert model.learn(8) is model
+    assert [path.name for path in tmp_path.iterdir()] == [f"{kind.__name__}_1"]
+
+
 def test_a2c_takes_the_step_of_plain_a2c() -> None:
     model = build(kind=RecurrentA2C, ent_coef=0.1, max_grad_norm=1e9, critic="lstm")
     assert model.n_epochs == 1
@@ -151,7 +159,7 @@ def test_a_policy_that_is_no_circuit_is_refused() -> None:
 
 def test_the_circuits_are_where_sb3_looks_for_them() -> None:
     """They are found by `isinstance`, and in the text of a printed policy."""
-    model = build(critic="lstm")
+    model = build(cell="ltc", critic="lstm")
     assert isinstance(model, ContribRecurrentPPO)
     assert not isinstance(model, PPO)
     assert isinstance(model.policy.lstm_actor, Circuit)

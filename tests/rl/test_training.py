@@ -68,6 +68,29 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(name: str, stop: str, tmp_pa
     same(tmp_path / "whole", tmp_path / "parts")
 
 
+def test_a_run_of_version_0_1_that_names_no_cell_goes_on_as_the_ltc_that_it_was(tmp_path: Path) -> None:
+    file = recipe_file(tmp_path)
+    named = load_recipe(file, {"policy_kwargs.cell": "ltc"})
+    train(named, tmp_path / "whole", seed=3, **QUIET)
+
+    class Stop(BaseCallback):
+        def _on_step(self) -> bool:
+            return self.num_timesteps < 300
+
+        def _on_training_end(self) -> None:
+            raise Stopped
+
+    out = tmp_path / "parts"
+    with pytest.raises(Stopped):
+        train(named, out, seed=3, callbacks=[Stop()], **QUIET)
+    record = json.loads((out / RECORD).read_text())
+    del record["recipe"]["policy_kwargs"]["cell"]
+    record["versions"]["ncp-control"] = "0.1.0"
+    (out / RECORD).write_text(json.dumps(record))
+    train(load_recipe(file), out, seed=3, resume=True, **QUIET)
+    same(tmp_path / "whole", out)
+
+
 def test_a_killed_run_has_a_checkpoint_and_keeps_to_its_settings(tmp_path: Path) -> None:
     """kill -9, by the command line."""
     recipe = recipe_file(tmp_path)

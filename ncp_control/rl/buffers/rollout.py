@@ -73,10 +73,20 @@ class RolloutSequences:
         if not self.full:  # type: ignore[attr-defined]
             raise ValueError("the rollout buffer must be full before it is sampled")
         rows, envs, _ = self.states_pi.shape
-        each = rows * envs if batch_size is None else max(1, batch_size // self.sequence)
         order = np.random.permutation(rows * envs)
-        for first in range(0, len(order), each):
-            yield self._cut(*np.divmod(order[first : first + each], envs))
+        for batch in np.split(order, self._ends(batch_size)[:-1]):
+            yield self._cut(*np.divmod(batch, envs))
+
+    def smallest_batch(self, batch_size: int | None) -> int:
+        """Returns the number of steps in the smallest minibatch that `get` yields."""
+        sizes = np.diff(self._ends(batch_size), prepend=0)
+        return int(sizes.min()) * self.sequence
+
+    def _ends(self, batch_size: int | None) -> Any:
+        """Returns how many sequences have come with each minibatch and those before it."""
+        rows, envs, _ = self.states_pi.shape
+        each = rows * envs if batch_size is None else max(1, batch_size // self.sequence)
+        return np.append(np.arange(each, rows * envs, each), rows * envs)
 
     def cut_all(self, most: int) -> Any:
         """Returns the first sequences of each environment in their order, about `most` steps in all."""

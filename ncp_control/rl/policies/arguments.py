@@ -42,7 +42,12 @@ def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
 
 
 def choose_extractor(arguments: dict[str, Any], observation_space: spaces.Space[Any]) -> None:
-    """Adds the features extractor for dictionaries to a policy's arguments; refuses images without an extractor."""
+    """Adds the features extractor for dictionaries to a policy's arguments.
+
+    Images without an extractor and observations without a number are refused.
+    """
+    if isinstance(observation_space, spaces.Box) and 0 in observation_space.shape:
+        raise ValueError(f"an agent needs at least one number to observe, and there is none in {observation_space}")
     if isinstance(observation_space, spaces.Dict):
         arguments.setdefault("features_extractor_class", CombinedExtractor)
     elif is_image_space(observation_space) and "features_extractor_class" not in arguments:

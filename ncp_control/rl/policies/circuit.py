@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import LTC, Cell, make_cell, named_cell
+from ncp_control.cells import CTGRU, GRU, LSTM, LTC, Cell, LaggedMLP, make_cell, named_cell
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 
@@ -16,10 +16,18 @@ CellLike = str | type[Cell]
 # Settings that suit control better than a cell's own defaults: LTC's thresholds lie where normalised observations do.
 DEFAULTS: dict[type[Cell], dict[str, Any]] = {LTC: {"init": "centred"}}
 DEFAULT_WIRING = AutoNCP(40, 16)
+DEFAULT_CELL = "cfc"
+CELL_OF_0_1 = "ltc"  # of a policy that names none, in what version 0.1 wrote
+ALWAYS_DENSE = (CTGRU, GRU, LSTM, LaggedMLP)
 RAW_TIME = (
     "the cells need it unnormalised, so pass VecNormalize(env, norm_obs_keys=[...]) the observation's other keys, "
     "without 'elapsed'"
 )
+
+
+def default_wiring(cell: CellLike) -> WiringLike:
+    """Returns the wiring of a policy that names only its cell: as many neurons fully connected if it must be."""
+    return DEFAULT_WIRING.units if issubclass(named_cell(cell), ALWAYS_DENSE) else DEFAULT_WIRING
 
 
 def is_traced() -> bool:

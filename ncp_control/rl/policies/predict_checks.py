@@ -42,6 +42,16 @@ def check_numbers(state: Tensor) -> None:
         raise ValueError("the circuit's state is NaN: an observation was not a number, or the weights are not")
 
 
+def check_alone(observation: Any) -> None:
+    """Refuses the pair of an observation and an info, which a Gymnasium environment's `reset` returns."""
+    if isinstance(observation, tuple) and len(observation) == 2 and isinstance(observation[1], dict):
+        raise ValueError(
+            "predict was given the pair (observation, info) that a Gymnasium environment's reset returns, perhaps by "
+            "mixing Gym API, observation, info = env.reset(), with VecEnv API, observation = vec_env.reset(): pass the "
+            "observation alone"
+        )
+
+
 def rows_of(observation: Any) -> int:
     """Returns the number of observations in a batch: in a tensor, or in a dictionary of tensors."""
     rows: int = (next(iter(observation.values())) if isinstance(observation, dict) else observation).shape[0]
@@ -54,6 +64,7 @@ def check_observation(observation: Any, space: spaces.Space[Any]) -> None:
     :param observation: one observation or a batch of them, as the environment returns it
     :param space: the policy's observation space
     """
+    check_alone(observation)
     if isinstance(space, spaces.Dict):
         if not isinstance(observation, dict) or set(observation) != set(space.spaces):
             found = f"the entries {', '.join(map(str, observation))}" if isinstance(observation, dict) else "an array"

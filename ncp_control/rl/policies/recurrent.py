@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, cast
 
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.distributions import DiagGaussianDistribution
-from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
+from torch.distributions import Distribution
 
 from ncp_control.rl.policies.arguments import check_choice, check_names, choose_extractor
-from ncp_control.rl.policies.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike, unroll
+from ncp_control.rl.policies.choices import ChoicesFromZero, from_first_choice
+from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring, unroll
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
 from ncp_control.rl.policies.predict_checks import check_numbers, check_state, rows_of
 
@@ -22,7 +25,7 @@ CRITICS = ("circuit", "lstm", "mlp", "shared")
 HEADS = ("linear", "motor")
 
 
-class NCPPolicy(RecurrentActorCriticPolicy):
+class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[misc]
     """A policy whose actor is a circuit; its critic, which only training uses, may be another network.
 
     Example::
@@ -33,7 +36,8 @@ class NCPPolicy(RecurrentActorCriticPolicy):
     through `CombinedExtractor` unless another extractor is named. An entry `elapsed`, as
     `ncp_envs.IrregularTime(observe_elapsed="apart")` adds it, is the cell's elapsed time.
 
-    :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action head
+    :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action head. None is
+        `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
     :param critic: "circuit", a second circuit of the same kind; "lstm"; "mlp", which has no memory; or "shared", which
@@ -51,8 +55,8 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         lr_schedule: Schedule,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         *,
-        wiring: WiringLike = DEFAULT_WIRING,
-        cell: CellLike = "ltc",
+        wiring: WiringLike | None = None,
+        cell: CellLike = DEFAULT_CELL,
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
         critic_units: int = 64,
@@ -66,8 +70,8 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         choose_extractor(kwargs, observation_space)
         self.timed = is_timed(observation_space)
         self.circuit_kwargs: dict[str, Any] = {
-            "wiring": wiring, "cell": cell, "cell_kwargs": cell_kwargs, "critic": critic, "critic_units": critic_units,
-            "head": head, "critic_lr_scale": critic_lr_scale,
+            "wiring": default_wiring(cell) if wiring is None else wiring, "cell": cell, "cell_kwargs": cell_kwargs,
+            "critic": critic, "critic_units": critic_units, "head": head, "critic_lr_scale": critic_lr_scale,
         }  # fmt: skip
         # The circuits replace sb3-contrib's own LSTMs, which are therefore made as small as possible.
         super().__init__(
@@ -87,6 +91,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         del self._made
         sizes = [circuit.hidden_size for circuit in (self.lstm_actor, self.lstm_critic) if circuit is not None]
         self.lstm_hidden_state_shape = (1, 1, max(sizes))
+        self.action_dist = from_first_choice(self.action_dist, self.action_space)
         if head == "motor":
             self.action_net = self._no_head()
         make: Any = self.optimizer_class
@@ -170,7 +175,7 @@ class NCPPolicy(RecurrentActorCriticPolicy):
         """
         check_state(lstm_states[0].shape, self.lstm_hidden_state_shape[2], rows_of(observation), len(episode_starts))
         if isinstance(self.action_dist, DiagGaussianDistribution):
-            features = BasePolicy.extract_features(self, observation, self.pi_features_extractor)
+            features = super(ActorCriticPolicy, self).extract_features(observation, self.pi_features_extractor)
             outputs, states = unroll(self.lstm_actor, features, lstm_states, episode_starts)
             mean = self.action_net(self.mlp_extractor.forward_actor(outputs))
             actions = mean if deterministic else mean + torch.randn_like(mean) * self.log_std.exp()
@@ -179,6 +184,19 @@ class NCPPolicy(RecurrentActorCriticPolicy):
             actions, states = cast("tuple[Tensor, tuple[Tensor, Tensor]]", found)
         check_numbers(states[0])
         return actions, states
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what a copy or a pickle keeps: all but the graph of the last trained actions, as torch copies none.
+
+        Stock policies lose that graph when they predict; here `predict` makes no distribution.
+        """
+        actions = copy.copy(self.action_dist)
+        for name, value in vars(self.action_dist).items():
+            if isinstance(value, Distribution):
+                setattr(actions, name, None)
+            elif isinstance(value, Tensor):
+                setattr(actions, name, value.detach())
+        return {**self.__dict__, "action_dist": actions}
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()

@@ -15,9 +15,9 @@ from stable_baselines3.td3.policies import TD3Policy
 from torch import Tensor, nn
 
 from ncp_control.rl.policies.arguments import check_choice, check_names, choose_extractor
-from ncp_control.rl.policies.circuit import DEFAULT_WIRING, CellLike, Circuit, WiringLike
+from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
-from ncp_control.rl.policies.predict_checks import check_numbers, check_state, rows_of
+from ncp_control.rl.policies.predict_checks import check_alone, check_numbers, check_state, rows_of
 from ncp_control.rl.policies.sequence_extractor import Features, SequenceExtractor
 
 CRITICS = ("circuit", "lstm", "mlp")
@@ -74,7 +74,8 @@ class SequencePolicy:
     `elapsed` goes to the cells as the time since the last step. Critics read the extractor's features as well as the
     outputs of their memory.
 
-    :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action layers
+    :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action layers. None is
+        `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
     :param critic: "circuit", a second circuit of the same kind, which both critics read; "lstm"; or "mlp", which has no
@@ -93,8 +94,8 @@ class SequencePolicy:
         lr_schedule: Schedule,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         *,
-        wiring: WiringLike = DEFAULT_WIRING,
-        cell: CellLike = "ltc",
+        wiring: WiringLike | None = None,
+        cell: CellLike = DEFAULT_CELL,
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
         critic_units: int = 64,
@@ -108,8 +109,8 @@ class SequencePolicy:
             raise ValueError("actor and critic each need a memory of their own: leave share_features_extractor False")
         choose_extractor(kwargs, observation_space)
         self.circuit_kwargs: dict[str, Any] = {
-            "wiring": wiring, "cell": cell, "cell_kwargs": cell_kwargs, "critic": critic, "critic_units": critic_units,
-            "circuit_lr_scale": circuit_lr_scale,
+            "wiring": default_wiring(cell) if wiring is None else wiring, "cell": cell, "cell_kwargs": cell_kwargs,
+            "critic": critic, "critic_units": critic_units, "circuit_lr_scale": circuit_lr_scale,
         }  # fmt: skip
         arch = NET_ARCH if net_arch is None else net_arch
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)  # type: ignore[call-arg]
@@ -171,6 +172,7 @@ class SequencePolicy:
         :param episode_start: (n,), true where an episode begins, so that the state is reset
         :param deterministic: return the actor's action without exploration noise
         """
+        check_alone(observation)
         self.set_training_mode(False)
         seen, several = self.obs_to_tensor(observation)
         if state is not None:

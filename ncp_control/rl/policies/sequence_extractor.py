@@ -12,6 +12,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
 from ncp_control.rl.buffers.replay import NextObservations, ReplayWindows
+from ncp_control.rl.policies.choices import from_zero
 from ncp_control.rl.policies.circuit import Circuit
 
 
@@ -105,7 +106,8 @@ class SequenceExtractor(BaseFeaturesExtractor):
 
     def _read(self, observations: Any) -> Tensor:
         """Returns the features that the circuit reads, (B, F), of observations (B, ...)."""
-        seen: Any = preprocess_obs(observations, self._observation_space, normalize_images=self.normalize_images)
+        space = self._observation_space
+        seen: Any = preprocess_obs(from_zero(observations, space), space, normalize_images=self.normalize_images)
         found: Tensor = self.row(seen)
         return found
 

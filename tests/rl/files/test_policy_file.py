@@ -189,8 +189,13 @@ def build(kind: str, **settings: Any) -> Any:
     "settings",
     [
         {"wiring": nc.AutoNCP(9, 3, seed=5), "critic": "lstm", "critic_units": 5},
-        {"wiring": nc.AutoNCP(9, 2), "head": "motor", "cell_kwargs": {"time_constants": (1.0, 20.0)}},
-        {"wiring": nc.GapJunctions(nc.AutoNCP(9, 3), 2), "critic": "shared", "net_arch": [4]},
+        {
+            "wiring": nc.AutoNCP(9, 2),
+            "cell": "ltc",
+            "head": "motor",
+            "cell_kwargs": {"time_constants": (1.0, 20.0)},
+        },  # fmt: skip
+        {"wiring": nc.GapJunctions(nc.AutoNCP(9, 3), 2), "cell": "ltc", "critic": "shared", "net_arch": [4]},
         {"wiring": 5, "cell": "lstm", "critic": "mlp", "squash_output": False},
         {"wiring": nc.AutoNCP(9, 3), "cell": "cfc", "activation_fn": torch.nn.ReLU, "net_arch": {"pi": [4], "vf": []}},
     ],
