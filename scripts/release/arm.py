@@ -16,7 +16,6 @@ from scripts.release.commands import run
 MACHINE = "aarch64"
 SUITE, VERSION = "bookworm", "3.11"  # Debian 12 and its Python
 EMULATOR = "qemu-aarch64-static"
-MIRROR = "http://deb.debian.org/debian"
 # The oldest one that the package takes: later builds for Arm come with gigabytes of CUDA, which nothing here can use.
 TORCH = "torch==2.6.0"
 
@@ -52,7 +51,7 @@ def make_python(folder: Path) -> list[object]:
         partial = folder.with_name(f"{folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         options = ["--arch=arm64", "--foreign", "--variant=minbase", "--include=python3,libgomp1,libstdc++6"]
-        run(["debootstrap", *options, SUITE, partial, MIRROR])
+        run(["debootstrap", *options, SUITE, partial])
         for package in sorted((partial / "var" / "cache" / "apt" / "archives").glob("*.deb")):
             run(["dpkg-deb", "-x", package, partial])
         partial.rename(folder)

@@ -15,8 +15,8 @@ MOST = 10**15  # the largest whole number of any setting; counters and products 
 class Rule(NamedTuple):
     """What a value may be.
 
-    words: the same in words, for the sentence that refuses a value
-    read: returns the value as the algorithm takes it; raises ValueError or TypeError for a value that it cannot take
+    :param words: the same in words, for the sentence that refuses a value
+    :param read: returns the value as the algorithm takes it; raises ValueError or TypeError for a value that it cannot take
     """
 
     words: str
