@@ -16,7 +16,7 @@ class Rule(NamedTuple):
     """What a value may be.
 
     :param words: the same in words, for the sentence that refuses a value
-    :param read: returns the value as the algorithm takes it; raises ValueError or TypeError for a value that it cannot take
+    :param read: returns the value as the algorithm takes it, or raises ValueError or TypeError
     """
 
     words: str

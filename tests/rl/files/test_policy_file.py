@@ -194,7 +194,7 @@ def build(kind: str, **settings: Any) -> Any:
             "cell": "ltc",
             "head": "motor",
             "cell_kwargs": {"time_constants": (1.0, 20.0)},
-        },  # fmt: skip
+        },
         {"wiring": nc.GapJunctions(nc.AutoNCP(9, 3), 2), "cell": "ltc", "critic": "shared", "net_arch": [4]},
         {"wiring": 5, "cell": "lstm", "critic": "mlp", "squash_output": False},
         {"wiring": nc.AutoNCP(9, 3), "cell": "cfc", "activation_fn": torch.nn.ReLU, "net_arch": {"pi": [4], "vf": []}},
