@@ -201,8 +201,9 @@ class CfC(Cell):
 
     def _layer_maps(self, recurrent: Weights, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
         """Returns all maps (B, H, n) of the neurons in `part`."""
+        sensed = sensed[:, :, part]
         found = arriving(state, recurrent.each(lambda matrix: matrix[:, :, part].flatten(1)))
-        return sensed[:, :, part] + split_last(found, self.maps, -1)
+        return sensed + split_last(found, *sensed.shape[1:])
 
     def _backbone_maps(self, inputs: Tensor, state: Tensor) -> Tensor:
         x = torch.cat([inputs, state], dim=-1)

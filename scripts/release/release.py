@@ -14,6 +14,7 @@ Example: python -m scripts.release --out dist --pythons python3.10 python3.13
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -53,6 +54,7 @@ class Arguments:
 def main() -> int:
     """Builds and checks everything; returns 0 where all is well."""
     arguments = tyro.cli(Arguments, description=__doc__)
+    os.environ.pop("PYTHONPATH", None)  # the checks must find what is installed, and nothing else
     out, work = arguments.out.resolve(), arguments.work.resolve()
     out.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from helpers.cells import ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, Held, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, Held, NeuralLTC, NeuralODE
 from ncp_control.cells.currents import Currents
 from ncp_control.wiring import AutoNCP, GapJunctions
 
@@ -76,18 +76,14 @@ def test_currents_of_a_ct_gru_add_up_to_the_argument_of_the_event() -> None:
     torch.testing.assert_close(into_neurons(cell, cell.currents(inputs, before, before)), wanted)
 
 
-def test_mixed_memory_and_held_cells_have_the_currents_of_the_cell_inside() -> None:
+def test_held_cells_have_the_currents_of_the_cell_inside() -> None:
     cell = LTC(3, GapJunctions(PLAN, 3))
     inputs, state = torch.randn(7, 3), 0.3 * torch.randn(7, 12)
-    both = torch.cat([state, torch.randn(7, 12)], dim=1)
     held = state.clone()
     held[:, 2] = 0.7
-    for outer, before, wanted in (
-        (MixedMemory(cell), both, cell.currents(inputs, state, state)),
-        (Held(cell, {2: 0.7}), state, cell.currents(inputs, held, held)),
-    ):
-        for one, other in zip(outer.currents(inputs, before, before) or (), wanted, strict=True):
-            assert torch.equal(one, other)
+    found = Held(cell, {2: 0.7}).currents(inputs, state, state)
+    for one, other in zip(found or (), cell.currents(inputs, held, held), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("name", ZOO)

@@ -42,6 +42,7 @@ class Odd(gym.Env[Any, Any]):
     :param at: the step at which it is wrong, counted over all episodes; 0 is the first reset
     :param value: the wrong value
     :param steps: the length of an episode
+    :param only: the seed of the only episode in which it is wrong; None for any episode
     """
 
     def __init__(
@@ -52,23 +53,26 @@ class Odd(gym.Env[Any, Any]):
         at: int = 0,
         value: Any = "nan",
         steps: int = 10,
+        only: int | None = None,
     ) -> None:
         self.observation_space, self.action_space = OBSERVATIONS[observations], ACTIONS[actions]
         self._bad, self._at, self._steps = bad, at, steps
         self._value = float(value) if isinstance(value, str) else value
+        self._only, self._seed = only, only
         self._life = self._step = 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         if seed is not None:
             self.observation_space.seed(seed)
+            self._seed = seed if self._only is not None else None
         self._step = 0
         return self._observe(), {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         self._life += 1
         self._step += 1
-        is_bad = self._bad == "reward" and self._life == self._at
+        is_bad = self._bad == "reward" and self._life == self._at and self._seed == self._only
         return self._observe(), self._value if is_bad else 1.0, self._step >= self._steps, False, {}
 
     def _observe(self) -> Any:

@@ -13,6 +13,7 @@ from helpers.odd_environments import ID
 from helpers.odd_recipes import odd_recipe, trained
 from ncp_control.cli import main
 from ncp_control.data import collect
+from ncp_control.data.collection import spawned_seed
 from ncp_control.data.environments import spec_of
 
 pytest.importorskip("sb3_contrib")
@@ -69,7 +70,7 @@ def test_evaluating_recording_and_collecting_end_there_too(tmp_path: Path, capfd
 
 def test_finished_rollouts_are_kept_when_a_later_one_fails(tmp_path: Path) -> None:
     spec = copy.deepcopy(spec_of(ID))
-    spec.kwargs = {"bad": "reward", "at": 25}  # in the third episode of a process
+    spec.kwargs = {"bad": "reward", "at": 5, "only": spawned_seed(0, 2)}  # in the third rollout
     with pytest.raises(ValueError, match="gave the reward nan at step 5 of an episode"):
         collect("random", spec, 4, group=1, keep=tmp_path, progress=False)
     assert len(list(tmp_path.glob("rollout_*.npz"))) == 2

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 from torchdiffeq import odeint, odeint_adjoint
 
+from ncp_control.cells.edges import Weights
 from ncp_control.ops import scan
 from scripts.paper.gradients.autograd_cost import graph_depth
 from scripts.paper.gradients.held_inputs import Field, GivenUp, Problem
@@ -112,12 +113,19 @@ def _through_odeint(method: Method, problem: Problem, tolerance: float) -> Run:
     steps, parameters = problem.inputs.shape[1], list(cell.parameters())
     constants = cell.constants()
     # Detached, so that the gradient of an effective parameter is not counted twice, there and in its raw parameter.
-    held = type(constants)(*[value.detach().requires_grad_() for value in constants])
+    effective = [value.values if isinstance(value, Weights) else value for value in constants]
+    cut = [value.detach().requires_grad_() for value in effective]
+    held = type(constants)(
+        *[
+            value._replace(values=own) if isinstance(value, Weights) else own
+            for value, own in zip(constants, cut, strict=True)
+        ]
+    )
     parts = [(k, k) for k in range(steps)] if method.gradient == "stepwise" else [(0, steps - 1)]
     fields = [Field(problem, held, *part) for part in parts]
     once = Field(problem, held, 0, 0)(torch.zeros(()), first)
-    used = torch.autograd.grad(once.sum(), [*held, *parameters], allow_unused=True)
-    leaves = [leaf for leaf, gradient in zip([*held, *parameters], used, strict=True) if gradient is not None]
+    used = torch.autograd.grad(once.sum(), [*cut, *parameters], allow_unused=True)
+    leaves = [leaf for leaf, gradient in zip([*cut, *parameters], used, strict=True) if gradient is not None]
     started, state = time.process_time(), first
     for field in fields:
         state = solve(method, field, state, tolerance, leaves)
@@ -131,7 +139,7 @@ def _through_odeint(method: Method, problem: Problem, tolerance: float) -> Run:
     vector = None
     try:
         gradients = torch.autograd.grad(loss, [first, *leaves])
-        vector = torch.cat([gradients[0].flatten(), _behind(constants, held, leaves, gradients[1:], parameters)])
+        vector = torch.cat([gradients[0].flatten(), _behind(effective, cut, leaves, gradients[1:], parameters)])
     except (GivenUp, AssertionError):  # torchdiffeq asserts that states are finite and steps not too small
         pass
     backward = time.process_time() - started
