@@ -72,7 +72,16 @@ def run_file(test: Path, work: Path) -> tuple[Counter[str], list[tuple[str, str]
     here = Path(__file__).resolve().parent
     paths = [str(here), os.environ.get("PYTHONPATH", ""), str(here.parents[1]), str(here.parents[1] / "envs")]
     shutil.copy(test, work / test.name)
-    options = ["-p", "stand_ins", "-m", "not expensive and not slow", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+    options = [
+        "-p",
+        "stand_ins",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not expensive and not slow",
+        "-q",
+        "--disable-warnings",
+    ]
     command = [sys.executable, "-m", "pytest", *options, "-o", "junit_family=xunit1", f"--junitxml={report}", test.name]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     ended = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True)
