@@ -13,6 +13,7 @@ from ncp_envs.dropout import ObservationDropout, VectorObservationDropout
 from ncp_envs.history import History, VectorHistory
 from ncp_envs.irregular import IrregularTime
 from ncp_envs.mujoco_messages import without_mass_warning
+from ncp_envs.mujoco_vector import MujocoVectorEnv
 from ncp_envs.names import observation_names
 from ncp_envs.noise import ObservationNoise, VectorObservationNoise
 from ncp_envs.observations import KeepObservations
@@ -25,6 +26,7 @@ __all__ = [
     "History",
     "IrregularTime",
     "KeepObservations",
+    "MujocoVectorEnv",
     "ObservationDropout",
     "ObservationNoise",
     "PreviousAction",

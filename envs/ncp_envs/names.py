@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import gymnasium as gym
+
+from ncp_envs.joints import contact_names, position_names, velocity_names
+from ncp_envs.layout import parts_of
 
 _JOINTS = ("back thigh", "back shin", "back foot", "front thigh", "front shin", "front foot")
 _HALF_CHEETAH = (
@@ -18,12 +22,21 @@ _HALF_CHEETAH = (
 )
 _CART_POLE = ("cart position", "cart velocity", "pole angle", "pole angular velocity")
 _MOUNTAIN_CAR = ("position", "velocity")
+_DOUBLE_PENDULUM = (
+    "cart position",
+    *(f"{part} of the {pole} angle" for part in ("sine", "cosine") for pole in ("first pole", "second pole")),
+    "cart velocity",
+    *(f"{pole} angular velocity" for pole in ("first pole", "second pole")),
+    "constraint force on the cart",
+)
 
 # Gymnasium's classes by name, so that no simulator is imported for a name. A class may have several sizes.
 _KNOWN: dict[str, tuple[tuple[str, ...], ...]] = {
     "HalfCheetahEnv": (_HALF_CHEETAH, ("front tip x", *_HALF_CHEETAH)),
     "CartPoleEnv": (_CART_POLE,),
     "CartPoleVectorEnv": (_CART_POLE,),
+    "InvertedPendulumEnv": (("cart position", "pole angle", "cart velocity", "pole angular velocity"),),
+    "InvertedDoublePendulumEnv": (_DOUBLE_PENDULUM,),
     "PendulumEnv": (("cosine of the angle", "sine of the angle", "angular velocity"),),
     "Continuous_MountainCarEnv": (_MOUNTAIN_CAR,),
     "MountainCarEnv": (_MOUNTAIN_CAR,),
@@ -35,8 +48,9 @@ def observation_names(env: Any) -> list[str]:
 
     An attribute `observation_names` of an environment or a wrapper comes first; the wrappers of this package that
     remove or add entries have one. Any other wrapper is assumed to keep the entries if it keeps their number. The
-    entries of HalfCheetah, CartPole, Pendulum and MountainCar are known. Otherwise the names are "observation 0",
-    "observation 1" and so on.
+    entries of HalfCheetah, the inverted pendulums, CartPole, Pendulum and MountainCar are known. Those of Gymnasium's
+    other MuJoCo environments that say which entries are positions and velocities, such as Hopper, Walker2d, Ant and
+    Swimmer, have names from the model's own joints. Otherwise the names are "observation 0", "observation 1" and so on.
 
     :param env: an environment or a vector environment of Gymnasium, or a `VecEnv` of Stable-Baselines3, wrapped or not.
         For an `AsyncVectorEnv`, whose environments are in other processes, one more environment is made and closed
@@ -49,8 +63,16 @@ def observation_names(env: Any) -> list[str]:
     if own is not None:
         return list(own)
     size = _size(env)
-    names = _names_below(env) or _names_by_class(env, size)
+    names = _names_below(env) or _names_by_class(env, size) or _names_by_model(env)
     return names if len(names) == size else [f"observation {index}" for index in range(size)]
+
+
+def may_be_half_cheetah(names: Collection[str]) -> bool:
+    """Says whether 17 observations with these names may be those of a half-cheetah.
+
+    A Walker2d has as many observations and actions, and names of its own.
+    """
+    return "left thigh angle" not in names
 
 
 def _size(env: Any) -> int:
@@ -88,3 +110,23 @@ def _names_by_class(env: Any, size: int) -> list[str]:
                 if len(names) == size:
                     return list(names)
     return []
+
+
+def _names_by_model(env: Any) -> list[str]:
+    """Returns names for the entries of a MuJoCo environment from its model, or an empty list if it has none."""
+    sizes = parts_of(env)
+    model: Any = getattr(env, "model", None)
+    if not sizes or not hasattr(model, "jnt_type"):
+        return []
+    found: list[str] = []
+    for part, size in sizes.items():
+        names: list[str] = []
+        if part == "qpos":
+            # The positions that are left out, such as x and y of the body, are the first ones.
+            names = position_names(model)[model.nq - size :]
+        elif part == "qvel":
+            names = velocity_names(model)
+        elif part == "cfrc_ext":
+            names = contact_names(model)
+        found += names if len(names) == size else [f"{part} {entry}" for entry in range(size)]
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from ncp_envs.layout import entries_of
 from ncp_envs.names import observation_names
 
 Action = TypeVar("Action")
@@ -20,7 +21,8 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
     """Keeps some entries of a vector observation, in the given order, with the dtype and bounds of the environment.
 
     :param env: an environment whose observations are vectors, that is a `Box` of shape (size,)
-    :param indices: the entries to keep, each of them once
+    :param indices: the entries to keep, each of them once; or "positions" or "velocities", for a MuJoCo environment of
+        Gymnasium: those entries that are positions or velocities of its own model, with its own options
     :param size: the number of entries that the environment must have. An option of the environment that adds entries
         would move the others to new places; with `size` given, that raises an error
 
@@ -30,7 +32,7 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
     (2,)
     """
 
-    def __init__(self, env: gym.Env[Vector, Action], indices: Sequence[int], size: int | None = None) -> None:
+    def __init__(self, env: gym.Env[Vector, Action], indices: Sequence[int] | str, size: int | None = None) -> None:
         RecordConstructorArgs.__init__(self, indices=indices, size=size)
         super().__init__(env)
         space = env.observation_space
@@ -42,6 +44,8 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
                 f"the entries to keep were chosen for observations of {size} entries, but this environment has "
                 f"{length}: an option of the environment has added or removed some"
             )
+        if isinstance(indices, str):
+            indices = entries_of(env, indices, length)
         if not indices:
             raise ValueError("KeepObservations needs at least one entry to keep, and got none")
         for index in indices:

@@ -35,9 +35,13 @@ class _Overwrite(ActionRule):
             self._seed_space()
 
     def act(self, action: Any) -> tuple[Any, Info]:
-        is_random = bool(self._random.generator.random() < self._probability)
-        executed = self._space.sample() if is_random else action
+        executed, is_random = self.draw(action)
         return executed, {"executed_action": np.array(executed)[()], "is_random": is_random}
+
+    def draw(self, action: Any) -> tuple[Any, bool]:
+        """Returns the action to execute, and whether it is a random one."""
+        is_random = bool(self._random.generator.random() < self._probability)
+        return self._space.sample() if is_random else action, is_random
 
     def _seed_space(self) -> None:
         # Actions have a stream of their own, so that the overwritten steps are the same for every action space.

@@ -57,6 +57,82 @@ def test_half_cheetah_entries_are_where_the_simulator_has_them(tmp_path: Path, m
     assert observation_names(gym.make("ncp/HalfCheetahNoPos-v0")) == names[9:]
 
 
+@pytest.mark.parametrize(
+    ("task", "joints"),
+    [
+        ("Hopper-v5", ["torso x", "torso height", "torso angle", "thigh angle", "leg angle", "foot angle"]),
+        (
+            "Walker2d-v5",
+            ["torso x", "torso height", "torso angle", "thigh angle", "leg angle", "foot angle", "left thigh angle",
+             "left leg angle", "left foot angle"],
+        ),
+        ("Swimmer-v5", ["torso x", "torso y", "torso angle", "motor 1 angle", "motor 2 angle"]),
+    ],
+)  # fmt: skip
+def test_the_entries_of_a_body_have_the_names_of_its_joints(task: str, joints: list[str]) -> None:
+    """Moving a joint changes the entry that is named after it, and no other."""
+    pytest.importorskip("mujoco")
+    env = gym.make(task, exclude_current_positions_from_observation=False)
+    names, body = observation_names(env), env.unwrapped
+    assert names[: len(joints)] == joints
+    assert len(set(names)) == len(names) == 2 * len(joints)
+    env.reset(seed=0)
+    for place, joint in enumerate(joints):
+        for values, kind in ((body.data.qpos, ""), (body.data.qvel, "velocity")):
+            before = body._get_obs()
+            values[place] += 0.125
+            (moved,) = np.flatnonzero(body._get_obs() != before)
+            assert names[moved].split()[0] == joint.split()[0]
+            assert names[moved].endswith(kind)
+            assert kind or names[moved] == joint
+    if "torso height" in names:
+        pytest.importorskip("mujoco").mj_kinematics(body.model, body.data)
+        assert body.data.body("torso").xpos[2] == pytest.approx(body.data.qpos[1])
+    # Where it is along the ground is left out by default.
+    assert observation_names(gym.make(task)) == names[len(names) - gym.make(task).observation_space.shape[0] :]
+
+
+def test_the_entries_of_the_ant_and_the_humanoid_have_names() -> None:
+    pytest.importorskip("mujoco")
+    names = observation_names(gym.make("Ant-v5"))
+    assert len(set(names)) == len(names) == 105
+    assert names[0] == "torso height"
+    assert names[1:5] == [f"torso orientation {part}" for part in "wxyz"]
+    assert names[5:7] == ["hip 1 angle", "ankle 1 angle"]
+    assert names[13:20] == [
+        "torso x velocity", "torso y velocity", "torso z velocity", "torso angular velocity x",
+        "torso angular velocity y", "torso angular velocity z", "hip 1 angular velocity",
+    ]  # fmt: skip
+    assert names[27:33] == [f"torso contact {kind} {axis}" for kind in ("torque", "force") for axis in "xyz"]
+    assert names[45] == "ankle 1 contact torque x"  # a body without a name has that of its joint
+    assert observation_names(gym.make("ncp/AntNoVel-v0")) == names[:13]
+    assert observation_names(gym.make("ncp/AntNoPos-v0")) == names[13:27]
+    humanoid = observation_names(gym.make("Humanoid-v5"))
+    assert len(set(humanoid)) == len(humanoid) == 348
+    assert humanoid[5] == "abdomen z angle"
+    assert humanoid[45] == "cinert 0"
+
+
+def test_the_entries_of_the_inverted_pendulums_are_where_the_simulator_has_them() -> None:
+    pytest.importorskip("mujoco")
+    assert observation_names(gym.make("InvertedPendulum-v5")) == [
+        "cart position", "pole angle", "cart velocity", "pole angular velocity",
+    ]  # fmt: skip
+    env = gym.make("InvertedDoublePendulum-v5")
+    names, body = observation_names(env), env.unwrapped
+    env.reset(seed=0)
+    named = dict(zip(names, body._get_obs(), strict=True))
+    cart, first, second = body.data.qpos
+    assert named["cart position"] == cart
+    for pole, angle in (("first", first), ("second", second)):
+        seen = [named[f"{part} of the {pole} pole angle"] for part in ("sine", "cosine")]
+        assert seen == [np.sin(angle), np.cos(angle)]
+    speeds = [named[name] for name in ("cart velocity", "first pole angular velocity", "second pole angular velocity")]
+    assert speeds == body.data.qvel.tolist()
+    assert names[-1] == "constraint force on the cart"
+    assert observation_names(gym.make("ncp/InvertedDoublePendulumNoVel-v0")) == names[:5]
+
+
 def test_wrappers_remove_and_add_names() -> None:
     env = gym.make("CartPole-v1")
     timed = ncp_envs.IrregularTime(ncp_envs.ObservationNoise(env, 0.1), 3, observe_elapsed=True)
