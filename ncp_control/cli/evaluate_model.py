@@ -77,6 +77,7 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.open_loop import free_runs, time_constants
     from ncp_control.support.pictures import save_figure
+    from ncp_envs.names import may_be_half_cheetah
 
     figures.mkdir(parents=True, exist_ok=True)
     run = free_runs(model, test.select([0]), horizon, warm_up, every=10**9)[0]
@@ -88,7 +89,7 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
         "horizon": pictures.draw_horizon(loop),
         "errors": pictures.draw_errors(over, names),
     }
-    if model.features == 17:
+    if model.features == 17 and may_be_half_cheetah(names):
         drawn["cheetahs"] = pictures.draw_cheetahs(run)
     if isinstance(model, DynamicsModel):
         found = time_constants(model, test)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncp_control.dynamics.simulator import Simulator, check_times
+from ncp_envs.names import may_be_half_cheetah
 
 Array = NDArray[Any]
 # Takes observations before, actions and observations after, each (B, ...), and returns rewards (B,).
@@ -50,7 +51,8 @@ class SimulatedEpisodes:
             raise ValueError(
                 'this model reads no actions, so nobody can act in it: fit one with reads="observations+actions"'
             )
-        if reward is None and (model.features, size) != HALF_CHEETAH:
+        names = getattr(model, "observation_names", ())
+        if reward is None and ((model.features, size) != HALF_CHEETAH or not may_be_half_cheetah(names)):
             raise ValueError("only HalfCheetah's reward is known: give reward, a function of before, actions and after")
         if action_space is not None and not isinstance(action_space, gym.spaces.Box):
             raise TypeError(

@@ -41,7 +41,7 @@ def test_odd_names_are_drawn_literally(draw, tmp_path: Path) -> None:
 
 def test_odd_names_are_drawn_literally_in_a_video() -> None:
     activity = make_recording(ODD, 12, about={"env": "$\\env$", "action_names": ["$\\a$", "_b", "c\n"]})
-    scene = Scene(activity, 0, 12, 480, 270, None, False)
+    scene = Scene(activity, 0, 12, 480, 270, None, None)
     scene.frame(3)
     texts = [text.rpartition(" #")[0] for text in boxes_of(scene.figure)]
     assert "$\\env$, 6 neurons" in texts

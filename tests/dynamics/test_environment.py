@@ -27,7 +27,7 @@ from ncp_control.dynamics import (  # noqa: E402
 from ncp_control.dynamics.environment import half_cheetah_reward  # noqa: E402
 from ncp_control.dynamics.simulator import Simulator  # noqa: E402
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors  # noqa: E402
-from ncp_envs.body import capsules_of, half_cheetah_capsules  # noqa: E402
+from ncp_envs.body import Body, half_cheetah_capsules  # noqa: E402
 
 
 def make(cell: str = "ltc") -> DynamicsModel:
@@ -174,7 +174,7 @@ def test_capsules_are_the_simulators() -> None:
     for _ in range(20):
         env.step(env.action_space.sample())
     mujoco.mj_kinematics(env.model, env.data)  # a step leaves them as they were before its last part
-    wanted = capsules_of(env.model, env.data.geom_xpos[None], env.data.geom_xmat[None])
+    wanted = Body(env.model).capsules(env.data.geom_xpos[None], env.data.geom_xmat[None])
     found = half_cheetah_capsules(env._get_obs()[None], x=[env.data.qpos[0]])
     np.testing.assert_allclose(found.ends, wanted.ends, atol=1e-12)
     np.testing.assert_allclose(found.radii, wanted.radii)

@@ -6,6 +6,7 @@ figure.axes[0].set_title("My title")
 figure.savefig("raster.pdf")
 """
 
+from ncp_control.activity.figures.body import body_figure
 from ncp_control.activity.figures.gait import Gait, find_gait
 from ncp_control.activity.figures.heat_maps import saliency_figure, tuning_figure
 from ncp_control.activity.figures.phase import phase_figure
@@ -17,6 +18,7 @@ from ncp_control.activity.figures.write import write_figures
 
 __all__ = [
     "Gait",
+    "body_figure",
     "find_gait",
     "phase_figure",
     "raster_figure",

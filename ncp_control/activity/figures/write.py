@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ncp_control.activity.figures.body import body_figure
 from ncp_control.activity.figures.heat_maps import saliency_figure, tuning_figure
 from ncp_control.activity.figures.phase import phase_figure
 from ncp_control.activity.figures.raster import raster_figure
@@ -25,6 +26,7 @@ FIGURES: dict[str, Callable[[Activity], Figure]] = {
     "raster": raster_figure,
     "traces": traces_figure,
     "time_constants": time_constants_figure,
+    "body": body_figure,
     "phase": phase_figure,
     "tuning": tuning_figure,
     "saliency": saliency_figure,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.activity.body import flat_body, heights
 from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.page.facts import facts_of, listed, saturated_neurons, still_neurons
 from ncp_control.activity.page.quantised import exact, quantise
@@ -124,19 +125,29 @@ def _names(given: object, values: Array | None, otherwise: str) -> list[str]:
 
 
 def _body(activity: Activity) -> dict[str, Any] | None:
-    """Returns the capsules relative to their middle, and the middle itself.
+    """Returns the capsules relative to their middle, the middle itself, and how much room they need around it.
 
     The quantum of positions relative to the start would become coarse as the body runs far away.
     """
-    ends, radii = activity.get("body_ends"), activity.get("body_radii")
-    if ends is None or radii is None or len(radii) == 0:
+    body = flat_body(activity)
+    if body is None:
         return None
-    ends = _float(ends)
-    middle = ends[..., 0].mean(axis=(1, 2))
-    around = ends.copy()
-    around[..., 0] -= middle[:, None, None]
+    # From above, the camera moves along in both directions.
+    follows = slice(None) if body.above else slice(1)
+    middle, around = body.middle[:, follows], body.ends.copy()
+    around[..., follows] -= middle[:, None, None]
+    low, high = heights(body, rare=0)
+    low = low if body.above or body.ground is None else min(low, body.ground)
+    side = np.nan_to_num(np.abs(around[..., 0][:, body.moving])).max() + body.radii.max()
     return {
-        "ends": quantise(around.reshape(len(ends), -1), 16),
+        "ends": quantise(around.reshape(len(around), -1), 16),
         "along": exact(middle),
-        "radii": _float(radii).tolist(),
+        "depth": None if body.depth is None else quantise(body.depth, 16),
+        "radii": body.radii.tolist(),
+        "other": body.other.tolist(),
+        "above": body.above,
+        "ground": None if body.above else body.ground,
+        "side": float(side),
+        "down": low,
+        "up": high,
     }

@@ -11,6 +11,9 @@ text::
     dt                         seconds between two steps, or null
     observation_names, action_names
     silenced                   neurons that were held and synapses that were cut, in words
+    body                       null without a body, or whether it is seen from the "side" (so at first) or from
+                               "above" (seen_from), whether it stays in the plane that is seen from there (flat), and
+                               the height of the ground in metres, or null (ground)
     note                       anything else
 
 and `wiring` is the wiring as JSON text. Loading unpickles nothing.
@@ -37,11 +40,11 @@ from ncp_control.wiring import Wiring
 Array = NDArray[Any]
 FORMAT, VERSION = "ncp_control.activity", 1
 # Arrays without a row for each step.
-FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "saliency")
+FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency")
 NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_currents", "currents", "gap_currents",
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
-            "body_ends", "body_radii", "saliency")  # fmt: skip
+            "body_ends", "body_radii", "body_places", "body_shapes", "saliency")  # fmt: skip
 # Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
 FEW_COLUMNS = 10_000
 LISTS = ("seeds", "observation_names", "action_names", "silenced")
@@ -71,7 +74,9 @@ class Activity:
     :param extras: arrays that only some recordings have: `states` (T, M), of cells with more state than one number a
         neuron; `actions` (T, m), and `executed_actions` (T, m) where a wrapper changed them; `rewards` and `values`
         (T,); `is_random` (T,) bool; `elapsed` (T,); `predictions` (T, n) of a model; `body_ends` (T, K, 2, 2), x and z
-        of both ends of K capsules, with their radii `body_radii` (K,); and `saliency` (N, I), how much a neuron's next
+        of both ends of K capsules, or x and y of a body that is seen from above, with their radii `body_radii` (K,);
+        `body_places` (T, K, 7), the positions in space and the orientations (quaternions) of K pieces of geometry, with
+        their MuJoCo types, sizes and colours `body_shapes` (K, 8); and `saliency` (N, I), how much a neuron's next
         state changes with an input
     """
 
@@ -179,7 +184,9 @@ class Activity:
         for name, values in arrays.items():
             if values.ndim == 0 or values.dtype.kind not in "biuf":
                 raise ActivityError(f"{path}: {name} does not hold rows of numbers: the file was altered")
-        columns = sum(prod(values.shape[name != "body_radii" :]) for name, values in arrays.items())
+        # A row of these is a piece of the body, which is drawn like a column of the others.
+        pieces = ("body_radii", "body_shapes")
+        columns = sum(prod(values.shape[name not in pieces :]) for name, values in arrays.items())
         most = max(FEW_COLUMNS, path.stat().st_size)
         if columns > most:
             raise ActivityError(
@@ -195,6 +202,8 @@ class Activity:
             **dict.fromkeys(("episode_starts", "rewards", "values", "is_random", "elapsed"), (steps,)),
             "saliency": (wiring.units, wiring.inputs),
             "body_ends": (steps, len(self.extras.get("body_radii", ())), 2, 2),
+            "body_places": (steps, len(self.extras.get("body_shapes", ())), 7),
+            "body_shapes": (len(self.extras.get("body_shapes", ())), 8),
         }  # fmt: skip
         for name, shape in shapes.items():
             if name in arrays and arrays[name].shape != shape:

@@ -88,8 +88,8 @@ def record(
         }  # fmt: skip
         with Writer(out, about, circuit.rnn.wiring) as writer, Tap(circuit.rnn) as tap:
             recorder = EpisodeRecorder(actor, policy, env, tap, writer, seed, deterministic)
-            writer.fix(**bounds_of(circuit.rnn))
-            writer.about["seeds"] = recorder.seeds
+            writer.fix(**bounds_of(circuit.rnn), **recorder.body.fixed)
+            writer.about |= {"seeds": recorder.seeds, "body": recorder.body.about}
             try:
                 with tracked("recording", steps or episodes or 0, unit="steps", shown=progress) as tracker:
                     while (recorder.steps < steps) if steps is not None else (recorder.episodes < (episodes or 0)):
@@ -176,10 +176,7 @@ class EpisodeRecorder:
         values = self.critic.take(observations, rows["episode_starts"])
         if values is not None:
             rows["values"] = values
-        body = self.body.take(count)
-        if body is not None:
-            rows["body_ends"] = body.ends
-            self.writer.fix(body_radii=body.radii)
+        rows |= self.body.take(count)
         circuit = self.tap.take()
         self.writer.append(**rows, **{name: own[:count] for name, own in circuit.items()})
         self.rows = {}

@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from ncp_envs.body import Capsules
 
 Array = NDArray[Any]
 
 
 class BodyPoses:
-    """Keeps the poses of the body in a MuJoCo environment; for any other environment it keeps nothing."""
+    """Keeps the poses of the body in a MuJoCo environment; for any other environment it keeps nothing.
+
+    :ivar about: what a recording says about the body in words (see the module `activity`), or None without a body
+    :ivar fixed: the arrays of a recording that are the same at every step
+    """
 
     def __init__(self, env: Any) -> None:
+        self.about: dict[str, Any] | None = None
+        self.fixed: dict[str, Array] = {}
+        self.poses: list[tuple[Array, Array]] = []
         unwrapped = getattr(env, "unwrapped", env)
         self.model: Any = getattr(unwrapped, "model", None)
         self.data: Any = getattr(unwrapped, "data", None)
-        self.has_body = hasattr(self.model, "geom_type") and hasattr(self.data, "geom_xpos")
-        self.poses: list[tuple[Array, Array]] = []
+        if not (hasattr(self.model, "geom_type") and hasattr(self.data, "geom_xpos")):
+            return
+        import mujoco
+
+        from ncp_envs.body import Body
+
+        self.body = Body(self.model)
+        if not len(self.body.geoms):
+            return
+        self.about = {"seen_from": self.body.seen_from, "flat": self.body.is_flat, "ground": self.body.ground}
+        self.fixed = {"body_radii": self.body.radii, "body_shapes": self.body.shapes}
+        # The environment's own data stay as they are: some rewards compare places before and after a step.
+        self.copy: Any = mujoco.MjData(self.model)
 
     def keep(self) -> None:
         """Keeps the present pose."""
-        if self.has_body:
-            import mujoco
+        if self.about is None:
+            return
+        import mujoco
 
-            # After a step, MuJoCo's positions are those before the step's last part.
-            mujoco.mj_kinematics(self.model, self.data)
-            self.poses.append((self.data.geom_xpos.copy(), self.data.geom_xmat.copy()))
+        self.copy.qpos[:] = self.data.qpos
+        self.copy.mocap_pos[:], self.copy.mocap_quat[:] = self.data.mocap_pos, self.data.mocap_quat
+        # After a step, the places of the geometry are those before the step's last part, so they are computed anew.
+        mujoco.mj_kinematics(self.model, self.copy)
+        self.poses.append((self.copy.geom_xpos.copy(), self.copy.geom_xmat.copy()))
 
-    def take(self, count: int) -> Capsules | None:
-        """Returns the first poses as capsules and forgets all poses; None if the body has no capsules."""
-        if not self.has_body:
-            return None
-        from ncp_envs.body import capsules_of
-
+    def take(self, count: int) -> dict[str, Array]:
+        """Returns rows of a recording for the first poses, and forgets all poses."""
+        if self.about is None:
+            return {}
         poses, self.poses = self.poses[:count], []
-        found = capsules_of(self.model, *(np.stack(parts) for parts in zip(*poses, strict=True)))
-        return found if len(found.radii) else None
+        where = [np.stack(parts) for parts in zip(*poses, strict=True)]
+        return {"body_ends": self.body.capsules(*where).ends, "body_places": self.body.places(*where)}

@@ -50,12 +50,12 @@ def vector_names(env: Any) -> list[str]:
 
 
 def action_names(env: Any) -> list[str]:
-    """Returns a name for each entry of an action: MuJoCo's names of the actuators, if there are any."""
+    """Returns a name for each entry of an action: MuJoCo's names of the actuators or of their joints, if it has any."""
     unwrapped = getattr(env, "unwrapped", env)
     size = int(np.prod(env.action_space.shape)) if env.action_space.shape else 1
     model: Any = getattr(unwrapped, "model", None)
     if getattr(model, "nu", None) == size:
-        names = [model.actuator(k).name for k in range(size)]
-        if all(names):
-            return names
+        from ncp_envs.joints import actuator_names
+
+        return actuator_names(model)
     return [f"action {k}" for k in range(size)]

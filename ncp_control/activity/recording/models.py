@@ -13,6 +13,7 @@ from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
 from ncp_control.cells import cell_config
+from ncp_envs.names import may_be_half_cheetah
 
 Array = NDArray[Any]
 
@@ -61,7 +62,7 @@ def record_model(
             rows["rewards"] = np.asarray(rollout.rewards[:total])
         if rollout.actions is not None:
             rows["actions"] = np.asarray(rollout.actions[:total]).reshape(total, -1)
-        if model.features == 17:
+        if model.features == 17 and may_be_half_cheetah(model.observation_names):
             from ncp_envs.body import half_cheetah_capsules
 
             body = half_cheetah_capsules(rows["observations"])

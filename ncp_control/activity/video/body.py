@@ -1,4 +1,4 @@
-"""The recorded body in the plane it moves in: where the camera looks, and the outlines of its capsules."""
+"""Where the camera of a video looks, and the outlines of capsules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.activity.body import FlatBody, heights
 from ncp_control.activity.recording.activity import Activity
 
 Array = NDArray[Any]
@@ -17,21 +18,16 @@ CAMERA_STEPS = 10  # to each side of a step, over which the camera's position is
 class View(NamedTuple):
     """The part of the body's plane that the camera sees.
 
-    :param x: (T,), its middle for every recorded step, in metres
-    :param low: its lowest height
+    :param middle: (T, 2), where it looks at every recorded step, in metres; at a body from the side always at height 0
+    :param low: its lowest height, relative to that
     :param width: in metres
     :param height: in metres
     """
 
-    x: Array
+    middle: Array
     low: float
     width: float
     height: float
-
-
-def has_body(activity: Activity) -> bool:
-    """Says whether the recording has capsules."""
-    return activity.get("body_ends") is not None and activity.get("body_radii") is not None
 
 
 def camera_path(activity: Activity, x: Array) -> Array:
@@ -44,38 +40,26 @@ def camera_path(activity: Activity, x: Array) -> Array:
     return found
 
 
-def body_view(activity: Activity, aspect: float) -> View:
+def body_view(activity: Activity, body: FlatBody, aspect: float) -> View:
     """Returns a view of the recorded body that fits every step.
 
-    :param activity: a recorded rollout with a body
+    :param activity: a recorded rollout
+    :param body: its body
     :param aspect: the view's width over its height
     """
-    ends, radius = activity.extras["body_ends"], float(activity.extras["body_radii"].max(initial=0.0))
-    ends = np.nan_to_num(np.asarray(ends, np.float64))
-    x = camera_path(activity, ends[..., 0].mean((1, 2)))
-    reach = float(np.abs(ends[..., 0] - x[:, None, None]).max()) + radius
+    middle = np.stack([camera_path(activity, x) for x in body.middle.T], axis=1)
+    across = np.nan_to_num(body.ends[..., 0][:, body.moving]) - middle[:, 0, None, None]
+    reach = float((np.abs(across) + body.radii[body.moving][:, None]).max())
     # Percentiles, because a single jump should not shrink everything else, and little happens below the ground.
-    top = float(np.percentile(ends[..., 1].max((1, 2)), 99)) + radius
-    low = min(0.0, float(np.percentile(ends[..., 1].min((1, 2)), 1)) - radius)
+    low, top = heights(body)
+    if body.above:
+        tall = max(2.4 * max(top, -low), 2.2 * reach / aspect)
+        return View(middle, -tall / 2, tall * aspect, tall)
+    middle[:, 1] = 0.0
+    if body.ground is not None:
+        low = min(body.ground, low)
     tall = max(1.3 * (top - low), 2.2 * reach / aspect)
-    return View(x, low - 0.13 * tall, tall * aspect, tall)
-
-
-def capsule_outlines(ends: Array, radii: Array, points: int = 9) -> Array:
-    """Returns the outlines of capsules, each with a half circle at either end, (K, 2 P, 2).
-
-    :param ends: (K, 2, 2)
-    :param radii: (K,)
-    :param points: P, how many points a half circle has
-    """
-    along = ends[:, 1] - ends[:, 0]
-    angle = np.arctan2(along[:, 1], along[:, 0])
-    turn = np.linspace(-np.pi / 2, np.pi / 2, points)
-    arcs = []
-    for end, towards in ((1, angle), (0, angle + np.pi)):
-        at = towards[:, None] + turn
-        arcs.append(ends[:, end, None] + radii[:, None, None] * np.stack([np.cos(at), np.sin(at)], -1))
-    return np.concatenate(arcs, axis=1)
+    return View(middle, low - 0.13 * tall, tall * aspect, tall)
 
 
 def tick_distance(about: float) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.activity.body import FlatBody
 from ncp_control.activity.figures.circuit import (
     colour_nodes,
     current_limit,
@@ -32,7 +33,7 @@ from ncp_control.activity.figures.steps import liveliest
 from ncp_control.activity.layout import FONT, Layout, place
 from ncp_control.activity.names import input_labels, shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.activity.video.body import body_view, capsule_outlines, tick_distance
+from ncp_control.activity.video.body import body_view, tick_distance
 from ncp_control.activity.video.frame import INCHES, Box, body_box
 from ncp_control.activity.video.lettering import lettering, outline
 from ncp_control.support.pictures import plain
@@ -41,7 +42,7 @@ Array = NDArray[Any]
 PAGE = 120  # the raster and the traces show this many steps, and then the next ones
 TRACES = 3
 STRONGEST = 60  # as many currents, the strongest of the step, are drawn in each frame
-BODY, SKY, GROUND, CURSOR = "#44546a", "#eef3f8", "#d9d4c7", "#cc0066"
+SKY, GROUND, CURSOR = "#eef3f8", "#d9d4c7", "#cc0066"
 
 
 class Scene:
@@ -53,7 +54,7 @@ class Scene:
     :param width: in pixels
     :param height: in pixels
     :param rendered: returns the next picture of the body if another program renders it
-    :param capsules: whether to draw the body from its recorded capsules
+    :param body: the body whose capsules are drawn, or None to draw none
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Scene:
         width: int,
         height: int,
         rendered: Callable[[], Array] | None,
-        capsules: bool,
+        body: FlatBody | None,
     ) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -82,9 +83,9 @@ class Scene:
         self.background: Any = None
         box = body_box(width, height)
         self.body_box = box
-        if capsules:
-            self.add_body(box)
-        self.add_time(box, rendered is not None or capsules)
+        if body is not None:
+            self.add_body(box, body)
+        self.add_time(box, rendered is not None or body is not None)
         self.add_circuit(Box(box.left + box.width + 0.35, 0.62, self.size.width - box.left - box.width - 0.55, 6.4))
 
     def frame(self, step: int) -> Array:
@@ -127,35 +128,52 @@ class Scene:
         self.moving.append(artist)
         return artist
 
-    def add_body(self, box: Box) -> None:
-        """Adds the capsules, on a ground that has a tick about every metre."""
+    def add_body(self, box: Box, body: FlatBody) -> None:
+        """Adds the capsules, on a ground with ticks at round numbers of metres, or over a grid if seen from above."""
         from matplotlib.collections import LineCollection, PolyCollection
 
         axes = self.axes(box)
-        view = body_view(self.activity, box.width / box.height)
-        axes.set(xlim=(-view.width / 2, view.width / 2), ylim=(view.low, view.low + view.height), facecolor=SKY)
+        view = body_view(self.activity, body, box.width / box.height)
+        top = view.low + view.height
+        axes.set(xlim=(-view.width / 2, view.width / 2), ylim=(view.low, top), facecolor=SKY)
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
-        axes.axhspan(view.low, 0, color=GROUND, linewidth=0)
-        axes.axhline(0, color=INK, linewidth=1)
+        base = view.low + 0.13 * view.height
+        if body.ground is not None and not body.above:
+            base = body.ground
+            axes.axhspan(view.low, base, color=GROUND, linewidth=0)
+        if not body.above:
+            axes.axhline(base, color=INK, linewidth=1)
         distance = tick_distance(view.width / 3)
+        grid = self.add_moving(axes.add_collection(LineCollection([], colors="white", linewidths=1)))
+        capsules = PolyCollection([], edgecolors="white", linewidths=0.8)
+        drawn = self.add_moving(axes.add_collection(capsules))
         ticks = self.add_moving(axes.add_collection(LineCollection([], colors=INK, linewidths=1)))
         numbers = self.add_moving(axes.add_patch(lettering()))
         count, metres_per_point = int(view.width / distance) + 2, view.height / box.height / 72
-        capsules = PolyCollection([], facecolors=BODY, edgecolors="white", linewidths=0.8)
-        body = self.add_moving(axes.add_collection(capsules))
-        ends, radii = self.activity.extras["body_ends"], self.activity.extras["body_radii"]
+        # From the ground down, or along the edge of a view from above.
+        start, end, text = (0.0, 0.23, 0.55) if body.above else (1.0, 0.6, 0.28)
+        start, end, text = (view.low + share * (base - view.low) for share in (start, end, text))
 
         def update(step: int) -> None:
-            x = float(view.x[step])
+            x, y = view.middle[step]
             first = math.ceil((x - view.width / 2) / distance)
             marks = (first + np.arange(count)) * distance - x
-            ticks.set_segments([[(mark, 0), (mark, view.low * 0.4)] for mark in marks])
-            texts = [(f"{(first + k) * distance:g} m", mark, view.low * 0.72, 0.5) for k, mark in enumerate(marks)]
+            ticks.set_segments([[(mark, start), (mark, end)] for mark in marks])
+            texts = [(f"{(first + k) * distance:g} m", mark, text, 0.5) for k, mark in enumerate(marks)]
             numbers.set_path(outline(texts, 8 * metres_per_point))
-            here = np.nan_to_num(np.asarray(ends[step], np.float64))
-            body.set_verts(list(capsule_outlines(here - (x, 0.0), radii)))
+            if body.above:
+                lowest = math.ceil((y + view.low) / distance)
+                across = np.arange(lowest, lowest + int(view.height / distance) + 2) * distance - y
+                half = view.width / 2
+                grid.set_segments([
+                    *([(mark, view.low), (mark, top)] for mark in marks),
+                    *([(-half, mark), (half, mark)] for mark in across),
+                ])  # fmt: skip
+            outlines, colours = body.drawn(step, view.middle[step])
+            drawn.set_verts(list(outlines))
+            drawn.set_facecolor(colours)
 
         self.updates.append(update)
 

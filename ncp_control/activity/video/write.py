@@ -10,12 +10,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ncp_control.activity.body import flat_body
 from ncp_control.activity.figures.steps import last_step
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.activity.video.body import has_body
 from ncp_control.activity.video.encoder import encoder
 from ncp_control.activity.video.frame import body_box, pixels
-from ncp_control.activity.video.half_cheetah import DEFAULT_FPS, RendererError, is_half_cheetah, mujoco_pictures
+from ncp_control.activity.video.geometry import has_geometry
+from ncp_control.activity.video.rendered import DEFAULT_FPS, RendererError, mujoco_pictures
 from ncp_control.activity.video.scene import Scene
 from ncp_control.support.progress import tracked
 
@@ -50,7 +51,7 @@ def write_video(
     :param height: in pixels, even
     :param start: the first step shown
     :param steps: how many steps are shown; all by default
-    :param renderer: what draws the body: "capsules" draws the recorded capsules; "mujoco" renders a half-cheetah, which
+    :param renderer: what draws the body: "capsules" draws the recorded capsules; "mujoco" renders its geometry, which
         needs OpenGL; "auto" is MuJoCo where it can draw, and otherwise capsules
     :param progress: show a progress bar
     :return: a sentence that says how the body was drawn, and why
@@ -61,7 +62,7 @@ def write_video(
     rate = fps or 1 / (activity.seconds_per_step or 1 / DEFAULT_FPS)
     with ExitStack() as stack:
         rendered, how = choose_renderer(stack, activity, start, stop, renderer, width, height)
-        scene = Scene(activity, start, stop, width, height, rendered, has_body(activity) and rendered is None)
+        scene = Scene(activity, start, stop, width, height, rendered, flat_body(activity) if rendered is None else None)
         send = stack.enter_context(encoder(path, (width, height), rate))
         tracker = stack.enter_context(tracked("drawing", stop - start, unit="frames", shown=progress))
         for step in range(start, stop):
@@ -97,13 +98,13 @@ def choose_renderer(
     :return: a function that returns the next picture from MuJoCo, or None if MuJoCo does not draw; and a clause that
         says how the body is drawn, and why
     """
-    capsules = has_body(activity)
+    capsules = flat_body(activity) is not None
     if renderer == "capsules":
         if not capsules:
             raise ValueError('no body was recorded that could be drawn from capsules: leave the renderer at "auto"')
         return None, "the body is drawn from its capsules, as asked for"
-    if not is_half_cheetah(activity):
-        why = "MuJoCo draws only a half-cheetah with all 17 observations, and this recording is not of one"
+    if not has_geometry(activity):
+        why = "MuJoCo draws a body whose geometry was recorded, and this recording has none"
     else:
         size = pixels(body_box(width, height), height)
         try:

@@ -154,6 +154,33 @@ def test_the_body_is_kept_finely_wherever_it_runs(wiring: Wiring, tmp_path: Path
     assert np.abs(ends[..., 0] - relative).max() < 1e-4
 
 
+def test_a_body_that_is_seen_from_above_is_followed_both_ways(wiring: Wiring, tmp_path: Path) -> None:
+    about = {"body": {"seen_from": "above", "flat": True, "ground": -0.1}}
+    activity = make_recording(wiring, 60, body=True, about=about)
+    recorded = np.asarray(activity.extras["body_ends"], np.float64)
+    body = shown_on_page(activity, tmp_path)[0]["body"]
+    ends = unpacked(body["ends"], 60).reshape(60, 4, 2, 2)
+    along = np.frombuffer(base64.b64decode(body["along"]["data"]), "<f4").reshape(60, 2)
+    np.testing.assert_allclose(ends + along[:, None, None], recorded, atol=1e-4)
+    assert (body["above"], body["ground"], body["depth"]) == (True, None, None)
+    assert body["side"] == pytest.approx(np.abs(ends[..., 0]).max() + 0.05, abs=1e-3)
+    assert (body["down"], body["up"]) == pytest.approx((ends[..., 1].min() - 0.05, ends[..., 1].max() + 0.05), abs=1e-3)
+
+
+def test_a_body_that_leaves_its_plane_has_its_depth_and_one_of_two_colours_its_colours(
+    wiring: Wiring, tmp_path: Path
+) -> None:
+    places, colours = np.random.default_rng(0).normal(size=(60, 4, 7)), [(0.8, 0.6, 0.4)] * 3 + [(0.2, 0.2, 0.8)]
+    about = {"body": {"seen_from": "side", "flat": False, "ground": None}}
+    shapes = [[3, 0.05, 0.1, 0, *colour, 1] for colour in colours]
+    activity = make_recording(wiring, 60, body=True, body_places=places, body_shapes=shapes, about=about)
+    body = shown_on_page(activity, tmp_path)[0]["body"]
+    np.testing.assert_allclose(unpacked(body["depth"], 60), places[:, :, 1], atol=1e-3)
+    assert body["other"] == [False, False, False, True]
+    assert body["ground"] is None
+    json.dumps(body, allow_nan=False)
+
+
 def test_inputs_are_named_after_observations_only_where_they_follow_them(wiring: Wiring, tmp_path: Path) -> None:
     names = [f"angle {k}" for k in range(wiring.inputs)]
 

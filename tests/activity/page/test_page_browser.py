@@ -206,6 +206,51 @@ def test_the_body_is_drawn_and_moves(page: Page) -> None:
     assert page.ask(picture) != first
 
 
+def body_recording(body: dict[str, Any], ends: list[Any], places: list[Any]) -> Activity:
+    """Makes a recording of two limbs that stay where they are, the first of them the larger one."""
+    wiring = AutoNCP(10, 2, seed=1).build(3)
+    shapes = [[3, 0.1, 0.5, 0, *colour, 1] for colour in ((0.8, 0.6, 0.4), (0.2, 0.2, 0.8))]
+    return make_recording(
+        wiring, 20, body_ends=[ends] * 20, body_radii=[0.2, 0.1], body_places=[places] * 20, body_shapes=shapes,
+        about={"body": body, "dt": 0.1},
+    )  # fmt: skip
+
+
+def limbs_at(page: Page, places: list[tuple[float, float]]) -> list[str]:
+    """Returns which limb is drawn at places of the body's panel, in pixels."""
+    page.open(scheme="light")
+    names = {(74, 89, 104): "limb", (147, 164, 181): "other limb"}
+    return [names.get(tuple(pixel), "none") for pixel in page.pixels("body", places)]
+
+
+def test_the_nearer_limb_is_drawn_over_the_one_behind(opener: Callable[..., Page]) -> None:
+    body = {"seen_from": "side", "flat": False, "ground": 0.0}
+    ends = [[[-0.5, 0.5], [0.5, 0.5]], [[-0.5, 0.5], [0.5, 0.5]]]
+    for nearer, seen in ((-1.0, "other limb"), (1.0, "limb")):
+        page = opener(body_recording(body, ends, [[0, 0, 0, 1, 0, 0, 0], [0, nearer, 0, 1, 0, 0, 0]]))
+        page.open()
+        width = page.ask("document.getElementById('body').width")
+        # The limbs are 0.5 m above the ground, and the highest point, at 0.7 m, is 10 pixels below the upper edge.
+        middle = (width / 2, 136 - 126 * 0.5 / 0.7)
+        assert limbs_at(page, [middle]) == [seen]
+        assert page.errors() == []
+
+
+def test_a_body_from_above_stands_on_no_ground_and_its_place_is_told_both_ways(opener: Callable[..., Page]) -> None:
+    body = {"seen_from": "above", "flat": True, "ground": -0.1}
+    ends = [[[2.0, 3.0], [3.0, 3.0]], [[2.0, 2.0], [3.0, 2.0]]]
+    page = opener(body_recording(body, ends, [[0, 0, 0, 1, 0, 0, 0]] * 2))
+    page.open()
+    assert page.find("#body-note").text == "x 2.50 m, y 2.50 m · 0.0 m/s"
+    width = page.ask("document.getElementById('body').width")
+    up, down = 0.7, -0.6  # metres from the middle to the highest and to the lowest point
+    scale = 126 / (up - down)
+    middle = (136 + 10 + (up + down) * scale) / 2
+    places = [(width / 2, middle - 0.5 * scale), (width / 2, middle + 0.5 * scale), (width / 2 + 2, middle + 3)]
+    assert limbs_at(page, places) == ["limb", "other limb", "none"]
+    assert page.errors() == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_follows_the_colour_scheme_and_the_button_changes_it(scheme: str, page: Page) -> None:
     page.open(scheme=scheme)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.recordings import WORM, make_recording, with_unknown_currents
+from helpers.recordings import WORM, make_recording, with_unknown_currents, write_recording
 from ncp_control import LTC, RNN, AutoNCP
 from ncp_control.activity import Activity, ActivityError, record_network
 from ncp_control.wiring import Wiring
@@ -41,6 +41,28 @@ def test_files_that_are_not_recordings_are_refused(damage: str, tmp_path: Path) 
         Activity.load(path)
     with pytest.raises(FileNotFoundError, match="no recorded rollout"):
         Activity.load(tmp_path / "nothing.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "shape"),
+    [
+        ("body_places", np.zeros((5, 3, 7)), r"\(5, 2, 7\), not \(5, 3, 7\)"),
+        ("body_places", np.zeros((5, 2, 6)), r"\(5, 2, 7\), not \(5, 2, 6\)"),
+        ("body_places", np.zeros((4, 2, 7)), r"\(5, 2, 7\), not \(4, 2, 7\)"),
+        ("body_shapes", np.zeros((2, 7)), r"\(2, 8\), not \(2, 7\)"),
+    ],
+)
+def test_a_body_whose_arrays_do_not_fit_together_is_refused(
+    name: str, wrong: np.ndarray, shape: str, tmp_path: Path
+) -> None:
+    activity = make_recording(WORM, 5, body_places=np.zeros((5, 2, 7)), body_shapes=np.zeros((2, 8)))
+    whole = Activity.load(write_recording(activity, tmp_path / "run.npz"))
+    assert whole.extras["body_places"].shape == (5, 2, 7)
+    with np.load(tmp_path / "run.npz") as file:
+        arrays = {key: file[key] for key in file.files}
+    np.savez(tmp_path / "run.npz", **{**arrays, name: wrong})
+    with pytest.raises(ActivityError, match=f"{name} should have shape {shape}"):
+        Activity.load(tmp_path / "run.npz")
 
 
 def test_currents_are_known_unless_all_of_a_kind_are_nan() -> None:

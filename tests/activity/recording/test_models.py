@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-pytest.importorskip("gymnasium")
+gym = pytest.importorskip("gymnasium")
 
-from helpers.oscillators import oscillators
-from ncp_control import AutoNCP
-from ncp_control.activity import record_model
-from ncp_control.dynamics import DynamicsModel, Ensemble
+from helpers.oscillators import oscillators  # noqa: E402
+from ncp_control import AutoNCP  # noqa: E402
+from ncp_control.activity import record_model  # noqa: E402
+from ncp_control.data import Rollout, Rollouts  # noqa: E402
+from ncp_control.dynamics import DynamicsEnv, DynamicsModel, Ensemble  # noqa: E402
+from ncp_envs import observation_names  # noqa: E402
 
 
 def test_a_model_of_dynamics_is_recorded(tmp_path: Path) -> None:
@@ -36,6 +38,24 @@ def test_a_model_of_dynamics_is_recorded(tmp_path: Path) -> None:
     np.testing.assert_allclose(free.observations[10:], wanted[0].numpy(), rtol=1e-3, atol=1e-3)
     with pytest.raises(ValueError, match="give one DynamicsModel instead of Ensemble"):
         record_model(Ensemble([model, model]), first, tmp_path / "no.npz")
+
+
+@pytest.mark.parametrize("body", ["HalfCheetah-v5", "Walker2d-v5"])
+def test_only_a_half_cheetahs_observations_are_drawn_as_one(body: str, tmp_path: Path) -> None:
+    """A Walker2d has as many observations and actions."""
+    pytest.importorskip("mujoco")
+    names = tuple(observation_names(gym.make(body)))
+    random = np.random.default_rng(0)
+    some = tuple(Rollout(random.normal(size=(9, 17)), actions=random.uniform(-1, 1, (8, 6))) for _ in range(3))
+    rollouts = Rollouts(some, observation_names=names)
+    model = DynamicsModel.of(rollouts, "gru", 4, reads="observations+actions")
+    found = record_model(model, rollouts[0], tmp_path / "run.npz")
+    assert ("body_ends" in found.extras) == (body == "HalfCheetah-v5")
+    if body == "HalfCheetah-v5":
+        assert DynamicsEnv(model).reset(seed=0)[0].shape == (17,)
+    else:
+        with pytest.raises(ValueError, match="only HalfCheetah's reward is known"):
+            DynamicsEnv(model)
 
 
 def test_an_mlp_on_lags_is_recorded_without_time_constants(tmp_path: Path) -> None:

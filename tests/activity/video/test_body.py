@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.videos import with_body
-from ncp_control.activity.video.body import camera_path, capsule_outlines, tick_distance
+from ncp_control.activity.body import capsule_outlines
+from ncp_control.activity.video.body import camera_path, tick_distance
 
 
 def test_the_camera_follows_and_starts_anew_with_an_episode():

@@ -4,11 +4,13 @@ import numpy as np
 
 from helpers.recordings import WORM, make_recording, with_unknown_currents
 from helpers.videos import NAMED, neuron_pixels, with_body
+from ncp_control.activity.body import flat_body
 from ncp_control.activity.video.scene import Scene
 
 
 def test_frames_change_with_the_body_and_the_cursor():
-    scene = Scene(with_body(steps=300, starts=(0, 150)), 0, 300, 640, 360, None, True)
+    activity = with_body(steps=300, starts=(0, 150))
+    scene = Scene(activity, 0, 300, 640, 360, None, flat_body(activity))
     first = scene.frame(0).copy()
     assert first.shape == (360, 640, 4)
     assert (first != scene.frame(1)).any()
@@ -22,13 +24,13 @@ def test_frames_change_with_the_body_and_the_cursor():
 def test_states_that_are_not_numbers_are_drawn_grey():
     states = np.zeros((3, 3))
     states[1] = np.nan
-    scene = Scene(make_recording(NAMED, 3, neurons=states), 0, 3, 480, 270, None, False)
+    scene = Scene(make_recording(NAMED, 3, neurons=states), 0, 3, 480, 270, None, None)
     rows, columns = neuron_pixels(scene)
     np.testing.assert_allclose(scene.frame(1)[rows, columns, :3], 153, atol=2)
 
 
 def frame(activity, step: int) -> np.ndarray:
-    return Scene(activity, 0, activity.steps, 640, 360, None, False).frame(step).copy()
+    return Scene(activity, 0, activity.steps, 640, 360, None, None).frame(step).copy()
 
 
 def test_frames_show_currents_only_if_they_are_known():

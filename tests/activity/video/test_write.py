@@ -6,6 +6,7 @@ import pytest
 
 from helpers.recordings import ONE, make_recording, with_unknown_currents
 from helpers.videos import NAMED, SIZE, neuron_pixels, read_video, with_body
+from ncp_control.activity.body import flat_body
 from ncp_control.activity.figures.shades import activity_colours, limits
 from ncp_control.activity.video import write_video
 from ncp_control.activity.video.scene import Scene
@@ -23,7 +24,7 @@ def test_a_video_has_every_step_and_the_colours_of_its_neurons(tmp_path, suffix,
     assert frames.shape == (8, 270, 480, 3)
     assert about["fps"] == pytest.approx(10)
     assert about["duration"] == pytest.approx(0.8, abs=0.02)
-    rows, columns = neuron_pixels(Scene(activity, 2, 10, 480, 270, None, True))
+    rows, columns = neuron_pixels(Scene(activity, 2, 10, 480, 270, None, flat_body(activity)))
     for step in (2, 5, 9):
         expected = 255 * activity_colours(activity.neurons[step], limits(activity).state)[:, :3]
         np.testing.assert_allclose(frames[step - 2, rows, columns], expected, atol=tolerance)

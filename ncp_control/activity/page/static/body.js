@@ -1,15 +1,13 @@
-// The body as capsules over the ground. The camera moves along with it.
+// The body as capsules, over the ground or seen from above. The camera moves along with it.
 
 class BodyView {
   constructor() {
     this.surface = new Surface(byId("body"));
     // All rollouts of the page have the same scale, so that they can be compared.
     const every = PAGE.activities.map(({ body }) => body).filter(Boolean);
-    const thickest = Math.max(...every.flatMap(({ radii }) => radii));
-    const ends = (side, axis) => every.flatMap(({ ends }) => ends[side].filter((_, k) => k % 2 === axis));
-    this.side = Math.max(...ends("high", 0), ...ends("low", 0).map((x) => -x)) + thickest;
-    this.up = Math.max(...ends("high", 1)) + thickest;
-    this.down = Math.min(0, ...ends("low", 1)) - thickest;
+    this.side = Math.max(...every.map(({ side }) => side));
+    this.up = Math.max(...every.map(({ up }) => up));
+    this.down = Math.min(...every.map(({ down }) => down));
   }
 
   resize() {
@@ -18,45 +16,82 @@ class BodyView {
   }
 
   draw() {
-    const { body, dt } = state.activity;
+    const { body } = state.activity;
     byId("body-panel").hidden = !body;
     if (!body) return;
     const context = this.surface.begin(this.height), { width } = this.surface;
     const scale = Math.min((this.height - 34) / (this.up - this.down), width * 0.8 / (2 * this.side));
-    const ground = this.height - 24 + this.down * scale;
-    const along = body.along.at(state.step, 0);
-    const x = (metres) => width / 2 + metres * scale, y = (metres) => ground - metres * scale;
-    context.fillStyle = theme.ground;
-    context.fillRect(0, ground, width, this.height - ground);
-    context.fillStyle = theme.muted;
-    context.fillRect(0, ground - 0.5, width, 1);
-    font(context, 10.5);
-    context.textAlign = "center";
-    context.textBaseline = "middle";
-    const reach = width / 2 / scale + 1, apart = 10 ** Math.ceil(Math.log10(34 / scale));
-    for (let mark = Math.ceil((along - reach) / apart); mark * apart <= along + reach; mark++) {
-      const place = x(mark * apart - along);
-      context.fillRect(place - 0.5, ground, 1, 5);
-      context.fillText(`${+(mark * apart).toFixed(6)}`.replace("-", "−"), place, ground + 13);
-    }
+    const foot = this.height - 24, middle = body.above ? (foot + 10 + (this.up + this.down) * scale) / 2 : foot + this.down * scale;
+    const x = (metres) => width / 2 + metres * scale, y = (metres) => middle - metres * scale;
+    const base = body.above ? foot : body.ground === null ? y(this.down) : y(body.ground);
+    this.drawScale(context, scale, base, y);
     const at = (k) => body.ends.at(state.step, k);
+    const order = body.radii.map((_, k) => k);
+    if (body.depth) order.sort((a, b) => body.depth.at(state.step, b) - body.depth.at(state.step, a));
+    context.save();
+    context.beginPath();
+    context.rect(0, 0, width, body.above ? base : this.height);
+    context.clip();
     context.lineCap = "round";
-    body.radii.forEach((radius, k) => {
+    for (const k of order) {
       const capsule = [at(4 * k), at(4 * k + 1), at(4 * k + 2), at(4 * k + 3)];
-      if (!capsule.every(Number.isFinite)) return;
-      for (const [colour, more] of [[theme.limbEdge, 2.5], [theme.limb, 0]]) {
+      if (!capsule.every(Number.isFinite)) continue;
+      for (const [colour, more] of [[theme.limbEdge, 2.5], [body.other[k] ? theme.limbOther : theme.limb, 0]]) {
         context.strokeStyle = colour;
-        context.lineWidth = Math.max(2, 2 * radius * scale) + more;
+        context.lineWidth = Math.max(2, 2 * body.radii[k] * scale) + more;
         context.beginPath();
         context.moveTo(x(capsule[0]), y(capsule[1]));
         context.lineTo(x(capsule[2]) + 0.01, y(capsule[3]));
         context.stroke();
       }
-    });
+    }
+    context.restore();
+    this.describe();
+  }
+
+  // The ground with a tick at round numbers of metres, or a grid below a body that is seen from above.
+  drawScale(context, scale, base, y) {
+    const { body } = state.activity, { width } = this.surface;
+    const reach = width / 2 / scale, apart = 10 ** Math.ceil(Math.log10(34 / scale));
+    const along = body.along.at(state.step, 0);
+    const marks = (centre, far) => {
+      const found = [];
+      for (let mark = Math.ceil((centre - far) / apart); mark * apart <= centre + far; mark++) found.push(mark * apart);
+      return found;
+    };
+    if (body.above) {
+      const aside = body.along.at(state.step, 1);
+      context.fillStyle = theme.ground;
+      for (const mark of marks(along, reach)) context.fillRect(width / 2 + (mark - along) * scale - 0.5, 0, 1, base);
+      for (const mark of marks(aside, this.height / scale)) {
+        if (y(mark - aside) < base) context.fillRect(0, y(mark - aside) - 0.5, width, 1);
+      }
+    } else if (body.ground !== null) {
+      context.fillStyle = theme.ground;
+      context.fillRect(0, base, width, this.height - base);
+    }
+    context.fillStyle = theme.muted;
+    context.fillRect(0, base - 0.5, width, 1);
+    font(context, 10.5);
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const mark of marks(along, reach + 1)) {
+      const place = width / 2 + (mark - along) * scale;
+      context.fillRect(place - 0.5, base, 1, 5);
+      context.fillText(`${+mark.toFixed(6)}`.replace("-", "−"), place, base + 13);
+    }
+  }
+
+  // Where the body is and how fast it moves, in words.
+  describe() {
+    const { body, dt } = state.activity;
     const before = Math.max(0, state.step - 1), after = Math.min(state.activity.steps - 1, state.step + 1);
     const broken = state.activity.starts.some((start) => start > before && start <= after);
-    const speed = dt && !broken && after > before ? (body.along.at(after, 0) - body.along.at(before, 0)) / (dt * (after - before)) : NaN;
-    byId("body-note").textContent = `x ${along.toFixed(2).replace("-", "−")} m`
-      + (Number.isFinite(speed) ? ` · ${speed.toFixed(1).replace("-", "−")} m/s` : "");
+    const axes = body.above ? [0, 1] : [0];
+    const speeds = axes.map((axis) => (body.along.at(after, axis) - body.along.at(before, axis)) / (dt * (after - before)));
+    const speed = dt && !broken && after > before ? (body.above ? Math.hypot(...speeds) : speeds[0]) : NaN;
+    const places = axes.map((axis) => `${"xy"[axis]} ${body.along.at(state.step, axis).toFixed(2)} m`).join(", ");
+    const words = places + (Number.isFinite(speed) ? ` · ${speed.toFixed(1)} m/s` : "");
+    byId("body-note").textContent = words.replace(/-(?=0\.0+ )/g, "").replaceAll("-", "−");
   }
 }

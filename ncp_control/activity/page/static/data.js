@@ -45,9 +45,10 @@ function openActivity(number) {
     const series = {};
     for (const [name, values] of Object.entries(packed.arrays)) series[name] = new Series(values, packed.steps);
     const body = packed.body && {
+      ...packed.body,
       ends: new Series(packed.body.ends, packed.steps),
       along: new Series(packed.body.along, packed.steps),
-      radii: packed.body.radii,
+      depth: packed.body.depth && new Series(packed.body.depth, packed.steps),
     };
     opened.set(number, { ...packed, ...series, body, arrays: null });
   }

@@ -21,6 +21,7 @@ function readTheme() {
   for (const name of ["card", "line", "text", "muted", "faint", "accent", "ground", "limb", "missing", "excites", "inhibits", "gap", "window"])
     theme[name] = style.getPropertyValue(`--${name}`).trim();
   theme.limbEdge = style.getPropertyValue("--limb-edge").trim();
+  theme.limbOther = style.getPropertyValue("--limb-other").trim();
   theme.font = getComputedStyle(document.body).fontFamily;
 }
 
