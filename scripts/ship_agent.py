@@ -13,16 +13,17 @@ import numpy as np
 import torch
 import tyro
 
-from ncp_control.rl import evaluate, load_policy
+from ncp_control.cli.trained_in import make, random_share
+from ncp_control.rl import LoadedPolicy, evaluate, load_policy
 from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.files.policy_file import with_note
+from ncp_control.rl.files.policy_json import can_leave_critics
 from ncp_control.rl.files.run_state import read_about
-from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.training import BEST, CURVE, STATE
 from ncp_control.storage.cards import write_card
 from ncp_control.storage.run_folder import RECORD
 
-EPISODES, SEED = 20, 1000
+EPISODES, SEED = 100, 1000
 
 
 @dataclass
@@ -41,6 +42,16 @@ class Arguments:
     description: str = "An agent whose actor is a neural circuit."
     """A sentence or two on what the agent is and what it is for."""
 
+    critics: bool = False
+    """Keep the critics of an off-policy agent, which are most of its file and which only training needs."""
+
+
+def returns_of(policy: LoadedPolicy, random: float) -> dict[str, float]:
+    """Returns the mean, the standard deviation and the lowest of the returns with a share of random actions."""
+    note = policy.note
+    returns, _ = evaluate(policy, lambda: make(note["env"], note, random=random), EPISODES, SEED, progress=True)
+    return {"return": float(np.mean(returns)), "return_std": float(np.std(returns)), "return_min": min(returns)}
+
 
 def main() -> None:
     """Evaluates the best policy, and writes the checkpoint and the card."""
@@ -49,13 +60,8 @@ def main() -> None:
     best = arguments.run / BEST
     policy = load_policy(best)
     note = policy.note
-    returns, _ = evaluate(
-        policy,
-        lambda: make_env(note["env"], note["env_wrapper"], note.get("env_kwargs")),
-        EPISODES,
-        SEED,
-        progress=True,
-    )
+    share = random_share(note, None)
+    found = {random: returns_of(policy, random) for random in dict.fromkeys((share, 0.0))}
     record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
     with (arguments.run / CURVE).open(encoding="utf-8", newline="") as file:
         curve = [(int(row["steps"]), round(float(row["mean_return"]), 1)) for row in csv.DictReader(file)]
@@ -65,12 +71,12 @@ def main() -> None:
         "seconds": read_about(arguments.run / STATE)["seconds"],
         "episodes": EPISODES,
         "episodes_seed": SEED,
-        "return": float(np.mean(returns)),
-        "return_std": float(np.std(returns)),
-        "return_min": min(returns),
+        **found[share],
+        **({"random": share, "undisturbed": found[0.0]} if share else {}),
         "curve": curve,
     }
-    with_note(best, arguments.out, note)
+    critics = arguments.critics or not can_leave_critics(policy.policy)
+    with_note(best, arguments.out, note, critics)
     write_card(arguments.out, policy_card(arguments.out, arguments.description))
     print(f"{arguments.out}: return {note['return']:,.0f} +- {note['return_std']:,.0f} over {EPISODES} episodes")
 

@@ -48,6 +48,18 @@ class Arguments:
     """A Minari id, for a dataset where Minari looks for it, or the path of a folder, such as ./cheetah-v0. The default
     is the id ncp/ENVIRONMENT/POLICY-rPERCENT-v0."""
 
+    description: str | None = None
+    """What the dataset is, for its readers; by default the policy, the environment and the share of random actions."""
+
+    author: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Who made the dataset, for datasets that are published."""
+
+    author_email: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """Where the author is reached."""
+
+    code_link: Annotated[str | None, tyro.conf.arg(metavar="URL")] = None
+    """Where the code is that made the dataset."""
+
     resume: bool = False
     """Continue a collection that was interrupted."""
 
@@ -58,40 +70,50 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Collects rollouts, writes the dataset, and prints a summary."""
     from ncp_control.data.collection import remove_finished
+    from ncp_control.data.dataset import unfinished
     from ncp_control.data.environments import spec_of
     from ncp_control.data.minari_files import place_of
 
     spec = spec_of(arguments.env)
     policy, name = read_policy(arguments.policy)
     dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random))
-    keep = folder.with_name(f".{folder.name}.unfinished")
     if folder.exists():
         rollouts = finished_before(folder, command(arguments, dataset_id), policy) if arguments.resume else None
         if rollouts is None:
             raise FileExistsError(f"{folder} exists already: choose another --out, or remove it first")
+        if unfinished(folder).exists():
+            remove_finished(unfinished(folder))
     else:
-        rollouts = gather(arguments, spec, policy, name, dataset_id, folder, keep)
-    if keep.exists():
-        remove_finished(keep)
+        rollouts = gather(arguments, spec, policy, name, dataset_id, unfinished(folder))
     show(summary(rollouts, dataset_id, folder), arguments.json)
     return 0
 
 
-def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: str, folder: Path, keep: Path) -> Any:
-    """Collects the rollouts and writes them to `folder`.
+def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: str, keep: Path) -> Any:
+    """Collects the rollouts and writes the dataset.
 
     :param keep: the folder for finished rollouts; the collection continues from those that are there
     :return: the rollouts
     """
-    from ncp_control.data.collect import collect
     from ncp_control.data.collection import count_finished
-    from ncp_control.data.minari_files import write_minari
-    from ncp_control.storage.run_folder import Hold
+    from ncp_control.data.dataset import collect_dataset
 
+    words = f"{arguments.rollouts} rollouts of {name} in {spec.id}, {100 * arguments.random:.3g} % random actions"
+    known = {
+        "description": arguments.description or words,
+        "command": command(arguments, dataset_id),
+        "algorithm": algorithm_of(policy),
+        "author": arguments.author,
+        "author_email": arguments.author_email,
+        "code_link": arguments.code_link,
+    }
     try:
-        rollouts = collect(
+        return collect_dataset(
             policy,
             spec,
+            arguments.out or dataset_id,
+            record={key: value for key, value in known.items() if value is not None},
+            resume=arguments.resume,
             rollouts=arguments.rollouts,
             random_action_fraction=arguments.random,
             seed=arguments.seed,
@@ -99,18 +121,7 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
             group=arguments.group,
             name=name,
             deterministic=not arguments.sample,
-            keep=keep,
-            resume=arguments.resume,
         )
-        record = {
-            **rollouts.about,
-            "description": f"{arguments.rollouts} rollouts of {name} in {spec.id}, "
-            f"{100 * arguments.random:.3g} % random actions",
-            "command": command(arguments, dataset_id),
-            "observation_names": list(rollouts.observation_names),
-        }
-        with Hold(keep):
-            write_minari(rollouts, dataset_id, folder, spec, record, keep)
     except FileExistsError as error:
         raise FileExistsError(f"{error} (--resume continues it)") from error
     except (KeyboardInterrupt, OSError) as error:
@@ -120,7 +131,12 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
         elif isinstance(error, KeyboardInterrupt):
             print(f"\n{kept}", file=sys.stderr)
         raise
-    return rollouts
+
+
+def algorithm_of(policy: Any) -> str | None:
+    """Returns the algorithm that trained a policy, if the note in its file says so; "random" for random actions."""
+    found = policy if isinstance(policy, str) else policy.note.get("algo")
+    return found if isinstance(found, str) else None
 
 
 def finished_before(folder: Path, made_by: str, policy: Any) -> Any | None:
@@ -156,8 +172,8 @@ def command(arguments: Arguments, dataset_id: str) -> str:
     """Returns the command that makes the dataset again."""
     words = []
     for key, value in vars(arguments).items():
-        if not isinstance(value, bool) and key not in ("out", "workers"):
-            words += [f"--{key}", str(value)]
+        if value is not None and not isinstance(value, bool) and key not in ("out", "workers"):
+            words += [f"--{key.replace('_', '-')}", str(value)]
     flags = ["--sample"] if arguments.sample else []
     return shlex.join(["ncp-control", "collect", *words, *flags, "--out", arguments.out or dataset_id])
 

@@ -31,6 +31,9 @@ class Arguments:
     seed: int = 0
     """Everything random follows from it."""
 
+    random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """The share of random actions; by default that of the training."""
+
     noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
     """Add Gaussian noise to every observation."""
 
@@ -95,7 +98,7 @@ def run_policy(arguments: Arguments) -> int:
     torch.set_num_threads(1)
     found = evaluate(
         policy,
-        lambda: trained_in.make(env, note, wrappers),
+        lambda: trained_in.make(env, note, wrappers, arguments.random),
         arguments.episodes,
         arguments.seed,
         deterministic=not arguments.sample,
@@ -104,6 +107,7 @@ def run_policy(arguments: Arguments) -> int:
     summary: dict[str, Any] = {
         "checkpoint": str(arguments.policy),
         "env": env,
+        "random": trained_in.random_share(note, arguments.random),
         "noise": arguments.noise,
         "dropout": arguments.dropout,
         "episodes": len(found.returns),
@@ -117,9 +121,11 @@ def run_policy(arguments: Arguments) -> int:
     if arguments.json:
         print(json.dumps(summary))
     else:
+        disturbed = f" with {100 * summary['random']:.3g} % random actions" if summary["random"] else ""
+        low, high, count = summary["min_return"], summary["max_return"], len(found.returns)
         print(
-            f"{arguments.policy.name} in {env}: return {summary['mean_return']:,.1f} +- {summary['std_return']:,.1f} "
-            f"({summary['min_return']:,.1f} to {summary['max_return']:,.1f}) over {len(found.returns)} episodes "
-            f"of {summary['mean_length']:.0f} steps"
+            f"{arguments.policy.name} in {env}{disturbed}: return {summary['mean_return']:,.1f} "
+            f"+- {summary['std_return']:,.1f} ({low:,.1f} to {high:,.1f}) over {count} "
+            f"episode{'s' if count > 1 else ''} of {summary['mean_length']:.0f} steps"
         )
     return 0

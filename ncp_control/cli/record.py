@@ -36,8 +36,8 @@ class Arguments:
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment. The default is the one that the checkpoint was trained in."""
 
-    random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """The probability that a random action replaces the agent's action in a step."""
+    random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """The share of random actions; by default that of the training."""
 
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic action."""
@@ -106,8 +106,7 @@ def record_policy(arguments: Arguments) -> Any:
     policy = load_policy(arguments.checkpoint)
     note = policy.note
     name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
-    wrappers: list[Any] = [{"RandomActionOverwrite": {"probability": arguments.random}}] if arguments.random else []
-    env = trained_in.make(name, note, wrappers)
+    env = trained_in.make(name, note, random=arguments.random)
     try:
         return record(
             policy,

@@ -62,7 +62,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Trains the agent, or lists the recipes."""
     from ncp_control.cli.arguments import screen_width, wrapped
-    from ncp_control.rl.recipes.recipe import about, load_recipe, read_changes, shipped
+    from ncp_control.rl.recipes.recipe import ALGORITHMS, about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
     from ncp_control.support.devices import use_threads
 
@@ -71,6 +71,8 @@ def run(arguments: Arguments) -> int:
         for name in shipped():
             lines = wrapped(about(name), max(screen_width() - column, 20))
             print(f"{name:<{column}}" + f"\n{'':<{column}}".join(lines))
+        told = f"A recipe of your own may name the algorithms {', '.join(ALGORITHMS)}."
+        print("\n" + "\n".join(wrapped(told, screen_width())))
         return 0
     changes = read_changes(list(arguments.set))
     if arguments.steps is not None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+OVERWRITE, DEFAULT_SHARE = "RandomActionOverwrite", 0.05
+
 
 def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
     """Returns the environment's id: the one that was asked for, or else the one in the policy's note.
@@ -27,16 +29,59 @@ def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
     return found
 
 
-def make(name: str, note: dict[str, Any], below: Sequence[Any] = ()) -> Any:
+def make(name: str, note: dict[str, Any], below: Sequence[Any] = (), random: float | None = None) -> Any:
     """Makes the environment with the wrappers of the training.
 
     :param name: the environment's id
     :param note: the note in the policy's file, with the wrappers and the environment's arguments
     :param below: further wrappers, between the environment and those of the training
+    :param random: the share of random actions, in place of the training's; None for that of the training
     """
     from ncp_control.rl.recipes.building import make_env
 
-    wrappers, arguments = note.get("env_wrapper", []), note.get("env_kwargs") or {}
-    if not isinstance(wrappers, list) or not isinstance(arguments, dict):
-        raise ValueError(f"the checkpoint's note on its environment is not readable: {wrappers!r}, {arguments!r}")
+    wrappers, arguments = wrappers_in(note), note.get("env_kwargs") or {}
+    if not isinstance(arguments, dict):
+        raise ValueError(f"the checkpoint's note on its environment is not readable: {arguments!r}")
+    if random is not None:
+        if not 0 <= random <= 1:
+            raise ValueError(f"--random takes a probability from 0 to 1, not {random:g}")
+        wrappers = [one for one in wrappers if share_of(one) is None]
+        below = [*below, {OVERWRITE: {"probability": random}}] if random else below
     return make_env(name, [*below, *wrappers], arguments)
+
+
+def random_share(note: dict[str, Any], asked: float | None) -> float:
+    """Returns the share of random actions in an environment that `make` makes.
+
+    :param note: the note in the policy's file
+    :param asked: the share that was asked for; None for that of the training
+    """
+    if asked is not None:
+        return asked
+    kept = 1.0
+    for wrapper in wrappers_in(note):
+        kept *= 1 - (share_of(wrapper) or 0.0)
+    return 1 - kept
+
+
+def wrappers_in(note: dict[str, Any]) -> list[Any]:
+    """Returns the wrappers of the training, the innermost first, as the note in a policy's file describes them."""
+    found = note.get("env_wrapper", [])
+    if not isinstance(found, list):
+        raise ValueError(f"the checkpoint's note on its environment is not readable: {found!r}")
+    return found
+
+
+def share_of(described: Any) -> float | None:
+    """Returns the share of random actions of a described wrapper; None for a wrapper that overwrites no actions."""
+    from ncp_control.rl.recipes.rules import read_number
+
+    if described == OVERWRITE:
+        return DEFAULT_SHARE
+    if not isinstance(described, dict) or list(described) != [OVERWRITE]:
+        return None
+    settings = described[OVERWRITE] or {}
+    share = read_number(settings.get("probability", DEFAULT_SHARE)) if isinstance(settings, dict) else None
+    if not isinstance(share, int | float):
+        raise ValueError(f"the checkpoint's note on its environment is not readable: {described!r}")
+    return float(share)

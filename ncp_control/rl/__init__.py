@@ -10,8 +10,10 @@ from ncp_control.rl.policies.extractor import NCPExtractor
 from ncp_control.rl.policies.recurrent import NCPPolicy
 from ncp_control.rl.recipes.recipe import Recipe, load_recipe
 from ncp_control.rl.training import train
+from ncp_control.rl.updates.sac import SAC
 
 __all__ = [
+    "SAC",
     "Controller",
     "LoadedPolicy",
     "NCPExtractor",

@@ -54,9 +54,10 @@ def evaluate(
             for first in range(0, episodes, GROUP):
                 group = range(first, min(first + GROUP, episodes))
                 starts = begin_episodes(envs[: len(group)], chosen, [spawned_seed(seed, k) for k in group])
-                for step in run_episodes(envs[: len(group)], chosen, [observation for observation, _ in starts]):
-                    returns[first + step.place] += float(step.reward)
-                    lengths[first + step.place] += 1
+                for steps in run_episodes(envs[: len(group)], chosen, [observation for observation, _ in starts]):
+                    for place, reward in zip(steps.places, steps.rewards, strict=True):
+                        returns[first + place] += float(reward)
+                        lengths[first + place] += 1
                 tracker.advance(len(group), sum(lengths[first : group.stop]))
     finally:
         for env in envs:

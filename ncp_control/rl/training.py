@@ -1,4 +1,4 @@
-"""Training an agent from a recipe, in a folder that holds the run's record, checkpoints, evaluations and policies.
+"""Training an agent from a recipe, in a folder that holds the run's record, checkpoint, evaluations and policies.
 
 Every `checkpoint_every` steps the whole state is written, then everything random is seeded again from the run's seed
 and the step, and the environments are reset. A run that is stopped and resumed therefore does exactly what it would
@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,15 +24,16 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
+from ncp_control.rl.buffers.n_step import cut_episodes
 from ncp_control.rl.circuit_log import CircuitLog
 from ncp_control.rl.diverged import Diverged, has_diverged, is_finite
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import load_state, read_about, save_state
+from ncp_control.rl.learning_curve import LearningCurve
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
-from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.descriptions import described_in
 from ncp_control.storage.run_folder import prepare_run, seed_of, versions
 from ncp_control.support.devices import pick_device
@@ -42,6 +43,7 @@ from ncp_control.support.streams import say
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
 STATE, BEST, LAST, CURVE = "state.safetensors", "best.safetensors", "last.safetensors", "curve.csv"
+POLICIES = "policies"  # the folder for the policy of each evaluation
 
 
 @dataclass
@@ -53,6 +55,7 @@ class TrainingResult:
     :param curve: for every evaluation the step, and the mean and the standard deviation of the returns
     :param best: the step with the best mean return, and that return; None without an evaluation
     :param seconds: the time taken, with evaluations, by this run and by those that it resumed
+    :param also: for every name in the recipe's `also_evaluate` the mean and the standard deviation at every evaluation
     """
 
     out: Path
@@ -60,6 +63,7 @@ class TrainingResult:
     curve: list[tuple[int, float, float]]
     best: tuple[int, float] | None
     seconds: float
+    also: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
 def train(
@@ -77,9 +81,9 @@ def train(
 ) -> TrainingResult:
     """Trains an agent.
 
-    The folder `out` gets `best.safetensors` and `last.safetensors`, policies for `load_policy`; `curve.csv`, the
-    evaluations; `run.json`, the recipe, seed and versions; `board/`, a log for TensorBoard; and `state.safetensors`,
-    from which the run can be resumed.
+    The folder `out` gets `best.safetensors` and `last.safetensors`, policies for `load_policy`; `policies/`, the policy
+    of each evaluation; `curve.csv`, the evaluations; `run.json`, the recipe, seed and versions; `board/`, a log for
+    TensorBoard; and `state.safetensors`, from which the run can be resumed.
 
     :param recipe: what to train (see `load_recipe`)
     :param out: a folder for this run alone
@@ -111,14 +115,18 @@ def train(
     with ExitStack() as held:
         held.callback(envs.close)
         model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where)
-        evaluation_envs = make_envs(recipe, min(eval_episodes, 8), training=False)
-        held.callback(evaluation_envs.close)
-        try_out(evaluation_envs, recipe)
+        evaluation_envs = {}
+        for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
+            own = replace(recipe, env_wrapper=wrappers)
+            evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False)
+            held.callback(evaluation_envs[name].close)
+            try_out(evaluation_envs[name], own)
         record = {"command": command, "versions": versions(PACKAGES)}
         held.enter_context(prepare_run(out, about, resume, results=(STATE, CURVE), **record))
         kept = read_about(out / STATE) if (out / STATE).exists() else None
         if kept is None:
-            shutil.rmtree(out / "board", ignore_errors=True)
+            for old in ("board", POLICIES):
+                shutil.rmtree(out / old, ignore_errors=True)
         model.set_logger(configure(str(out / "board"), ["tensorboard"]))
         tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
         run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs)
@@ -142,7 +150,7 @@ def train(
             if not isinstance(error, Diverged) and has_diverged(model, error):
                 raise Diverged(model, out) from error
             raise
-    return TrainingResult(out, model.num_timesteps, run.curve, run.best, run.seconds())
+    return TrainingResult(out, model.num_timesteps, run.curve.points, run.curve.best, run.seconds(), run.curve.also)
 
 
 class RunCallback(BaseCallback):
@@ -154,7 +162,7 @@ class RunCallback(BaseCallback):
     :param recipe: what is trained
     :param about: the settings that make the result, as `run.json` keeps them
     :param tracker: shows the progress
-    :param evaluation_envs: the environments of the evaluations
+    :param evaluation_envs: the environments of the evaluations by name; "" for those that choose the best policy
     """
 
     def __init__(
@@ -165,13 +173,12 @@ class RunCallback(BaseCallback):
         recipe: Recipe,
         about: dict[str, Any],
         tracker: Tracker,
-        evaluation_envs: VecEnv,
+        evaluation_envs: dict[str, VecEnv],
     ) -> None:
         super().__init__()
         self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
         self.recipe, self.evaluation_envs = recipe, evaluation_envs
-        self.curve: list[tuple[int, float, float]] = []
-        self.best: tuple[int, float] | None = None
+        self.curve = LearningCurve([name for name in evaluation_envs if name])
         self._began, self._before = time.monotonic(), 0.0
         self._segment = -1
         self._evaluated = 0  # the multiple of `eval_every` at which the last evaluation was due; "judged" in files
@@ -179,8 +186,7 @@ class RunCallback(BaseCallback):
     def recall(self, kept: dict[str, Any]) -> None:
         """Continues from a checkpoint, given what `_write_checkpoint` described in it."""
         with described_in(self.out / STATE, "a run that cannot go on"):
-            self.curve = [(int(step), float(mean), float(std)) for step, mean, std in kept["curve"]]
-            self.best = None if kept["best"] is None else (int(kept["best"][0]), float(kept["best"][1]))
+            self.curve.recall(kept)
             self._before, self._evaluated = float(kept["seconds"]), int(kept["judged"])
             self.tracker.advance(int(kept["steps"]))
 
@@ -210,7 +216,7 @@ class RunCallback(BaseCallback):
         """Evaluates for the last time and writes the last checkpoint."""
         self._check_weights()
         self._show_steps()
-        if not self.curve or self.curve[-1][0] != self.num_timesteps:
+        if self.curve.last_step != self.num_timesteps:
             self._evaluate()
         self._write_checkpoint()
 
@@ -227,27 +233,30 @@ class RunCallback(BaseCallback):
         """Evaluates the policy, and writes it and the curve; the result depends on the policy and the step alone."""
         self._evaluated = self.num_timesteps // self.about["eval_every"]
         state = torch.random.get_rng_state(), np.random.get_state()
-        if isinstance(self.evaluation_envs, VecNormalize):
-            sync_envs_normalization(self.training_env, self.evaluation_envs)
-        self.evaluation_envs.seed(seed_of(self.seed + 1, self.num_timesteps))
-        episodes = self.about["eval_episodes"]
-        envs = self.evaluation_envs
-        returns, _ = evaluate_policy(self.model, envs, episodes, return_episode_rewards=True, warn=False)
+        found = {name: self._returns_in(envs) for name, envs in self.evaluation_envs.items()}
         torch.random.set_rng_state(state[0])
         np.random.set_state(state[1])
-        mean, std = float(np.mean(returns)), float(np.std(returns))
-        self.curve.append((self.num_timesteps, mean, std))
-        self.logger.record("eval/mean_return", mean)
+        is_best = self.curve.add(self.num_timesteps, found)
+        for name, (mean, _) in found.items():
+            self.logger.record(f"eval/{name}_mean_return".replace("/_", "/"), mean)
         if self.recipe.is_off_policy:  # the other algorithms write their log after every rollout
             self.logger.dump(self.num_timesteps)
-        note = self._note()
-        save_policy(self.model, self.out / LAST, note)
-        if self.best is None or mean > self.best[1]:
-            self.best = self.num_timesteps, mean
-            save_policy(self.model, self.out / BEST, note)
-        rows = "".join(f"{step},{mean},{std}\n" for step, mean, std in self.curve)
-        write_atomically(self.out / CURVE, f"steps,mean_return,std_return\n{rows}".encode())
-        self.tracker.advance(note=f"return {mean:,.1f}, best {self.best[1]:,.1f}")
+        note = self._note() | {"return": found[""][0]}
+        (self.out / POLICIES).mkdir(exist_ok=True)
+        files = [self.out / POLICIES / f"{self.num_timesteps:09d}.safetensors", self.out / LAST]
+        for path in [*files, self.out / BEST] if is_best else files:
+            save_policy(self.model, path, note)
+        self.curve.write(self.out / CURVE)
+        self.tracker.advance(note=self.curve.in_words())
+
+    def _returns_in(self, envs: VecEnv) -> tuple[float, float]:
+        """Returns the mean and the standard deviation of the policy's returns in environments of the evaluation."""
+        if isinstance(envs, VecNormalize):
+            sync_envs_normalization(self.training_env, envs)
+        envs.seed(seed_of(self.seed + 1, self.num_timesteps))
+        episodes = self.about["eval_episodes"]
+        returns, _ = evaluate_policy(self.model, envs, episodes, return_episode_rewards=True, warn=False)
+        return float(np.mean(returns)), float(np.std(returns))
 
     def _note(self) -> dict[str, Any]:
         """Returns the note for a policy's file."""
@@ -257,8 +266,7 @@ class RunCallback(BaseCallback):
     def _write_checkpoint(self) -> None:
         """Writes the whole state of the run."""
         about = {
-            "curve": self.curve, "best": self.best, "seconds": self.seconds(), "judged": self._evaluated,
-            "steps": self.num_timesteps,
+            **self.curve.to_json(), "seconds": self.seconds(), "judged": self._evaluated, "steps": self.num_timesteps,
         }  # fmt: skip
         save_state(self.model, self.out / STATE, about)
 
@@ -268,6 +276,7 @@ def seed_again(model: BaseAlgorithm, seed: int) -> None:
     model.set_random_seed(seed)
     random.seed(seed)
     assert model.env is not None
+    cut_episodes(getattr(model, "replay_buffer", None))
     model._last_obs = cast("Any", model.env.reset())
     model._last_episode_starts = np.ones(model.n_envs, dtype=bool)
     if isinstance(model.env, VecNormalize):

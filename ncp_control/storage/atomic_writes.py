@@ -11,10 +11,11 @@ from pathlib import Path
 from ncp_control.storage.temporary import errors_name, lock, temporary_name
 
 
-def write_atomically(path: str | Path, content: bytes) -> None:
+def write_atomically(path: str | Path, content: bytes, durable: bool = True) -> None:
     """Writes a file under a temporary name beside `path`, then renames it; a failure leaves nothing behind.
 
     :param path: the file; replaced if it exists
+    :param durable: wait until the disk has the content. Without it the file may be damaged if the machine itself stops
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -28,7 +29,8 @@ def write_atomically(path: str | Path, content: bytes) -> None:
                 lock(file.fileno())
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -15,19 +15,22 @@ NEEDED = {
 }  # fmt: skip
 
 
-def pack(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
-    """Turns nested values into JSON values, and puts their arrays and tensors into `tensors` under numbers."""
+def pack(value: Any, tensors: dict[str, torch.Tensor], copy: bool = True) -> Any:
+    """Turns nested values into JSON values, and puts their arrays and tensors into `tensors` under numbers.
+
+    :param copy: put copies there, because safetensors refuses two names for the same memory. Large arrays that are all
+        apart need none if they are written before they change
+    """
     if isinstance(value, np.ndarray):
-        value = torch.from_numpy(np.array(value, order="C"))
+        value = torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape))
     if isinstance(value, torch.Tensor):
         name = str(len(tensors))
-        # a copy, because safetensors refuses two names for the same memory
-        tensors[name] = value.detach().cpu().clone()
+        tensors[name] = value.detach().cpu().clone() if copy else value.detach().cpu()
         return {"tensor": name}
     if isinstance(value, dict):
-        return {"dict": [[key, pack(own, tensors)] for key, own in value.items()]}
+        return {"dict": [[key, pack(own, tensors, copy)] for key, own in value.items()]}
     if isinstance(value, list | tuple):
-        return {"list": [pack(own, tensors) for own in value]}
+        return {"list": [pack(own, tensors, copy) for own in value]}
     if isinstance(value, np.generic):
         return value.item()
     return value

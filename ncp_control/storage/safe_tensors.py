@@ -43,10 +43,11 @@ def write_tensors(
 
 
 def read_tensors(
-    path: str | Path, kind: str, version: int, described: tuple[str, ...], writer: str
+    path: str | Path, kind: str, version: int | tuple[int, ...], described: tuple[str, ...], writer: str
 ) -> tuple[dict[str, str], dict[str, Tensor]]:
     """Reads a file and checks its format, its version and its checksum.
 
+    :param version: the version, or the versions, that the caller reads
     :param described: the names of the texts that the file must have
     :param writer: the function that writes such files, for messages
     :return: the metadata and the tensors
@@ -64,9 +65,10 @@ def read_tensors(
         raise CheckpointError(f"{path} holds {FORMATS[found].value}, not {FORMATS[kind].value}")
     if found != kind:
         raise CheckpointError(f"{path} is a safetensors file, but was not written by {writer}")
-    if metadata.get("version") != str(version):
+    versions = [str(one) for one in (version if isinstance(version, tuple) else (version,))]
+    if metadata.get("version") not in versions:
         raise CheckpointError(
-            f"{path} has checkpoint version {metadata.get('version')}, this package reads {version}: "
+            f"{path} has checkpoint version {metadata.get('version')}, this package reads {' and '.join(versions)}: "
             "use the version of ncp-control that wrote it, or a newer one"
         )
     missing = [key for key in (*HEADER, *described, "sha256") if key not in metadata]
@@ -131,4 +133,4 @@ def _add(digest: Any, tensors: Mapping[str, Tensor]) -> None:
         value = tensors[name]
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         # a tensor of one number may have a stride of 0, which `view` refuses
-        digest.update(value.reshape(-1).as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().tobytes())
+        digest.update(value.reshape(-1).as_strided((value.numel(),), (1,)).view(torch.uint8).numpy())

@@ -39,15 +39,19 @@ BASES: dict[str, dict[str, Any]] = {
     "PPO": {"policy": "MlpPolicy", **ON_POLICY},
     "A2C": {"policy": "MlpPolicy", "n_steps": 8},
     "SAC": {"policy": "MlpPolicy", **OFF_POLICY},
+    "TQC": {"policy": "MlpPolicy", **OFF_POLICY, "top_quantiles_to_drop_per_net": 1},
+    "CrossQ": {"policy": "MlpPolicy", **OFF_POLICY, "policy_kwargs": {"net_arch": [8]}},
     "TD3": {"policy": "MlpPolicy", **OFF_POLICY},
     "DQN": {"policy": "MlpPolicy", "env": "CartPole-v1", **OFF_POLICY},
 }
 KEYS = (
     "env", "algo", "n_timesteps", "n_envs", "env_kwargs", "env_wrapper", "normalize", "policy", "policy_kwargs",
-    "based_on", "learning_rate", "n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range",
+    "based_on", "also_evaluate", "updates_per_step",
+    "learning_rate", "n_steps", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range",
     "clip_range_vf", "normalize_advantage", "ent_coef", "vf_coef", "max_grad_norm", "use_sde", "sde_sample_freq",
     "target_kl", "buffer_size", "learning_starts", "tau", "train_freq", "gradient_steps", "target_update_interval",
-    "target_entropy", "policy_delay", "target_policy_noise", "target_noise_clip", "exploration_fraction",
+    "target_entropy", "policy_delay", "top_quantiles_to_drop_per_net",
+    "target_policy_noise", "target_noise_clip", "exploration_fraction",
     "exploration_initial_eps", "exploration_final_eps", "stats_window_size", "optimize_memory_usage", "sequence",
     "burn_in", "verbose", "tensorboard_log", "seed", "device", "replay_buffer_class", "replay_buffer_kwargs",
     "rollout_buffer_class", "rollout_buffer_kwargs", "action_noise", "_init_setup_model", "monitor_wrapper",
@@ -59,7 +63,9 @@ KEYS = (
     "policy_kwargs.features_extractor_class", "policy_kwargs.features_extractor_kwargs",
     "policy_kwargs.share_features_extractor", "policy_kwargs.normalize_images", "policy_kwargs.optimizer_class",
     "policy_kwargs.optimizer_kwargs", "policy_kwargs.optimizer_kwargs.eps", "policy_kwargs.optimizer_kwargs.betas",
-    "policy_kwargs.n_critics", "policy_kwargs.lstm_hidden_size", "policy_kwargs.cell_kwargs.init",
+    "policy_kwargs.n_critics", "policy_kwargs.n_quantiles", "policy_kwargs.batch_norm",
+    "policy_kwargs.batch_norm_momentum", "policy_kwargs.batch_norm_eps", "policy_kwargs.renorm_warmup_steps",
+    "policy_kwargs.lstm_hidden_size", "policy_kwargs.cell_kwargs.init",
     "policy_kwargs.cell_kwargs.time_constants", "policy_kwargs.cell_kwargs.unfolds", "normalize.gamma",
     "normalize.clip_obs", "normalize.epsilon", "normalize.norm_obs_keys", "normalize.venv", "normalize.training",
     "env_kwargs.g", "env_kwargs.max_episode_steps", "env_kwargs.id", "env_kwargs.render_mode", "env_kwargs.bogus",
@@ -141,13 +147,10 @@ def odd_changes(random: Random, algo: str) -> dict[str, Any]:
 
 def keys_of(algo: str) -> set[str]:
     """Returns the names of an algorithm's arguments."""
-    import stable_baselines3
-
     from ncp_control.rl.recipes.algorithm_rules import arguments_of
-    from ncp_control.rl.recipes.building import OURS
+    from ncp_control.rl.recipes.building import class_of
 
-    kind: Any = OURS.get(algo) or getattr(stable_baselines3, algo)
-    return arguments_of(kind)
+    return arguments_of(class_of(algo))
 
 
 def base(algo: str) -> dict[str, Any]:

@@ -38,6 +38,38 @@ def test_the_recorded_command_makes_it_again(
     assert all((a.observations == b.observations).all() for a, b in zip(one, other, strict=True))
 
 
+def test_what_minaris_users_expect_is_in_the_metadata(
+    capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path
+) -> None:
+    import minari
+
+    from helpers.level_runs import CARTPOLE, linear_policy
+
+    path = tmp_path / "upright.safetensors"
+    linear_policy(path, "CartPole-v1", CARTPOLE[-1], {"algo": "RecurrentPPO"})
+    who = ("--author", "A. Maker", "--author-email", "maker@example.org", "--code-link", "https://example.org/code")
+    words = ("--policy", str(path), "--rollouts", "2", *who, "--description", "Two long episodes.")
+    made = collected(capsys, *words)
+    metadata = minari.load_dataset(made["id"]).storage.metadata
+    assert metadata["algorithm_name"] == "RecurrentPPO"
+    assert metadata["author"] == {"A. Maker"}
+    assert metadata["author_email"] == {"maker@example.org"}
+    assert metadata["code_permalink"] == "https://example.org/code"
+    assert metadata["description"] == "Two long episodes."
+    about = described(capsys, made["id"])["rollouts"]["about"]
+    assert about["command"].endswith(f"--description 'Two long episodes.' {shlex.join(who)} --out {made['id']}")
+    assert collected(capsys, *words, "--resume") == made  # made by the same command
+
+
+def test_nothing_is_said_of_an_author_who_is_not_named(capsys: pytest.CaptureFixture[str], datasets: Path) -> None:
+    import minari
+
+    metadata = minari.load_dataset(collected(capsys, "--rollouts", "2")["id"]).storage.metadata
+    assert not {"author", "author_email", "code_permalink", "ref_min_score", "ref_max_score"} & set(metadata)
+    assert metadata["algorithm_name"] == "random"
+    assert metadata["description"] == "2 rollouts of random in CartPole-v1, 5 % random actions"
+
+
 def test_an_existing_dataset_is_refused_before_any_work(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,11 +129,11 @@ def test_control_c_says_how_to_go_on(
 
     write, written = module.write_trace, []
 
-    def interrupted(rollout: Any, path: Path) -> None:
+    def interrupted(rollout: Any, path: Path, **named: Any) -> None:
         if len(written) == 2:
             raise KeyboardInterrupt
         written.append(path)
-        write(rollout, path)
+        write(rollout, path, **named)
 
     words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
     with monkeypatch.context() as patch:

@@ -44,7 +44,22 @@ n_steps: 32
 batch_size: 32
 use_sde: true
 """
-RECIPES = {"ppo": PPO_RECIPE, "sac": SAC_RECIPE, "mlp": MLP_RECIPE}
+TEACHER_RECIPE = """
+env: Pendulum-v1
+env_wrapper:
+- RandomActionOverwrite: {probability: 0.25}
+also_evaluate: {undisturbed: []}
+algo: SAC
+n_timesteps: 240
+n_envs: 4
+updates_per_step: 0.5
+policy: MlpPolicy
+policy_kwargs:
+  net_arch: [8, 8]
+learning_starts: 40
+batch_size: 16
+"""
+RECIPES = {"ppo": PPO_RECIPE, "sac": SAC_RECIPE, "mlp": MLP_RECIPE, "teacher": TEACHER_RECIPE}
 QUIET: dict[str, Any] = {"eval_episodes": 2, "progress": False, "checkpoint_every": 64, "eval_every": 200}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.small_recipes import QUIET, recipe_file
+from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
@@ -43,9 +43,9 @@ def test_noise_and_lost_observations_lower_the_return(tmp_path: Path, capsys: py
     teacher = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-teacher.safetensors"
     found = {}
     for name, words in {"clean": [], "noise": ["--noise", "0.1"], "lost": ["--dropout", "0.1"]}.items():
-        assert main(["evaluate", str(teacher), "--episodes", "1", "--json", *words]) == 0
+        assert main(["evaluate", str(teacher), "--episodes", "1", "--random", "0", "--json", *words]) == 0
         found[name] = json.loads(capsys.readouterr().out)["mean_return"]
-    assert found["clean"] > 5000
+    assert found["clean"] > 9000
     assert max(found["noise"], found["lost"]) < 0.9 * found["clean"]
 
 
@@ -69,3 +69,25 @@ batch_size: 32
     assert json.loads(capsys.readouterr().out)["mean_length"] == 200
     assert main(["evaluate", best, "--episodes", "2", "--env", "HalfCheetah-v5"]) == 2
     assert "the policy was made for observations in Dict" in capsys.readouterr().err
+
+
+def test_the_share_of_random_actions_is_that_of_the_training_unless_another_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(load_recipe(recipe_file(tmp_path, RECIPES["teacher"])), tmp_path / "run", **QUIET)
+    best = tmp_path / "run" / BEST
+
+    def returns_with(wrappers: list[Any]) -> float:
+        found = evaluate(load_policy(best), lambda: make_env("Pendulum-v1", wrappers), episodes=3, seed=0)
+        return float(np.mean(found.returns))
+
+    for words, share in {"": 0.25, "--random 0": 0.0, "--random 1": 1.0}.items():
+        assert main(["evaluate", str(best), "--episodes", "3", "--json", *words.split()]) == 0
+        found = json.loads(capsys.readouterr().out)
+        wrappers = [{"RandomActionOverwrite": {"probability": share}}] if share else []
+        assert found["random"] == share
+        assert found["mean_return"] == returns_with(wrappers)
+    assert main(["evaluate", str(best), "--episodes", "1"]) == 0
+    assert "in Pendulum-v1 with 25 % random actions: return" in capsys.readouterr().out
+    assert main(["evaluate", str(best), "--random", "1.5"]) == 2
+    assert "--random takes a probability from 0 to 1, not 1.5" in capsys.readouterr().err

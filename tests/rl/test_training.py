@@ -20,7 +20,7 @@ from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
 from ncp_control.rl import load_policy
 from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_control.rl.training import BEST, CURVE, LAST, STATE, train
+from ncp_control.rl.training import BEST, CURVE, LAST, POLICIES, STATE, train
 from ncp_control.storage.run_folder import RECORD
 from ncp_control.storage.safe_tensors import CheckpointError
 
@@ -34,7 +34,9 @@ def tensors(path: Path) -> dict[str, Any]:
 def same(one: Path, other: Path) -> None:
     """Both runs have the same weights, optimizers, statistics and evaluations."""
     assert (one / CURVE).read_text() == (other / CURVE).read_text()
-    for name in (STATE, BEST, LAST):
+    kept = [sorted(path.relative_to(run) for path in (run / POLICIES).iterdir()) for run in (one, other)]
+    assert kept[0] == kept[1]
+    for name in (STATE, BEST, LAST, *kept[0]):
         ours, theirs = tensors(one / name), tensors(other / name)
         assert ours.keys() == theirs.keys()
         for key, value in ours.items():
@@ -46,7 +48,8 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize(
-    ("name", "stop"), [("ppo", "between"), ("sac", "between"), ("mlp", "between"), ("ppo", "at once")]
+    ("name", "stop"),
+    [("ppo", "between"), ("sac", "between"), ("mlp", "between"), ("teacher", "between"), ("ppo", "at once")],
 )
 def test_a_resumed_run_ends_as_an_uninterrupted_one(name: str, stop: str, tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path, RECIPES[name]))
@@ -184,7 +187,14 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("env_kwargs.g", "abc"), ("gamma", "x"), ("n_envs", "1000000000"), ("policy_kwargs.cell", "x"), ("n_step", "1")],
+    [
+        ("env_kwargs.g", "abc"),
+        ("gamma", "x"),
+        ("n_envs", "1000000000"),
+        ("policy_kwargs.cell", "x"),
+        ("n_step", "1"),
+        ("also_evaluate.noisy", "[Nonsense]"),
+    ],
 )
 def test_a_recipe_that_is_refused_leaves_no_folder(key: str, value: str, tmp_path: Path) -> None:
     words = ["train", str(recipe_file(tmp_path)), "--out", str(tmp_path / "run"), "--steps", "64"]
@@ -211,11 +221,13 @@ def test_a_run_without_a_result_does_not_refuse_the_corrected_recipe(tmp_path: P
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_training_whose_weights_become_nan_says_so(name: str, tmp_path: Path) -> None:
     """A policy is kept from before, and none with such weights is written."""
-    recipe = load_recipe(recipe_file(tmp_path, RECIPES[name]), {"max_grad_norm": 1e30} if name != "sac" else {})
+    recipe = load_recipe(
+        recipe_file(tmp_path, RECIPES[name]), {"max_grad_norm": 1e30} if name in ("ppo", "mlp") else {}
+    )
 
     class Ruin(BaseCallback):
         def _on_step(self) -> bool:
-            if self.n_calls == 70:
+            if self.num_timesteps >= 100 and self.model.lr_schedule(1.0) < 1:
                 self.model.lr_schedule = lambda left: 1e30
             return True
 
@@ -235,3 +247,33 @@ def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:
     state.write_bytes(content)
     with pytest.raises(CheckpointError, match="does not match its checksum"):
         train(recipe, tmp_path / "run", resume=True, **QUIET)
+
+
+def test_a_run_keeps_the_policy_of_each_evaluation_with_its_return(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, RECIPES["teacher"]))
+    result = train(recipe, tmp_path / "run", **QUIET | {"eval_every": 80})
+    assert [step for step, *_ in result.curve] == [80, 160, 240]
+    for step, mean, _ in result.curve:
+        policy = load_policy(tmp_path / "run" / POLICIES / f"{step:09d}.safetensors")
+        assert (policy.note["steps"], policy.note["return"]) == (step, mean)
+    last = tensors(tmp_path / "run" / LAST)
+    for key, value in tensors(tmp_path / "run" / POLICIES / "000000240.safetensors").items():
+        assert torch.equal(value, last[key])
+
+
+def test_a_run_is_also_evaluated_in_the_other_environments_that_its_recipe_names(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, RECIPES["teacher"]))
+    result = train(recipe, tmp_path / "run", **QUIET | {"eval_every": 80})
+    rows = np.genfromtxt(tmp_path / "run" / CURVE, delimiter=",", names=True)
+    assert rows.dtype.names == (
+        "steps", "mean_return", "std_return", "undisturbed_mean_return", "undisturbed_std_return",
+    )  # fmt: skip
+    assert [tuple(row) for row in rows] == [
+        (*point, *also) for point, also in zip(result.curve, result.also["undisturbed"], strict=True)
+    ]
+    assert np.all(rows["mean_return"] != rows["undisturbed_mean_return"])
+    # The undisturbed evaluation is that of a recipe without the wrapper.
+    alone = load_recipe(recipe_file(tmp_path, RECIPES["teacher"]), {"also_evaluate": {}})
+    again = train(alone, tmp_path / "alone", **QUIET | {"eval_every": 80})
+    assert again.curve == result.curve
+    assert (tmp_path / "alone" / CURVE).read_text().startswith("steps,mean_return,std_return\n")

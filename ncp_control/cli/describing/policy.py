@@ -20,6 +20,7 @@ def describe(path: Path) -> tuple[Described, Wiring | None]:
     circuit = actor_circuit(loaded.policy)
     found = {
         "class": type(loaded.policy).__name__,
+        "actor_only": loaded.is_actor_only,
         "parameters": sum(parameter.numel() for parameter in loaded.policy.parameters()),
         "observation_space": str(loaded.observation_space),
         "action_space": str(loaded.action_space),
@@ -33,10 +34,11 @@ def describe(path: Path) -> tuple[Described, Wiring | None]:
 
 def show(found: Described, wiring: Wiring | None) -> None:
     """Prints what `describe` found."""
+    others = "without the critics" if found["actor_only"] else "with the networks that only training uses"
     facts.show(
         [
             ("policy", found["class"]),
-            ("parameters", f"{found['parameters']:,}, with the networks that only training uses"),
+            ("parameters", f"{found['parameters']:,}, {others}"),
             ("observations", found["observation_space"]),
             ("normalised", "yes" if found["normalizes_observations"] else "no"),
             ("actions", found["action_space"]),

@@ -52,12 +52,17 @@ def counts(found: Described) -> list[tuple[str, str]]:
     """Returns the rows of numbers: rollouts, steps, returns, actions."""
     least, most = found["steps_of_a_rollout"]
     each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
-    rows = [("rollouts", f"{found['rollouts']:,}"), ("steps", f"{found['steps']:,}, {each}")]
+    rows = [] if found["level"] is None else [("level", found["level"])]
+    rows += [("rollouts", f"{found['rollouts']:,}"), ("steps", f"{found['steps']:,}, {each}")]
     if found["parts"]:
         rows.append(("parts", ", ".join(f"{part} {count}" for part, count in found["parts"].items())))
     if returns := found["returns"]:
         spread = f"{returns['mean']:,.2f} +- {returns['std']:,.2f}"
         rows.append(("return", f"{spread}, from {returns['least']:,.2f} to {returns['most']:,.2f}"))
+        if score := found["score"]:
+            scale = f"0 is a return of {score['ref_min_score']:,.2f}, 1 of {score['ref_max_score']:,.2f}"
+            ends = f"from {score['least']:.3f} to {score['most']:.3f}"
+            rows.append(("score", f"{score['mean']:.3f} +- {score['std']:.3f}, {ends}; {scale}"))
         rows.append(("terminated", f"{found['terminated']} of {found['rollouts']}"))
     if found["action_shape"] is None:
         rows.append(("actions", "none stored"))
@@ -75,14 +80,15 @@ def counts(found: Described) -> list[tuple[str, str]]:
 
 def made(about: Described) -> list[tuple[str, str]]:
     """Returns the rows that say how the rollouts were made, as far as it is recorded."""
-    rows = []
+    rows = [("description", str(about["description"]))] if about.get("description") else []
     if "env" in about:
         rows.append(("environment", str(about["env"])))
     if controller := about.get("controller"):
         digest = f", SHA-256 {controller['sha256'][:16]}..." if controller.get("sha256") else ""
         rows.append(("controller", f"{controller.get('name')}{digest}"))
-    rows += [(key, str(about[key])) for key in ("seed", "group") if key in about]
+    rows += [(key, str(about[key])) for key in ("algorithm", "author", "seed", "group") if key in about]
     if versions := about.get("versions"):
         rows.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))
-    rows += [(key, str(about[key])) for key in ("command", "id", "source") if about.get(key)]
+    rows += facts.rows_of({key: about[key] for key in ("command", "code_link", "combined_from") if about.get(key)})
+    rows += [(key, str(about[key])) for key in ("id", "source") if about.get(key)]
     return rows

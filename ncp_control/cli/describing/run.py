@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 from ncp_control.cli.describing import facts
+from ncp_control.storage.curves import read_curve
 from ncp_control.storage.run_folder import RECORD, read_record
 
 Described = dict[str, Any]
-CURVE = "curve.csv"
 
 
 def describe(path: Path) -> Described:
@@ -44,17 +43,6 @@ def of_fit(path: Path, settings: Described) -> Described:
     best = min(rows, key=lambda row: row["valid"], default=None)
     words = None if best is None else f"validation error {best['valid']:.4g} in epoch {best['epoch']:.0f}"
     return {"unit": "epochs", "done": len(rows), "of": settings.get("epochs"), "best": words}
-
-
-def read_curve(path: Path) -> list[dict[str, float]]:
-    """Returns the rows of a run's curve; none if the run has not written one yet."""
-    if not (path / CURVE).is_file():
-        return []
-    with (path / CURVE).open(encoding="utf-8", newline="") as file:
-        try:
-            return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
-        except (ValueError, TypeError, csv.Error) as error:
-            raise ValueError(f"{path / CURVE} is not a readable curve: it was altered") from error
 
 
 def show(found: Described) -> None:

@@ -18,20 +18,18 @@ def policy_card(path: Path, description: str) -> str:
 
     The note has `env`, `seed`, `steps`, `command`, `seconds` and `versions` of the training; `return`, `return_std` and
     `return_min` over `episodes` episodes, evaluated from the seed `episodes_seed`; and `curve`, pairs of a step and a
-    return.
+    return. If actions were overwritten at random in these episodes, it has their share, `random`, and under
+    `undisturbed` the returns of as many episodes without that.
 
     :param path: the `.safetensors` file
     :param description: a sentence or two on what the policy is and what it is for
     """
     policy = load_policy(path)
     note, circuit = policy.note, actor_circuit(policy.policy)
-    episodes = f"--episodes {note['episodes']} --seed {note['episodes_seed']}"
-    score = f"**{note['return']:,.0f}** ± {note['return_std']:,.0f} (lowest {note['return_min']:,.0f})"
     facts = [
         ("environment", markdown(note["env"])),
         *([("acts", circuit_in_words(circuit))] if circuit is not None else []),
-        (f"return, {note['episodes']} episodes, deterministic actions", score),
-        ("measured by", markdown_code(f"ncp-control evaluate {path.parent.name}/{path.name} {episodes}")),
+        *returns_in_words(path, note),
         ("made by", markdown_code(note["command"])),
         ("seed, steps", f"{note['seed']}, {note['steps']:,}"),
         ("training", duration(note["seconds"])),
@@ -43,6 +41,24 @@ policy = load_policy("checkpoints/{path.name}")
 action, state = policy.predict(observation, state)  # state: None at first"""
     curve = table(("steps", "return"), [(f"{step:,}", f"{value:,.0f}") for step, value in thinned(note["curve"])])
     return card_text(path, description, facts, example, f"Return during training:\n\n{curve}")
+
+
+def returns_in_words(path: Path, note: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the returns on a policy's card, each with the command that measures it."""
+    command = f"ncp-control evaluate {path.parent.name}/{path.name} --episodes {note['episodes']}"
+    name = f"return, {note['episodes']} episodes, deterministic actions"
+    measured = [(note, name, "")]
+    if "undisturbed" in note:
+        share = f"{100 * note['random']:.3g} %"
+        measured = [
+            (note, f"{name}, {share} of them overwritten at random", f" --random {note['random']:g}"),
+            (note["undisturbed"], f"{name}, none of them overwritten", " --random 0"),
+        ]
+    rows = []
+    for found, words, option in measured:
+        score = f"**{found['return']:,.0f}** ± {found['return_std']:,.0f} (lowest {found['return_min']:,.0f})"
+        rows += [(words, score), ("measured by", markdown_code(f"{command} --seed {note['episodes_seed']}{option}"))]
+    return rows
 
 
 def circuit_in_words(circuit: Circuit) -> str:

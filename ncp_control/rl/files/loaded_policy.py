@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ncp_control.rl.files.no_critic import NoCritic
 from ncp_control.rl.files.normalizer import Normalizer
 from ncp_control.rl.policies.numpy_actor import numpy_actor
 from ncp_control.rl.policies.predict_checks import check_observation
@@ -44,6 +45,11 @@ class LoadedPolicy:
     def normalizes(self) -> bool:
         """Whether the policy normalises its observations."""
         return self.normalizer is not None
+
+    @property
+    def is_actor_only(self) -> bool:
+        """Whether the file holds the actor without its critics; asking `policy` for these raises an error."""
+        return isinstance(getattr(self.policy, "critic", None), NoCritic)
 
     @property
     def observation_space(self) -> spaces.Space[Any]:

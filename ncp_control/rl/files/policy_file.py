@@ -1,7 +1,8 @@
 """A trained Stable-Baselines3 policy in one safetensors file, with the normalisation of its observations.
 
 The metadata holds the policy's class, arguments and spaces as JSON; loading makes the policy from these and fills in
-its weights. The file contains no pickle, so loading it runs no code.
+its weights. `"critics": false` among the arguments says that the file holds the actor only. The file contains no
+pickle, so loading it runs no code.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from torch import nn
 from ncp_control.cells import Cell
 from ncp_control.data.normalizing import normalization_of
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.files.no_critic import MissingCritic, NoCritic
 from ncp_control.rl.files.normalizer import Normalizer
-from ncp_control.rl.files.policy_json import policy_from_json, policy_to_json
+from ncp_control.rl.files.policy_json import as_actor_only, policy_from_json, policy_to_json
 from ncp_control.rl.files.space_json import space_from_json, space_to_json
-from ncp_control.storage.descriptions import building, most_numbers
+from ncp_control.storage.descriptions import building, described_in, most_numbers
 from ncp_control.storage.notes import read_note, read_object, write_note
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
@@ -32,7 +34,9 @@ DESCRIBED = ("policy", "spaces", "normalize", "note")
 TARGETS = {"actor_target": "actor", "critic_target": "critic", "q_net_target": "q_net"}
 
 
-def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | None = None) -> None:
+def save_policy(
+    model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | None = None, critics: bool = True
+) -> None:
     """Writes the policy of a trained model, and the statistics of its `VecNormalize` if it has one.
 
     A cell of your own is saved as its class's name: `load_policy(path, cells=[Shunting])` reads it.
@@ -41,10 +45,16 @@ def save_policy(model: BaseAlgorithm, path: str | Path, note: dict[str, Any] | N
         `NCPExtractor`, or a recurrent algorithm of this package
     :param path: the file, such as "teacher.safetensors"; replaced as a whole if it exists
     :param note: anything worth keeping with the policy (command, seed, score), as JSON values
+    :param critics: write the critics too, which acting does not need. Without them the file of an agent of SAC, TQC,
+        CrossQ or TD3 has about a third of the size, and the policy that it holds acts alike
     """
-    policy = model.policy
+    policy: Any = model.policy
     settings = policy_to_json(policy)
     tensors = {f"policy.{name}": value for name, value in weights_of(policy).items()}
+    if not critics:
+        settings, tensors = as_actor_only(settings), without_weights_of_critics(tensors)
+    elif isinstance(getattr(policy, "critic", None), NoCritic):
+        raise MissingCritic
     normalize = normalization_of(model)
     if normalize is not None:
         tensors |= normalize.pop("tensors")
@@ -67,7 +77,8 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Ite
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
     weights = {name.removeprefix("policy."): value for name, value in tensors.items() if name.startswith("policy.")}
     most = most_numbers(tensors)
-    with building(path, "a policy that cannot be built", tensors):
+    # Without gradients also because gSDE draws a matrix from the weights, which could not be copied otherwise.
+    with building(path, "a policy that cannot be built", tensors), torch.no_grad():
         settings = read_object(metadata["policy"])
         observation_space, action_space = (space_from_json(space, most) for space in json.loads(metadata["spaces"]))
         policy = policy_from_json(settings, observation_space, action_space, most, cells)
@@ -80,16 +91,27 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Ite
         return LoadedPolicy(policy.to(device), normalizer, name, metadata["sha256"], note)
 
 
-def with_note(source: str | Path, path: str | Path, note: dict[str, Any]) -> None:
+def with_note(source: str | Path, path: str | Path, note: dict[str, Any], critics: bool = True) -> None:
     """Copies a policy's file, with another note in the copy.
 
     :param source: the file to copy
     :param path: the copy
     :param note: the new note, as JSON values
+    :param critics: copy the critics too, if the file has them, as in `save_policy`
     """
     metadata, tensors = read_tensors(source, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
     described = {key: metadata[key] for key in DESCRIBED} | {"note": write_note(note)}
+    if not critics:
+        with described_in(source, "a policy that cannot be read"):
+            settings = read_object(metadata["policy"])
+        described["policy"] = json.dumps(as_actor_only(settings))
+        tensors = without_weights_of_critics(tensors)
     write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
+def without_weights_of_critics(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns a policy file's tensors without those that only its critics have; what the actor shares stays."""
+    return {name: value for name, value in tensors.items() if not name.startswith("policy.critic.")}
 
 
 def weights_of(policy: nn.Module) -> dict[str, torch.Tensor]:

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from gymnasium import spaces
+from sb3_contrib import crossq, tqc
 from stable_baselines3 import dqn, sac, td3
 from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActorCriticPolicy
-from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor, get_actor_critic_arch
 from torch import nn
 
 from ncp_control.cells import CELLS, Cell, named_cell
 from ncp_control.cells.named import IN_FILES
+from ncp_control.rl.files.no_critic import without_critics
 from ncp_control.rl.policies.circuit import Circuit, actor_circuit
 from ncp_control.rl.policies.extractor import NCPExtractor
 from ncp_control.rl.policies.recurrent import NCPPolicy
@@ -28,15 +30,23 @@ POLICIES: dict[str, Any] = {
     "SACPolicy": sac.MlpPolicy,
     "SACMultiInputPolicy": sac.MultiInputPolicy,
     "SACSequencePolicy": SACSequencePolicy,
+    "TQCPolicy": tqc.MlpPolicy,
+    "TQCMultiInputPolicy": tqc.MultiInputPolicy,
+    "CrossQPolicy": crossq.MlpPolicy,
     "TD3Policy": td3.MlpPolicy,
     "TD3MultiInputPolicy": td3.MultiInputPolicy,
     "TD3SequencePolicy": TD3SequencePolicy,
 }
+# Those whose critics rate actions and stand apart from the actor, so that a file can do without them.
+WITH_CRITICS = tuple(name for name in POLICIES if name.startswith(("SAC", "TQC", "CrossQ", "TD3")))
+# What makes their critics as small as can be.
+LEAST_CRITICS: dict[str, Any] = {"n_critics": 1, "n_quantiles": 1, "critic": "mlp"}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "ELU": nn.ELU, "SiLU": nn.SiLU}
 # The arguments of policies that are JSON values already.
 PLAIN = (
     "net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init", "clip_mean",
-    "n_critics", "cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor",
+    "n_critics", "n_quantiles", "batch_norm", "batch_norm_momentum", "batch_norm_eps", "renorm_warmup_steps",
+    "cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor",
 )  # fmt: skip
 
 
@@ -50,6 +60,8 @@ def policy_to_json(policy: Any) -> dict[str, Any]:
     if activation not in ACTIVATIONS:
         raise TypeError(f"save_policy knows the activations {', '.join(ACTIVATIONS)}, not {activation}")
     settings = {"class": name, "activation": activation, **{key: arguments[key] for key in PLAIN if key in arguments}}
+    if getattr(policy, "share_features_extractor", False):  # which the arguments of SAC's and TQC's policies leave out
+        settings["share_features_extractor"] = True
     circuit, extractor = actor_circuit(policy), policy.features_extractor_class
     if extractor is NCPExtractor:
         given = policy.features_extractor_kwargs
@@ -61,6 +73,21 @@ def policy_to_json(policy: Any) -> dict[str, Any]:
     if "wiring" in arguments:
         settings |= {"wiring": _wiring_to_json(arguments, circuit), **_cell_to_json(arguments)}
     return settings
+
+
+def as_actor_only(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns the description of a policy whose critics are not in the file; refused for a policy that needs them."""
+    if settings.get("class") not in WITH_CRITICS:
+        raise ValueError(
+            f"only files of {', '.join(WITH_CRITICS)} can leave out the critics, and this is a "
+            f"{settings.get('class')}: leave critics True"
+        )
+    return {**settings, "critics": False}
+
+
+def can_leave_critics(policy: Any) -> bool:
+    """Whether a policy's file can leave out the critics."""
+    return any(type(policy) is POLICIES[name] for name in WITH_CRITICS)
 
 
 def _cell_to_json(arguments: dict[str, Any]) -> dict[str, str]:
@@ -91,7 +118,7 @@ def policy_from_json(
     most: int,
     cells: Iterable[type[Cell]],
 ) -> Any:
-    """Makes the policy that `policy_to_json` described, with fresh weights.
+    """Makes the policy that `policy_to_json` or `as_actor_only` described, with fresh weights.
 
     :param settings: the class and the arguments, as JSON values
     :param observation_space: the policy's observation space
@@ -115,7 +142,13 @@ def policy_from_json(
         }
     activation = ACTIVATIONS[settings["activation"]]
     kind = POLICIES[settings["class"]]
-    return kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
+    has_critics = settings.get("critics", True)
+    if not has_critics:  # their size says nothing about the file's, so they are made small before they are taken out
+        as_actor_only(settings)
+        arguments |= {key: least for key, least in LEAST_CRITICS.items() if key in arguments}
+        arguments["net_arch"] = {"pi": get_actor_critic_arch(arguments["net_arch"])[0], "qf": []}
+    policy = kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
+    return policy if has_critics else without_critics(policy)
 
 
 def _wiring_from_json(written: int | str, most: int) -> int | Wiring:

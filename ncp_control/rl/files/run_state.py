@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
+from ncp_control.rl.files.replay_rows import of_shape, replayed, set_replayed
 from ncp_control.storage.descriptions import described_in
 from ncp_control.storage.notes import read_object
 from ncp_control.storage.packing import check_optimizer, pack, unpack
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 FORMAT = "ncp_control.training"
-VERSION = 1
+VERSION, READ = 2, (1, 2)  # version 1 holds all arrays of a replay buffer whole
 DESCRIBED = ("state", "about")
 COUNTERS = ("num_timesteps", "_n_updates", "_episode_num", "_n_calls", "exploration_rate")  # the last two: DQN's
 
@@ -38,7 +38,7 @@ def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
         "variables": pack(_variables(model), tensors),
         "counters": {key: getattr(model, key) for key in COUNTERS if hasattr(model, key)},
         "normalize": pack(_statistics(model), tensors),
-        "replay": pack(_replayed(model), tensors),
+        "replay": pack(replayed(model), tensors, copy=False),
     }
     described = {"state": json.dumps(state), "about": json.dumps(about)}
     write_tensors(path, FORMAT, VERSION, described, tensors)
@@ -46,7 +46,7 @@ def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
 
 def load_state(model: BaseAlgorithm, path: Path) -> None:
     """Loads the state in a file into a model that was newly made from the same recipe."""
-    metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
+    metadata, tensors = read_tensors(path, FORMAT, READ, DESCRIBED, "ncp-control train")
     with described_in(path, "a run that cannot go on"):
         state = read_object(metadata["state"])
         parameters = unpack(state["parameters"], tensors)
@@ -56,6 +56,8 @@ def load_state(model: BaseAlgorithm, path: Path) -> None:
         model.set_parameters(parameters, exact_match=True, device=model.device)
         for part in (attrgetter(name)(model) for name in names):
             if isinstance(part, torch.optim.Optimizer):
+                for group in part.param_groups:  # whether one kernel takes a step is no part of a run's state
+                    group |= {key: part.defaults[key] for key in ("foreach", "fused") if key in part.defaults}
                 check_optimizer(part)
         kept, own = unpack(state["variables"], tensors), _variables(model)
         if set(kept) != set(own):
@@ -66,21 +68,14 @@ def load_state(model: BaseAlgorithm, path: Path) -> None:
             if key in state["counters"]:
                 setattr(model, key, type(getattr(model, key))(state["counters"][key]))
         _set_statistics(model, unpack(state["normalize"], tensors))
-        _set_replayed(model, unpack(state["replay"], tensors))
+        set_replayed(model, unpack(state["replay"], tensors))
 
 
 def read_about(path: Path) -> dict[str, Any]:
     """Reads the `about` that `save_state` wrote."""
-    metadata, _ = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control train")
+    metadata, _ = read_tensors(path, FORMAT, READ, DESCRIBED, "ncp-control train")
     with described_in(path, "a run that cannot go on"):
         return read_object(metadata["about"])
-
-
-def of_shape(value: Any, shape: tuple[int, ...]) -> Any:
-    """Returns a tensor or a number; refuses one that has another shape than the one it replaces."""
-    if np.shape(value) != tuple(shape):
-        raise ValueError(f"a tensor has shape {np.shape(value)} instead of {tuple(shape)}")
-    return value
 
 
 def _variables(model: BaseAlgorithm) -> dict[str, Any]:
@@ -116,36 +111,3 @@ def _set_statistics(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
         shape = np.shape(statistics.mean)
         statistics.mean, statistics.var = (kept[key].numpy().reshape(shape) for key in ("mean", "var"))
         statistics.count = float(kept["count"])
-
-
-def _arrays(buffer: ReplayBuffer) -> dict[str, Any]:
-    """Returns a replay buffer's arrays with a row for each step it has room for, by name."""
-    found: dict[str, Any] = {}
-    for name, value in vars(buffer).items():
-        for key, array in value.items() if isinstance(value, dict) else [("", value)]:
-            if isinstance(array, np.ndarray) and array.ndim and len(array) == buffer.buffer_size:
-                found[f"{name}.{key}"] = array
-    return found
-
-
-def _replayed(model: BaseAlgorithm) -> dict[str, Any] | None:
-    """Returns the filled rows of the replay buffer, and where it writes next; None without a replay buffer."""
-    buffer = getattr(model, "replay_buffer", None)
-    if buffer is None:
-        return None
-    rows = buffer.size()
-    arrays = {name: array[:rows] for name, array in _arrays(buffer).items()}
-    return {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
-
-
-def _set_replayed(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
-    buffer = getattr(model, "replay_buffer", None)
-    if buffer is None or found is None:
-        return
-    pos, full = int(found["pos"]), bool(found["full"])
-    if not 0 <= pos < buffer.buffer_size:
-        raise ValueError(f"a replay buffer of {buffer.buffer_size} rows cannot be at row {pos}")
-    rows = buffer.buffer_size if full else pos
-    for name, array in _arrays(buffer).items():
-        array[:rows] = of_shape(found["arrays"][name], (rows, *array.shape[1:])).numpy()
-    buffer.pos, buffer.full = pos, full

@@ -22,6 +22,7 @@ from ncp_control.rl.recipes.rules import (
 )
 
 SHARE = number(0, 1)
+MOST_STEPS = 1000  # of a return's rewards: a batch holds so many for each of its rows
 OBJECT = Rule("left out, because it is an object of Python", NOTHING.read)
 NOT_OURS = {
     "self", "args", "kwargs", "policy", "env", "policy_kwargs", "seed", "device", "_init_setup_model",
@@ -71,6 +72,7 @@ SETTINGS: dict[str, Rule] = {
     "target_update_interval": whole(1),
     "target_entropy": either(number(), choice("auto")),
     "policy_delay": whole(1),
+    "top_quantiles_to_drop_per_net": whole(0),
     "target_policy_noise": number(0),
     "target_noise_clip": number(0),
     "exploration_fraction": SHARE,
@@ -144,6 +146,11 @@ POLICY: dict[str, Rule] = {
     "share_features_extractor": SWITCH,
     "normalize_images": SWITCH,
     "n_critics": whole(1),
+    "n_quantiles": whole(1),
+    "batch_norm": SWITCH,
+    "batch_norm_momentum": SHARE,
+    "batch_norm_eps": number(above=0),
+    "renorm_warmup_steps": whole(0),
     "optimizer_class": OBJECT,
     "optimizer_kwargs": either(DICTIONARY, NOTHING),
     "features_extractor_kwargs": either(DICTIONARY, NOTHING),
@@ -161,10 +168,25 @@ def read_algorithm(given: dict[str, Any], kind: type, name: str, n_envs: int) ->
     known = arguments_of(kind) - NOT_OURS
     check_known(given, known, f"the recipe does not fit {name}: it has")
     rules = SETTINGS if "target_entropy" in known else {**SETTINGS, "ent_coef": number()}
+    if "buffer_size" in known:
+        rules = {**rules, "n_steps": whole(1, MOST_STEPS), "batch_size": whole(2 if name == "CrossQ" else 1)}
     found = read_settings(given, rules, "the recipe's")
     if isinstance(found.get("train_freq"), tuple) and found["train_freq"][1] == "episode" and n_envs > 1:
         raise ValueError("the recipe's train_freq can count episodes only if n_envs is 1")
     return found
+
+
+def check_quantiles(model: Any) -> None:
+    """Refuses a TQC that drops all quantiles of its critics; other algorithms have none.
+
+    :param model: the algorithm as it was made, with the defaults of what a recipe leaves out
+    """
+    dropped = getattr(model, "top_quantiles_to_drop_per_net", None)
+    if dropped is not None and dropped >= model.critic.n_quantiles:
+        raise ValueError(
+            f"the recipe's top_quantiles_to_drop_per_net must be below n_quantiles of its policy_kwargs, which is "
+            f"{model.critic.n_quantiles}, not {dropped}"
+        )
 
 
 def read_normalize(given: dict[str, Any]) -> dict[str, Any]:

@@ -7,28 +7,36 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import sb3_contrib
 import stable_baselines3
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from ncp_control.rl.files.policy_json import ACTIVATIONS
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 from ncp_control.rl.policies.extractor import NCPExtractor
-from ncp_control.rl.recipes.algorithm_rules import SETTINGS, read_algorithm, read_normalize, read_policy
+from ncp_control.rl.recipes.algorithm_rules import (
+    SETTINGS,
+    check_quantiles,
+    read_algorithm,
+    read_normalize,
+    read_policy,
+)
 from ncp_control.rl.recipes.environments import make_env as make_env
 from ncp_control.rl.recipes.environments import reason_of
+from ncp_control.rl.recipes.mujoco_envs import monitored
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.rules import read_value
+from ncp_control.rl.updates.sac import SAC
 from ncp_control.support.memory import TooMuchMemory, bounded_memory
 from ncp_control.wiring import WiringError
 from ncp_control.wiring.plan_text import parse_plan
 
-OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3)}
+OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC)}
 
 
 def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
@@ -44,10 +52,10 @@ def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
     def make() -> gym.Env[Any, Any]:
         env = make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
         check_learnable(env, recipe)
-        return Monitor(env)
+        return env
 
     with bounded_memory(f"{count} environments of {recipe.env}"):
-        envs: VecEnv = DummyVecEnv([make] * count)
+        envs: VecEnv = monitored([make() for _ in range(count)])
     if recipe.normalize is False:
         return envs
     given = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {})
@@ -100,9 +108,11 @@ def make_model(recipe: Recipe, envs: VecEnv, seed: int, device: str | torch.devi
     :param seed: the model's seed
     :param device: the device for the networks
     """
-    kind: Any = OURS.get(recipe.algo) or getattr(stable_baselines3, recipe.algo)
-    settings = read_algorithm(recipe.settings, kind, recipe.algo, recipe.n_envs)
+    kind = class_of(recipe.algo)
+    settings = read_algorithm(recipe.algorithm_settings, kind, recipe.algo, recipe.n_envs)
     arguments = policy_arguments(recipe.policy_kwargs)
+    if recipe.is_off_policy and settings.get("n_steps", 1) > 1 and isinstance(envs.observation_space, spaces.Dict):
+        raise ValueError("the recipe's n_steps must be 1 where observations are dictionaries")
     try:
         with bounded_memory("the networks and buffers of this recipe"):
             model: BaseAlgorithm = kind(
@@ -112,7 +122,13 @@ def make_model(recipe: Recipe, envs: VecEnv, seed: int, device: str | torch.devi
         raise
     except Exception as error:
         raise ValueError(f"the recipe does not fit {recipe.algo}: {reason_of(error)}") from error
+    check_quantiles(model)
     return model
+
+
+def class_of(algo: str) -> Any:
+    """Returns the class of an algorithm of recipes: ours, Stable-Baselines3's or sb3-contrib's."""
+    return OURS.get(algo) or getattr(stable_baselines3, algo, None) or getattr(sb3_contrib, algo)
 
 
 def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 A recipe names an environment (`env`), an algorithm (`algo`) and how long to train (`n_timesteps`). The keys `n_envs`,
 `env_kwargs`, `env_wrapper`, `normalize`, `policy` and `policy_kwargs` mean the same as in rl-zoo, except that
-`env_wrapper` names wrappers of `ncp_envs` only, without their module. All other keys are arguments of the algorithm.
+`env_wrapper` names wrappers of `ncp_envs` only, without their module. `also_evaluate` and `updates_per_step` exist here
+only. All other keys are arguments of the algorithm.
 `lin_3e-3` is a rate that falls linearly to zero. A recipe may be `based_on` another, and then contains only the
 differences. Nothing in a recipe is ever run as code, and no module that it names is imported.
 """
@@ -10,6 +11,8 @@ differences. Nothing in a recipe is ever run as code, and no module that it name
 from __future__ import annotations
 
 import copy
+import math
+import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import resources
@@ -17,14 +20,38 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.rl.recipes.plain_yaml import read_yaml
-from ncp_control.rl.recipes.rules import DICTIONARY, SWITCH, TEXT, any_of, either, read_value, whole
+from ncp_control.rl.recipes.rules import (
+    DICTIONARY,
+    NOTHING,
+    SWITCH,
+    TEXT,
+    Rule,
+    any_of,
+    either,
+    number,
+    read_value,
+    whole,
+)
 from ncp_control.rl.recipes.rules import Linear as Linear
 from ncp_control.rl.recipes.rules import read_number as read_number
 
-ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "RecurrentSAC", "RecurrentTD3", "PPO", "A2C", "SAC", "TD3", "DQN")
-OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TD3", "DQN")
+OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TQC", "CrossQ", "TD3", "DQN")
+ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "PPO", "A2C", *OFF_POLICY)
 OWN_MODULES = ("", "ncp_envs")  # of an environment's id, which no user has to name
+READ_AS_NUMBERS = ("n_timesteps", "n_envs", "updates_per_step")
 MOST_ENVS = 10_000  # all of them run in one process
+
+
+def _read_named_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise TypeError
+    for name, wrappers in value.items():
+        if not re.fullmatch("[a-z][a-z0-9_]*", name) or not isinstance(wrappers, list):
+            raise ValueError
+    return value
+
+
+NAMED_LISTS = Rule("a dictionary from names, such as undisturbed, to lists of wrappers", _read_named_lists)
 RULES = {
     "env": TEXT,
     "n_timesteps": whole(1),
@@ -34,6 +61,8 @@ RULES = {
     "normalize": either(SWITCH, DICTIONARY),
     "policy": TEXT,
     "policy_kwargs": DICTIONARY,
+    "also_evaluate": NAMED_LISTS,
+    "updates_per_step": either(NOTHING, number(above=0)),
 }
 
 
@@ -51,6 +80,10 @@ class Recipe:
     :param normalize: False, True, or arguments of `VecNormalize`, whose `gamma` is by default the algorithm's
     :param policy: the policy's name
     :param policy_kwargs: the policy's arguments; `wiring` is a plan as text or a number of neurons
+    :param also_evaluate: further environments for the evaluations: the wrappers around each of them, by its name. The
+        best policy is chosen in the environment of the training
+    :param updates_per_step: for an algorithm with a replay buffer: updates for each step of an environment, instead of
+        `gradient_steps`; so `n_envs` changes how many of them are made in a row, and not their number
     :param settings: the algorithm's own arguments
     """
 
@@ -63,6 +96,8 @@ class Recipe:
     normalize: bool | dict[str, Any] = False
     policy: str = "NCPPolicy"
     policy_kwargs: dict[str, Any] = field(default_factory=dict)
+    also_evaluate: dict[str, list[Any]] = field(default_factory=dict)
+    updates_per_step: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -70,8 +105,26 @@ class Recipe:
             raise ValueError(f"unknown algo {self.algo!r} in a recipe: choose one of {', '.join(ALGORITHMS)}")
         for key, rule in RULES.items():
             value = read_value(key, getattr(self, key), rule, "a recipe's")
-            if key in ("n_timesteps", "n_envs"):  # the others stay as they are written, for the record of a run
+            if key in READ_AS_NUMBERS:  # the others stay as they are written, for the record of a run
                 setattr(self, key, value)
+
+    @property
+    def algorithm_settings(self) -> dict[str, Any]:
+        """The algorithm's own arguments, with the `gradient_steps` that `updates_per_step` asks for."""
+        if self.updates_per_step is None:
+            return self.settings
+        if not self.is_off_policy:
+            raise ValueError(f"updates_per_step is for algorithms with a replay buffer, and {self.algo} has none")
+        taken = [key for key in ("gradient_steps", "train_freq") if key in self.settings]
+        if taken:
+            raise ValueError(f"a recipe has either updates_per_step or {taken[0]}: leave out one of them")
+        updates = self.updates_per_step * self.n_envs
+        if not math.isclose(updates, round(updates)):
+            raise ValueError(
+                f"updates_per_step {self.updates_per_step:g} with n_envs {self.n_envs} would be {updates:g} updates at "
+                "a time, which is not a whole number: change n_envs"
+            )
+        return {**self.settings, "gradient_steps": round(updates)}
 
     @property
     def is_off_policy(self) -> bool:
@@ -80,7 +133,9 @@ class Recipe:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the recipe as one flat dictionary, as it is written in YAML."""
-        named = {key: value for key, value in vars(self).items() if key != "settings"}
+        # Without the newer keys that are not used, so that the record of an earlier version's run stays the same.
+        unused = {"settings", *(key for key in ("also_evaluate", "updates_per_step") if not getattr(self, key))}
+        named = {key: value for key, value in vars(self).items() if key not in unused}
         return {**named, **self.settings}
 
 

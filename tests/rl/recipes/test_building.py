@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 from stable_baselines3.common.vec_env import VecNormalize
 
-from helpers.small_recipes import PPO_RECIPE, SAC_RECIPE, recipe_file
+from helpers.small_recipes import PPO_RECIPE, SAC_RECIPE, TEACHER_RECIPE, recipe_file
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.recipe import Linear, load_recipe, read_changes, shipped
 from ncp_control.wiring import AutoNCP
@@ -19,6 +20,7 @@ from ncp_control.wiring import AutoNCP
 def test_every_shipped_recipe_trains(name: str) -> None:
     recipe = load_recipe(name, {"n_envs": 2} if load_recipe(name).n_envs > 1 else {})
     if recipe.is_off_policy:
+        recipe = replace(recipe, updates_per_step=None)
         recipe.settings |= {"learning_starts": 40, "buffer_size": 1000, "gradient_steps": 1, "train_freq": 8}
         steps = 80
     else:
@@ -50,6 +52,14 @@ def test_environments_and_models_are_as_the_recipe_says(tmp_path: Path) -> None:
     evaluation_envs = make_envs(recipe, 1, training=False)
     assert isinstance(evaluation_envs, VecNormalize)
     assert not evaluation_envs.norm_reward
+
+
+def test_updates_per_step_count_the_steps_of_all_environments(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, TEACHER_RECIPE))
+    envs = make_envs(recipe, recipe.n_envs, training=True)
+    model: Any = make_model(recipe, envs, seed=0, device="cpu")
+    model.learn(240)
+    assert (model.n_envs, model.gradient_steps, model._n_updates) == (4, 2, 100)  # 0.5 for each step after the 40th
 
 
 def test_the_first_wrapper_of_a_recipe_is_the_innermost(tmp_path: Path) -> None:
@@ -111,6 +121,14 @@ def test_numbers_may_be_written_as_text_with_an_exponent(tmp_path: Path) -> None
             "need more memory than",
         ),
         (SAC_RECIPE + "train_freq: [1, day]", 'train_freq must be .* a list of such a number and "step" or "episode"'),
+        (TEACHER_RECIPE.replace("0.5", "0.3"), "updates_per_step 0.3 with n_envs 4 would be 1.2 updates at a time"),
+        (TEACHER_RECIPE + "gradient_steps: 2", "either updates_per_step or gradient_steps: leave out one of them"),
+        (PPO_RECIPE + "updates_per_step: 1", "is for algorithms with a replay buffer, and RecurrentPPO has none"),
+        (
+            TEACHER_RECIPE.replace("undisturbed: []", "undisturbed: none"),
+            "also_evaluate must be a dictionary from names",
+        ),
+        (TEACHER_RECIPE.replace("undisturbed", "Not, a name"), "also_evaluate must be a dictionary from names"),
         (SAC_RECIPE + "n_envs: 2\ntrain_freq: [1, episode]", "train_freq can count episodes only if n_envs is 1"),
         ("- env", "is not a recipe: it should consist of keys and values"),
         ("env: [", "is not YAML"),

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.small_recipes import recipe_file
 from ncp_control.cli import main
-from ncp_control.rl.recipes.recipe import Recipe, load_recipe, shipped
+from ncp_control.rl.recipes.recipe import ALGORITHMS, Recipe, load_recipe, shipped
 
 
 def test_a_recipe_may_build_on_another(tmp_path: Path) -> None:
@@ -42,9 +42,10 @@ def test_wrong_recipes_and_changes_are_refused_with_a_sentence(
     assert main(["train", str(recipe_file(tmp_path)), "--out", str(tmp_path / "full")]) == 2
     assert "is not empty, and holds no run" in capsys.readouterr().err
     assert main(["train", "list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines if line[0] != " "] == shipped()
-    assert max(map(len, lines)) <= 80
+    recipes, algorithms = (part.splitlines() for part in capsys.readouterr().out.split("\n\n"))
+    assert [line.split()[0] for line in recipes if line[0] != " "] == shipped()
+    assert max(map(len, [*recipes, *algorithms])) <= 80
+    assert set(ALGORITHMS) <= set(" ".join(algorithms).replace(",", "").rstrip(".").split())
 
 
 def test_a_recipe_is_json() -> None:

@@ -1,0 +1,201 @@
+"""Stable-Baselines3's SAC with a faster update on CPUs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import stable_baselines3
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import FlattenExtractor
+from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, SACPolicy
+from torch import Tensor
+
+from ncp_control.rl.updates.layers import Layers, layers_in
+
+TINY = 1e-6  # added by Stable-Baselines3 before the logarithm of 1 - a^2
+
+
+class SAC(stable_baselines3.SAC):
+    """Stable-Baselines3's `SAC`, whose updates take about two thirds of the time on a CPU.
+
+    The numbers are the same up to rounding, and either class loads the other's files. What makes an update faster: the
+    gradients are written by hand, into buffers that stay in the processor's cache; the critics' weights get no
+    gradients from the actor's loss; and Adam is fused. This applies to an `MlpPolicy` with ReLU on a CPU, without gSDE.
+    Anything else is trained by Stable-Baselines3's own code.
+    """
+
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+        """Updates the networks, as the method of Stable-Baselines3 does.
+
+        :param gradient_steps: the number of updates
+        :param batch_size: the number of steps that each of them learns from
+        """
+        if not is_plain(self):
+            super().train(gradient_steps, batch_size)
+            return
+        self.policy.set_training_mode(True)
+        update = getattr(self, "_update", None)
+        if update is None or update.is_other(self, batch_size):
+            self._update = update = Update(self, batch_size)
+        self._update_learning_rate(update.optimizers)
+        with torch.no_grad(), fused(update.optimizers[:2]):
+            losses = [update(k) for k in range(gradient_steps)]
+        self._n_updates += gradient_steps
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        for name in losses[0] if losses else ():
+            self.logger.record(f"train/{name}", np.mean([each[name] for each in losses]))
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_update"]
+
+
+def is_plain(model: stable_baselines3.SAC) -> bool:
+    """Whether `Update` can train a model's networks."""
+    policy, space = model.policy, model.observation_space
+    return (
+        type(policy) is SACPolicy
+        and not model.use_sde
+        and isinstance(space, spaces.Box)
+        and len(space.shape) == 1
+        and all(type(part.features_extractor) is FlattenExtractor for part in (policy.actor, policy.critic))
+        and all(layers_in(part) is not None for part in networks_of(policy))
+    )
+
+
+def networks_of(policy: SACPolicy) -> list[Any]:
+    """Returns the networks that an update runs."""
+    actor = policy.actor
+    return [actor.latent_pi, actor.mu, actor.log_std, *policy.critic.q_networks, *policy.critic_target.q_networks]
+
+
+class Update:
+    """One update of SAC's networks from a batch of the replay buffer.
+
+    With actions a = tanh(u), u = mu(s) + exp(l(s)) e and e standard normal, and with the entropy coefficient alpha:
+
+    - critics: the squared error to y = r + gamma (min_k Q'_k(s', a') - alpha log p(a' | s')), halved
+    - actor: the mean of alpha log p(a | s) - min_k Q_k(s, a)
+    - alpha: the mean of -log alpha (log p(a | s) + target entropy)
+
+    :param model: the algorithm, for which `is_plain` holds
+    :param batch: steps in a batch, B
+    """
+
+    def __init__(self, model: stable_baselines3.SAC, batch: int) -> None:
+        self.model, self.policy, self.batch = model, model.policy, batch
+        actor, critic, target = model.actor, model.critic, model.critic_target
+        self.trunk = Layers(layers_in(actor.latent_pi) or [], batch, relu_at_end=True)
+        self.mean, self.log_std = (Layers(layers_in(head) or [], batch) for head in networks_of(model.policy)[1:3])
+        self.critics = [Layers(layers_in(network) or [], batch) for network in critic.q_networks]
+        self.targets = [Layers(layers_in(network) or [], batch) for network in target.q_networks]
+        self.followed = list(zip(target.parameters(), critic.parameters(), strict=True))
+        self.optimizers = [actor.optimizer, critic.optimizer]
+        if model.ent_coef_optimizer is not None:
+            self.optimizers.append(model.ent_coef_optimizer)
+
+    def is_other(self, model: stable_baselines3.SAC, batch: int) -> bool:
+        """Whether the model has other networks by now, or another size of batch is wanted."""
+        same = self.model is model and self.policy is model.policy and self.optimizers[0] is model.actor.optimizer
+        return not same or self.batch != batch
+
+    def __call__(self, k: int) -> dict[str, float]:
+        """Makes the k-th update of a call, and returns its losses by name."""
+        model = self.model
+        data: Any = model.replay_buffer.sample(self.batch, env=model._vec_normalize_env)  # type: ignore[union-attr]
+        seen, after = data.observations.float(), data.next_observations.float()
+        # In the order in which Stable-Baselines3 draws them.
+        noise, noise_after = (torch.normal(torch.zeros_like(data.actions), 1.0) for _ in range(2))
+        tuned = model.ent_coef_optimizer is not None
+        alpha = float(model.log_ent_coef.exp() if tuned else model.ent_coef_tensor)  # type: ignore[union-attr]
+
+        actions, log_p = self.act(after, noise_after)[:2]
+        values = self.values(self.targets, after, actions).min(dim=1, keepdim=True).values
+        discounts = model.gamma if data.discounts is None else data.discounts
+        wanted = data.rewards + (1 - data.dones) * discounts * (values - alpha * log_p)
+
+        actions, log_p, std, raw = self.act(seen, noise)
+        losses = {"ent_coef": alpha}
+        if tuned:
+            above = float(log_p.mean()) + float(model.target_entropy)
+            model.log_ent_coef.grad = torch.full_like(model.log_ent_coef, -above)  # type: ignore[union-attr,arg-type]
+            losses["ent_coef_loss"] = -above * float(model.log_ent_coef)  # type: ignore[arg-type]
+            model.ent_coef_optimizer.step()  # type: ignore[union-attr]
+
+        errors = self.values(self.critics, seen, data.actions) - wanted
+        losses["critic_loss"] = float(0.5 * errors.square().mean(0).sum())
+        for layers, error in zip(self.critics, errors.split(1, dim=1), strict=True):
+            layers.backward(error / self.batch, to_inputs=False)
+        model.critic.optimizer.step()
+
+        least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
+        losses["actor_loss"] = float((alpha * log_p - least.values).mean())
+        self.follow_actor(actions, noise, std, raw, alpha, least.indices)
+        model.actor.optimizer.step()
+
+        if k % model.target_update_interval == 0:
+            for target, source in self.followed:
+                target.lerp_(source, model.tau)
+        return losses
+
+    def act(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Returns sampled actions (B, m), log p (B, 1), the standard deviations, and log_std before it is clamped."""
+        latent = self.trunk.forward(observations)
+        mean, raw = self.mean.forward(latent), self.log_std.forward(latent)
+        log_std = raw.clamp(LOG_STD_MIN, LOG_STD_MAX)
+        std = log_std.exp()
+        actions = torch.tanh(mean + std * noise)
+        log_p = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi) - torch.log(1 - actions.square() + TINY)
+        return actions, log_p.sum(dim=1, keepdim=True), std, raw
+
+    def values(self, networks: list[Layers], observations: Tensor, actions: Tensor) -> Tensor:
+        """Returns each critic's values, (B, number of critics)."""
+        both = torch.cat([observations, actions], dim=1)
+        return torch.cat([network.forward(both) for network in networks], dim=1)
+
+    def follow_actor(
+        self, actions: Tensor, noise: Tensor, std: Tensor, raw: Tensor, alpha: float, chosen: Tensor
+    ) -> None:
+        """Sets the gradients of the actor's loss with respect to the actor's weights.
+
+        :param actions: the actor's actions, for which the critics have just been run
+        :param noise: the noise e in them
+        :param std: the standard deviations
+        :param raw: log_std before it was clamped
+        :param alpha: the entropy coefficient
+        :param chosen: which critic gives the least value, (B, 1)
+        """
+        share, m = 1 / self.batch, actions.shape[1]
+        squash = 1 - actions.square()
+        by_action = 2 * alpha * share * actions / (squash + TINY)
+        for k, layers in enumerate(self.critics):
+            by_value = torch.where(chosen == k, -share, 0.0)
+            by_action += layers.backward(by_value, to_weights=False)[:, -m:]
+        by_mean = by_action * squash
+        by_log_std = (by_mean * std * noise - alpha * share) * ((raw >= LOG_STD_MIN) & (raw <= LOG_STD_MAX))
+        by_latent = self.mean.backward(by_mean).add_(self.log_std.backward(by_log_std))
+        self.trunk.backward(by_latent, to_inputs=False)
+
+
+@contextmanager
+def fused(optimizers: list[torch.optim.Optimizer]) -> Iterator[None]:
+    """Makes Adam step in one pass over all weights, unless it was told how to step; files keep what it was told."""
+    chosen = ("fused", "foreach", "capturable", "differentiable")
+    groups = [
+        group
+        for optimizer in optimizers
+        for group in optimizer.param_groups
+        if isinstance(optimizer, torch.optim.Adam) and not any(group[key] for key in chosen)
+    ]
+    before = [group["fused"] for group in groups]
+    try:
+        for group in groups:
+            group["fused"] = True
+        yield
+    finally:
+        for group, value in zip(groups, before, strict=True):
+            group["fused"] = value

@@ -1,0 +1,128 @@
+"""SAC's update by hand gives what Stable-Baselines3's own gives, and leaves to it what it does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+import stable_baselines3
+import torch
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from torch import nn
+
+from ncp_control.rl import SAC
+from ncp_control.rl.updates.sac import is_plain
+
+SMALL: dict[str, Any] = {"policy_kwargs": {"net_arch": [16, 12]}, "buffer_size": 500, "learning_starts": 20, "seed": 0}
+
+
+def pendulum() -> gym.Env[Any, Any]:
+    return gym.make("Pendulum-v1")
+
+
+def trained(kind: Any, steps: int = 45, env: Any = None, **settings: Any) -> Any:
+    """Trains a model, with Adam's large first steps made small, so that rounding does not grow."""
+    model = kind("MlpPolicy", env or pendulum(), **{**SMALL, "learning_rate": 1e-4, **settings})
+    return model.learn(steps)
+
+
+def difference(one: Any, other: Any) -> float:
+    """Returns the largest difference of all weights and of the entropy coefficients."""
+    mine, theirs = (model.policy.state_dict() for model in (one, other))
+    found = max(float((mine[key] - theirs[key]).abs().max()) for key in theirs)
+    if one.log_ent_coef is not None:
+        found = max(found, float((one.log_ent_coef - other.log_ent_coef).abs().max().detach()))
+    return found
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "three critics": {"policy_kwargs": {"net_arch": [16, 12], "n_critics": 3}},
+    "one critic, no hidden layer of the actor": {"policy_kwargs": {"net_arch": {"pi": [], "qf": [8]}, "n_critics": 1}},
+    "a fixed entropy coefficient": {"ent_coef": 0.2},
+    "targets that follow every second update": {"target_update_interval": 2, "tau": 0.5},
+    "several updates in a row": {"gradient_steps": 3, "train_freq": 2},
+    "steps of three": {"n_steps": 3},
+    "another optimizer": {"policy_kwargs": {"net_arch": [8], "optimizer_class": torch.optim.SGD}},
+    "a falling learning rate": {"learning_rate": lambda left: left * 1e-4},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_training_ends_with_the_same_weights(case: str) -> None:
+    ours, theirs = (trained(kind, **CASES[case]) for kind in (SAC, stable_baselines3.SAC))
+    assert is_plain(ours)
+    assert ours._n_updates == theirs._n_updates > 10
+    moved = difference(trained(SAC, steps=25, **CASES[case]), ours)
+    assert difference(ours, theirs) < 1e-3 * moved
+
+
+def test_normalised_observations_and_several_environments_give_the_same_weights() -> None:
+    def model(kind: Any) -> Any:
+        env = VecNormalize(DummyVecEnv([pendulum] * 3))
+        return trained(kind, steps=90, env=env, gradient_steps=-1)
+
+    assert difference(model(SAC), model(stable_baselines3.SAC)) < 1e-5
+
+
+def test_the_losses_in_the_log_are_the_same() -> None:
+    found = []
+    for kind in (SAC, stable_baselines3.SAC):
+        model = trained(kind, steps=40)
+        model.train(5, 32)
+        found.append({key: value for key, value in model.logger.name_to_value.items() if key.startswith("train/")})
+    assert found[0].keys() == found[1].keys()
+    for key, value in found[1].items():
+        assert found[0][key] == pytest.approx(value, rel=1e-4, abs=1e-6), key
+
+
+@pytest.mark.parametrize(
+    "settings", [{"use_sde": True}, {"policy_kwargs": {"net_arch": [8], "activation_fn": nn.Tanh}}]
+)
+def test_what_is_not_plain_is_trained_by_stable_baselines3_bit_for_bit(settings: dict[str, Any]) -> None:
+    ours, theirs = (trained(kind, **settings) for kind in (SAC, stable_baselines3.SAC))
+    assert not is_plain(ours)
+    assert difference(ours, theirs) == 0
+
+
+def test_clipped_log_stds_get_no_gradient() -> None:
+    def model(kind: Any) -> Any:
+        found = kind("MlpPolicy", pendulum(), **SMALL)
+        with torch.no_grad():
+            found.actor.log_std.bias.fill_(30.0)  # far above the largest that is allowed
+        return found.learn(40)
+
+    ours, theirs = model(SAC), model(stable_baselines3.SAC)
+    assert difference(ours, theirs) < 1e-4
+    assert torch.equal(ours.actor.log_std.bias, torch.full((1,), 30.0))
+
+
+@pytest.mark.parametrize("kind", [SAC, stable_baselines3.SAC], ids=["ours", "theirs"])
+def test_a_saved_model_goes_on_in_either_class(kind: Any, tmp_path: Path) -> None:
+    saved = trained(SAC)
+    saved.save(tmp_path / "model")
+    saved.save_replay_buffer(tmp_path / "buffer")
+    model = kind.load(tmp_path / "model", env=pendulum())
+    model.load_replay_buffer(tmp_path / "buffer")
+    for each in (saved, model):
+        each.set_logger(configure(None, []))
+        each.set_random_seed(5)
+        each.train(5, 32)
+    assert difference(model, saved) < 1e-6
+    assert saved.actor.optimizer.param_groups[0]["fused"] is None  # as any SAC's, for the files
+
+
+def test_the_batch_size_and_the_networks_may_change_between_calls() -> None:
+    ours, theirs = (trained(kind) for kind in (SAC, stable_baselines3.SAC))
+    for model in (ours, theirs):
+        model.set_random_seed(7)
+        model.train(2, 8)
+        model.policy = model.policy_class(
+            model.observation_space, model.action_space, model.lr_schedule, **model.policy_kwargs
+        )
+        model._create_aliases()
+        model.train(2, 32)
+    assert difference(ours, theirs) < 1e-5

@@ -1,0 +1,47 @@
+"""A checkpoint made from a training run: an off-policy agent goes without its critics, unless they are wanted."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from ncp_control.rl import load_policy
+from ncp_control.rl.recipes.recipe import load_recipe
+from ncp_control.rl.training import train
+
+ROOT = Path(__file__).parents[2]
+RECIPE = """
+env: Pendulum-v1
+env_kwargs: {{max_episode_steps: 10}}
+algo: {algo}
+n_timesteps: 60
+policy: MlpPolicy
+policy_kwargs: {{net_arch: [8]}}
+batch_size: 8
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("algo", "more", "words", "actor_only"),
+    [
+        ("TQC", "learning_starts: 20", [], True),
+        ("TQC", "learning_starts: 20", ["--critics"], False),
+        ("PPO", "n_steps: 16", [], False),
+    ],
+)
+def test_a_checkpoint_and_its_card(
+    algo: str, more: str, words: list[str], actor_only: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = tmp_path / "recipe.yml", tmp_path / "agent.safetensors"
+    path.write_text(RECIPE.format(algo=algo, more=more))
+    train(load_recipe(path), tmp_path / "run", eval_episodes=1, progress=False)
+    script = str(ROOT / "scripts" / "ship_agent.py")
+    monkeypatch.setattr(sys, "argv", [script, str(tmp_path / "run"), str(out), *words])
+    runpy.run_path(script, run_name="__main__")
+    policy = load_policy(out)
+    assert policy.is_actor_only == actor_only
+    assert f"{policy.note['return']:,.0f}" in out.with_suffix(".md").read_text()
