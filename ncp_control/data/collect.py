@@ -3,7 +3,8 @@
 Rollouts are divided into groups of a fixed size, and the policy acts on a whole group in one call. A group always holds
 the same rollouts, whichever process collects it, and everything random follows from the rollouts' own seeds. So the
 result is the same, bit for bit, for any number of workers and after an interruption; each rollout has an environment
-of its own, which remembers no other. Every rollout is written to disk as soon as it is finished.
+of its own, which remembers no other. Gymnasium's MuJoCo bodies remember nothing: they are used again, and stepped
+together. Every rollout is written to disk as soon as it is finished.
 """
 
 from __future__ import annotations

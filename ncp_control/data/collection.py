@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.run_folder import Hold, check_same, versions
+from ncp_control.storage.run_folder import Hold, check_same, read_record, versions
 
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
 RECORD = "plan.json"
+KEEP = "ncp_envs.observations:KeepObservations"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,11 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
                 raise ValueError(f"{folder} holds rollouts, but no {RECORD} to continue them by: remove the folder")
             if not resume:
                 raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
-            check_same(record, asdict(plan), f"{folder} was begun with")
+            about = asdict(plan)
+            begun = read_record(record).get("env")
+            if isinstance(begun, str) and task_in(begun) == task_in(plan.env):
+                about["env"] = begun
+            check_same(record, about, f"{folder} was begun with")
             if plan.sha256 is None and plan.controller != "random":
                 raise ValueError(
                     f"{folder} cannot be resumed, because {plan.controller} is not a plain function and has no "
@@ -111,6 +116,22 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
         hold.release()
         raise
     return hold
+
+
+def task_in(env: str) -> Any:
+    """Returns what the JSON of a spec says, without what versions of `ncp_envs` write differently for one task: the
+    functions that make it, and whether its choice of entries is among its wrappers.
+    """
+    try:
+        spec: dict[str, Any] = json.loads(env)
+        if not spec["id"].startswith("ncp/"):
+            return spec
+        wrappers = list(spec["additional_wrappers"])
+        if wrappers and wrappers[0]["entry_point"] == KEEP:
+            wrappers.pop(0)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return env
+    return spec | {"entry_point": None, "vector_entry_point": None, "additional_wrappers": wrappers}
 
 
 def remove_finished(folder: Path) -> None:

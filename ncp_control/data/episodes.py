@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ncp_control.data.batch_policies import BatchPolicy
+from ncp_control.data.finite import CheckFinite, FiniteLayer
 
 
-class Step(NamedTuple):
-    """One step in one of several environments.
+class Steps(NamedTuple):
+    """One step in each of several environments.
 
-    :param place: the place of the environment in their list
+    :param places: the places of the environments in their list
+    :param observations: the observation of each of them
+    :param rewards: the reward of each of them
+    :param terminated: whether the environment ended the episode
     :param ended: whether the episode ended, by termination or truncation
+    :param info: the info of each of them, or every entry of the info for all of them
     """
 
-    place: int
-    observation: Any
-    reward: Any
-    terminated: bool
-    ended: bool
-    info: dict[str, Any]
+    places: tuple[int, ...]
+    observations: Sequence[Any]
+    rewards: Sequence[Any]
+    terminated: Sequence[bool]
+    ended: Sequence[bool]
+    info: Sequence[dict[str, Any]] | dict[str, Any]
+
+    def entry(self, key: str, default: Any) -> Sequence[Any]:
+        """Returns an entry of the info of each environment.
+
+        :param default: what stands for it where there is no such entry
+        """
+        if isinstance(self.info, dict):
+            found: Sequence[Any] = self.info.get(key, [default] * len(self.places))
+            return found
+        return [info.get(key, default) for info in self.info]
 
 
 def begin_episodes(envs: Sequence[Any], policy: BatchPolicy, seeds: Sequence[int]) -> list[tuple[Any, dict[str, Any]]]:
@@ -38,24 +54,63 @@ def begin_episodes(envs: Sequence[Any], policy: BatchPolicy, seeds: Sequence[int
     return starts
 
 
-def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequence[Any]) -> Iterator[Step]:
-    """Runs the episode of each environment to its end, and yields every step.
+def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequence[Any]) -> Iterator[Steps]:
+    """Runs the episode of each environment to its end, and yields every step of all that still run.
 
     An episode that has ended stays in the policy's batch with its last observation, so that the rows of the others
     never move.
 
     :param observations: the first observation of each environment
     """
-    shown, alive = list(observations), list(range(len(envs)))
-    while alive:
-        actions = policy.act(stack(shown))
-        for k in tuple(alive):
-            observation, reward, terminated, truncated, info = envs[k].step(actions[k])
-            shown[k] = copy_of(observation)
-            ended = bool(terminated or truncated)
-            if ended:
-                alive.remove(k)
-            yield Step(k, shown[k], reward, bool(terminated), ended, info)
+    shown, places = list(observations), tuple(range(len(envs)))
+    stepper = stepper_of(envs)
+    step_all = partial(one_by_one, envs) if stepper is None else partial(step_together, stepper)
+    while places:
+        steps = step_all(places, policy.act(stack(shown)))
+        for place, observation in zip(places, steps.observations, strict=True):
+            shown[place] = observation
+        if any(steps.ended):
+            places = tuple(place for place, ended in zip(places, steps.ended, strict=True) if not ended)
+        yield steps
+
+
+def stepper_of(envs: Sequence[Any]) -> Any:
+    """Returns a `MujocoStepper` of `ncp_envs`, which steps environments in one pass over arrays with the results that
+    their own steps give; None if there is none for these environments.
+
+    Such environments remember nothing after a reset with a seed.
+    """
+    from ncp_envs.mujoco_bodies import MujocoStepper, obstacle
+    from ncp_envs.mujoco_layers import LAYERS
+
+    layers = {**LAYERS, CheckFinite: FiniteLayer}
+    return MujocoStepper(envs, layers) if obstacle(envs, layers) is None else None
+
+
+def step_together(stepper: Any, places: tuple[int, ...], actions: Any) -> Steps:
+    """Steps some of several environments in one pass over arrays.
+
+    :param stepper: what `stepper_of` returned for the environments
+    :param places: the places of those that take a step
+    :param actions: an action for each environment, also for the others
+    """
+    seen, rewards, terminated, truncated, info = stepper.step(places, [actions[place] for place in places])
+    return Steps(places, seen, rewards, terminated.tolist(), (terminated | truncated).tolist(), info)
+
+
+def one_by_one(envs: Sequence[Any], places: tuple[int, ...], actions: Any) -> Steps:
+    """Steps some of several environments, each on its own.
+
+    :param places: the places of those that take a step
+    :param actions: an action for each environment, also for the others
+    """
+    steps = []
+    for place in places:
+        observation, *rest = envs[place].step(actions[place])
+        steps.append((copy_of(observation), *rest))
+    seen, rewards, terminated, truncated, infos = zip(*steps, strict=True)
+    ended = [bool(one or other) for one, other in zip(terminated, truncated, strict=True)]
+    return Steps(places, seen, rewards, [bool(one) for one in terminated], ended, infos)
 
 
 def copy_of(observation: Any) -> Any:
@@ -69,4 +124,4 @@ def stack(observations: Sequence[Any]) -> Any:
     """Stacks observations to a new array (B, ...), or to a dictionary of arrays."""
     if isinstance(observations[0], dict):
         return {key: np.stack([one[key] for one in observations]) for key in observations[0]}
-    return np.stack(observations)
+    return np.array(observations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -30,11 +31,19 @@ class CheckFinite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorAr
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Takes one step."""
         observation, reward, terminated, truncated, info = self.env.step(action)
+        self.check_step(observation, reward)
+        return observation, reward, terminated, truncated, info
+
+    def count_step(self) -> None:
+        """Counts a step."""
         self._step += 1
+
+    def check_step(self, observation: Any, reward: Any) -> None:
+        """Counts a step and looks at what it gave."""
+        self.count_step()
         self._check(observation)
         if not is_finite_number(reward):
             raise ValueError(f"{self._name()} gave the reward {reward} at {self._when()}: correct the environment")
-        return observation, reward, terminated, truncated, info
 
     def _check(self, observation: Any) -> None:
         parts = observation.items() if isinstance(observation, dict) else (("", observation),)
@@ -53,6 +62,30 @@ class CheckFinite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorAr
 
     def _when(self) -> str:
         return f"step {self._step} of an episode" if self._step else "the beginning of an episode"
+
+
+class FiniteLayer:
+    """Does what `CheckFinite` does for environments that are stepped together, as `ncp_envs.mujoco_layers` says.
+
+    :param wrappers: the `CheckFinite` around each environment
+    """
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        self._wrappers = wrappers
+
+    def before(self, places: Sequence[int], actions: Any) -> Any:
+        """Changes nothing."""
+        return actions
+
+    def after(self, places: Sequence[int], outcome: Any) -> Any:
+        """Looks at what the step gave."""
+        if is_all_finite(outcome.observations) and np.isfinite(outcome.rewards).all():
+            for place in places:
+                self._wrappers[place].count_step()
+            return outcome
+        for place, observation, reward in zip(places, outcome.observations, outcome.rewards, strict=True):
+            self._wrappers[place].check_step(observation, reward)
+        return outcome
 
 
 def is_all_finite(values: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,30 +16,38 @@ from gymnasium.envs.registration import EnvSpec
 from ncp_control.data.batch_policies import BatchPolicy, CheckedPolicy
 from ncp_control.data.collection import CollectionPlan, path_of
 from ncp_control.data.environments import make
-from ncp_control.data.episodes import Step, begin_episodes, run_episodes
+from ncp_control.data.episodes import Steps, begin_episodes, run_episodes, stepper_of
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.sources import write_trace
 
 Report = Callable[[int, int], None]  # takes the rollouts and the steps since the last report
 REPORT_EVERY = 50  # steps of each episode
+KEPT = {"executed_action": None, "is_random": False, "elapsed": 1.0}  # of the info, with what stands for a missing one
 
 
 def collect_groups(
-    groups: list[range], plan: CollectionPlan, policy: BatchPolicy, folder: Path, report: Report
+    groups: Iterable[range], plan: CollectionPlan, policy: BatchPolicy, folder: Path, report: Report
 ) -> None:
     """Collects groups of rollouts one after another, and writes each rollout as soon as it ends.
 
-    Each rollout has an environment of its own, and each group begins with global random numbers of its own, so that
-    nothing that an environment or a policy remembers of other groups changes the result.
+    Each rollout has an environment of its own, except for environments that are known to remember nothing of other
+    episodes, and each group begins with global random numbers of its own. So nothing that an environment or a policy
+    remembers of other groups changes the result.
     """
-    for group in groups:
-        seeds = [plan.seed_of(k) for k in group]
-        with own_random_numbers(seeds[0]), ExitStack() as opened:
-            envs = [opened.enter_context(closing(made(plan))) for _ in group]
-            for place, rollout in collect_group(envs, policy, seeds, report):
-                if not path_of(folder, group[place]).exists():
-                    write_trace(rollout, path_of(folder, group[place]))
-                    report(1, 0)
+    envs: list[gym.Env[Any, Any]] = []
+    with ExitStack() as opened:
+        for group in groups:
+            seeds = [plan.seed_of(k) for k in group]
+            with own_random_numbers(seeds[0]):
+                envs += [opened.enter_context(closing(made(plan))) for _ in range(len(group) - len(envs))]
+                for place, rollout in collect_group(envs[: len(group)], policy, seeds, report):
+                    if not path_of(folder, group[place]).exists():
+                        # A file that a stopping machine damages is found later, and its rollout is collected again.
+                        write_trace(rollout, path_of(folder, group[place]), durable=False)
+                        report(1, 0)
+            if stepper_of(envs) is None:
+                opened.close()
+                envs.clear()
 
 
 def made(plan: CollectionPlan) -> gym.Env[Any, Any]:
@@ -70,48 +78,77 @@ def collect_group(
     """Collects one episode in each environment, and yields each rollout with its place as soon as it ends."""
     checked = CheckedPolicy(policy, envs[0].action_space)
     starts = begin_episodes(envs, checked, seeds)
-    builders = [RolloutBuilder(observation, info) for observation, info in starts]
-    steps = 0
-    for step in run_episodes(envs, checked, [observation for observation, _ in starts]):
-        steps += 1
-        builders[step.place].add(step)
-        if step.ended:
-            yield step.place, builders[step.place].build(step.terminated, seeds[step.place])
-        if steps >= REPORT_EVERY * len(envs):
-            report(0, steps)
-            steps = 0
-    report(0, steps)
+    builder = RolloutBuilder([observation for observation, _ in starts], [info for _, info in starts])
+    taken = 0
+    for steps in run_episodes(envs, checked, [observation for observation, _ in starts]):
+        builder.add(steps)
+        taken += len(steps.places)
+        if any(steps.ended):
+            for place, terminated, ended in zip(steps.places, steps.terminated, steps.ended, strict=True):
+                if ended:
+                    yield place, builder.build(place, terminated, seeds[place])
+        if taken >= REPORT_EVERY * len(envs):
+            report(0, taken)
+            taken = 0
+    report(0, taken)
+
+
+class _Stretch:
+    """Consecutive steps in which the same episodes run.
+
+    :param places: the places of these episodes
+    """
+
+    def __init__(self, places: tuple[int, ...]) -> None:
+        self.places = places
+        self.columns: dict[str, list[Sequence[Any]]] = {key: [] for key in ("observations", "rewards", *KEPT)}
+
+    def add(self, steps: Steps) -> None:
+        """Keeps a step of each of the episodes."""
+        self.columns["observations"].append(steps.observations)
+        self.columns["rewards"].append(steps.rewards)
+        for key, other in KEPT.items():
+            self.columns[key].append(steps.entry(key, other))
+
+    def of(self, key: str, place: int) -> list[Any]:
+        """Returns what one episode has of each step."""
+        row = self.places.index(place)
+        return [values[row] for values in self.columns[key]]
 
 
 class RolloutBuilder:
-    """Keeps the steps of one episode until they become a rollout.
+    """Keeps the steps of several episodes until they become rollouts.
 
-    :param observation: the observation of the reset
-    :param info: the info of the reset
+    :param observations: the observations of the resets
+    :param infos: the infos of the resets
     """
 
-    def __init__(self, observation: Any, info: dict[str, Any]) -> None:
-        self.observations, self.elapsed = [observation], [info.get("elapsed", 1.0)]
-        self.actions: list[Any] = []
-        self.rewards: list[float] = []
-        self.is_random: list[bool] = []
+    def __init__(self, observations: Sequence[Any], infos: Sequence[dict[str, Any]]) -> None:
+        self._starts = [(seen, info.get("elapsed", 1.0)) for seen, info in zip(observations, infos, strict=True)]
+        self._stretches: list[_Stretch] = []
 
-    def add(self, step: Step) -> None:
-        """Keeps one step."""
-        self.observations.append(step.observation)
-        self.elapsed.append(step.info.get("elapsed", 1.0))
-        self.actions.append(step.info["executed_action"])
-        self.rewards.append(float(step.reward))
-        self.is_random.append(step.info["is_random"])
+    def add(self, steps: Steps) -> None:
+        """Keeps one step of all episodes that still run."""
+        if not self._stretches or self._stretches[-1].places != steps.places:
+            self._stretches.append(_Stretch(steps.places))
+        self._stretches[-1].add(steps)
 
-    def build(self, terminated: bool, seed: int) -> Rollout:
-        """Makes a rollout of all steps."""
-        elapsed = np.array(self.elapsed)
+    def build(self, place: int, terminated: bool, seed: int) -> Rollout:
+        """Makes a rollout of all steps of an episode.
+
+        :param place: the place of its environment
+        """
+
+        def column(key: str) -> list[Any]:
+            return [value for stretch in self._stretches for value in stretch.of(key, place)]
+
+        first, start = self._starts[place]
+        elapsed = np.array([start, *column("elapsed")])
         return Rollout(
-            observations=np.stack(self.observations),
-            actions=np.stack(self.actions),
-            rewards=np.array(self.rewards),
-            is_random=np.array(self.is_random, dtype=bool),
+            observations=np.array([first, *column("observations")]),
+            actions=np.array(column("executed_action")),
+            rewards=np.array([float(reward) for reward in column("rewards")]),
+            is_random=np.array(column("is_random"), dtype=bool),
             elapsed=None if (elapsed == 1.0).all() else elapsed,
             terminated=terminated,
             seed=seed,

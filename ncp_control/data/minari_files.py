@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 from ncp_control.data.environments import choices_of, make, range_of
 from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
+from ncp_control.data.minari_metadata import about_of, fields_of, statistics_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
 from ncp_control.storage.atomic_writes import check_room
 from ncp_control.storage.descriptions import UNREADABLE
@@ -39,14 +40,15 @@ def minari_folder(dataset_id: str) -> Path | None:
     return folder if (folder / "metadata.json").is_file() else None
 
 
-def place_of(out: str) -> tuple[str, Path]:
+def place_of(out: str, root: Path | None = None) -> tuple[str, Path]:
     """Returns the Minari id of a dataset that is to be written to `out`, and its folder.
 
     :param out: a Minari id, such as "ncp/halfcheetah/teacher-r05-v0", for a dataset where Minari looks for it; or the
         path of the dataset's folder: anything that starts with "." or "/" or is not a valid id
+    :param root: the folder that ids lead into, in place of Minari's own
     """
     if ID.match(out) and not Path(out).is_absolute():
-        return out, datasets_root() / out
+        return out, (root or datasets_root()) / out
     path = Path(out)
     name = re.sub(r"[^\w-]+", "-", path.name).strip("-") or "rollouts"
     return (name if re.search(r"-v\d+$", name) else f"{name}-v0"), path
@@ -67,7 +69,8 @@ def write_minari(
     :param folder: the dataset's folder, which must not exist yet
     :param env_spec: the spec of the environment without the wrapper for random actions, so that the stored actions
         replay in it
-    :param record: further metadata to keep: policy, seeds, versions, command
+    :param record: further metadata to keep: policy, seeds, versions, command. Minari's own fields are filled from it
+        (see `fields_of`)
     :param scratch: the folder for the temporary folder, on the same disk; by default the parent of `folder`
     """
     from minari.data_collector import EpisodeBuffer
@@ -90,26 +93,24 @@ def write_minari(
         )
         for k, rollout in enumerate(rollouts)
     ]
-    versions = record.get("versions", {})
-    requirements = [f"{name}=={versions[name]}" for name in ("gymnasium", "mujoco") if name in versions]
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
     place = (scratch or folder.parent).resolve()  # Minari would join a relative root twice
     with _errors_of_hdf5(folder), temporary_folder(place / folder.name) as temporary:
         check_room(place, sum(map(_most_bytes, rollouts)))
         with _minari_root(str(temporary)), warnings.catch_warnings(), without_mass_warning(), make(env_spec) as env:
-            # Minari wants to know these about datasets that are published.
-            warnings.filterwarnings("ignore", message="`(code_permalink|author|author_email|eval_env)` is set to None")
+            # Minari wants to know these about datasets that are published, and not everybody publishes.
+            warnings.filterwarnings("ignore", message="`(code_permalink|author|author_email)` is set to None")
             dataset = create_dataset_from_buffers(
                 dataset_id,
                 buffers,
                 env=env_spec,
+                eval_env=env_spec,
                 observation_space=env.observation_space,
                 action_space=env.action_space,
-                algorithm_name=str(record.get("controller", {}).get("name", "unknown")),
-                description=str(record.get("description", "")),
-                requirements=requirements,
+                **fields_of(record),
             )
+            dataset.storage.update_episode_metadata(statistics_of(rollouts))
             main = temporary / dataset_id / "data" / MAIN_FILE
             dataset.storage.update_metadata({RECORD: {**record, "sha256": sha256_of(main)}})
         (temporary / dataset_id).rename(folder)
@@ -198,7 +199,7 @@ def read_dataset(dataset: Any, folder: Path | None = None, metadata: dict[str, A
         names = tuple(map(str, record.get("observation_names", ())))
         if names and len(names) != rollouts[0].observations.shape[1]:
             raise ValueError(f"it names {len(names)} observations, and each step has {rollouts[0].shapes}")
-    about = {"source": str(name), "id": metadata.get("dataset_id"), **record}
+    about = {"source": str(name), "id": metadata.get("dataset_id"), **about_of(metadata), **record}
     space = dataset.action_space
     return StoredRollouts(rollouts, names, about, action_range=range_of(space), choices=choices_of(space))
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
+import numpy as np
+
 from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.rollout import PARTS, Array, Rollout
 from ncp_control.data.sources import read_source
 from ncp_control.data.splitting import cut_episodes, cut_in_time, is_series, piece
+from ncp_control.support.text import shown
 
 
 class Split(NamedTuple):
@@ -112,7 +115,12 @@ class Rollouts(Sequence[Rollout]):
         return self.rollouts[index]
 
     def __repr__(self) -> str:
-        return f"Rollouts({len(self)} rollouts, {self.steps} steps, {self[0].shapes})"
+        level = f", level {shown(str(self.about['level']))}" if "level" in self.about else ""
+        gained = ""
+        if self[0].rewards is not None:
+            returns = np.array([rollout.total_reward for rollout in self])
+            gained = f", return {returns.mean():.1f} +- {returns.std():.1f}, lowest {returns.min():.1f}"
+        return f"Rollouts({len(self)} rollouts, {self.steps} steps, {self[0].shapes}{level}{gained})"
 
     def select(self, indexes: Sequence[int]) -> Rollouts:
         """Returns the rollouts at these places, in this order."""

@@ -93,11 +93,16 @@ def read_trace(path: Path) -> Rollout:
     )
 
 
-def write_trace(rollout: Rollout, path: Path) -> None:
-    """Writes one rollout as an `.npz`. The file appears whole or not at all."""
+def write_trace(rollout: Rollout, path: Path, durable: bool = True) -> None:
+    """Writes one rollout as an `.npz`. The file appears whole or not at all.
+
+    :param rollout: the rollout
+    :param path: the file
+    :param durable: as in `write_atomically`
+    """
     arrays = {key: getattr(rollout, key) for key in KEYS if getattr(rollout, key) is not None}
     if rollout.seed is not None:
         arrays["seed"] = np.int64(rollout.seed)
     buffer = io.BytesIO()
     np.savez(buffer, terminated=np.bool_(rollout.terminated), **arrays)
-    write_atomically(path, buffer.getvalue())
+    write_atomically(path, buffer.getvalue(), durable)

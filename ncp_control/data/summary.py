@@ -1,4 +1,4 @@
-"""A summary of rollouts: returns, ranges of observations, and the share of random actions."""
+"""A summary of rollouts: level, returns and scores, ranges of observations, and the share of random actions."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ from numpy.typing import NDArray
 
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.scaler import std_of
+from ncp_control.data.scores import ENDS, normalized, scale_in
 
 
 def summarize(rollouts: Rollouts) -> dict[str, Any]:
     """Summarises rollouts in JSON values. An entry is None where the rollouts lack the data for it."""
     observations = np.concatenate([rollout.observations for rollout in rollouts]).astype(np.float64)
     first = rollouts[0]
+    returns = None if first.rewards is None else np.array([rollout.total_reward for rollout in rollouts])
+    level = rollouts.about.get("level")
     return {
+        "level": None if level is None else str(level),
         "rollouts": len(rollouts),
         "steps": rollouts.steps,
         "steps_of_a_rollout": [min(r.steps for r in rollouts), max(r.steps for r in rollouts)],
         "terminated": sum(rollout.terminated for rollout in rollouts),
         "parts": None if rollouts.parts is None else dict(Counter(rollouts.parts)),
         "action_shape": None if first.actions is None else list(first.actions.shape[1:]),
-        "returns": None if first.rewards is None else spread(np.array([r.total_reward for r in rollouts])),
+        "returns": None if returns is None else spread(returns),
+        "score": None if returns is None else score(returns, rollouts.about),
         "random_actions": random_actions(rollouts),
         "elapsed": elapsed(rollouts),
         "observations": [
@@ -40,6 +45,16 @@ def spread(values: NDArray[np.float64]) -> dict[str, float]:
     """Returns the mean, the standard deviation, the least and the greatest value."""
     found = {"mean": values.mean(), "std": std_of(values), "least": values.min(), "most": values.max()}
     return {key: float(value) for key, value in found.items()}
+
+
+def score(returns: NDArray[np.float64], about: dict[str, Any]) -> dict[str, float] | None:
+    """Summarises the normalised returns, with the returns that score 0 and 1; None without such reference scores."""
+    scale = scale_in(about)
+    if scale is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = spread(normalized(returns, scale))
+    return found | dict(zip(ENDS, scale, strict=True)) if np.isfinite(list(found.values())).all() else None
 
 
 def random_actions(rollouts: Rollouts) -> dict[str, Any] | None:

@@ -67,8 +67,7 @@ def _work(waiting: Any, reports: Any, plan: CollectionPlan, policy: BatchPolicy,
         reports.put((rollouts, steps))
 
     try:
-        while (group := waiting.get()) is not None:
-            collect_groups([group], plan, policy, folder, report)
+        collect_groups(iter(waiting.get, None), plan, policy, folder, report)
         reports.put(None)
     except Exception as error:
         reports.put(_portable(error))

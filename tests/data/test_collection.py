@@ -1,6 +1,7 @@
 """An interrupted collection continues from its folder, and only by the plan that it was begun with."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -123,6 +124,35 @@ def test_a_collection_does_not_continue_with_another_function(tmp_path: Path) ->
     assert len(collect(pushing(0.5), short(), 4, group=2, keep=keep, resume=True, progress=False)) == 4
 
 
+def test_a_task_that_an_earlier_version_wrote_with_its_wrapper_is_the_same_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+
+    def collected(resume: bool) -> Any:
+        spec = short("ncp_envs:ncp/HalfCheetahNoVel-v0", 5)
+        return collect("random", spec, 4, group=2, keep=tmp_path / "keep", resume=resume, progress=False)
+
+    whole = collected(False)
+    record = tmp_path / "keep" / "plan.json"
+    plan = json.loads(record.read_text())
+    keep = {
+        "name": "KeepObservations",
+        "entry_point": "ncp_envs.observations:KeepObservations",
+        "kwargs": {"indices": list(range(8)), "size": 17},
+    }
+    about = json.loads(plan["env"])
+    before = {"entry_point": "ncp_envs.half_cheetah:HalfCheetah", "vector_entry_point": None}
+    record.write_text(json.dumps(plan | {"env": json.dumps(about | before | {"additional_wrappers": [keep]})}))
+    (tmp_path / "keep" / "rollout_00002.npz").unlink()
+    assert same(collected(True), whole)
+    noise = {"name": "PreviousAction", "entry_point": "ncp_envs.previous:PreviousAction", "kwargs": {}}
+    record.write_text(json.dumps(plan | {"env": json.dumps(about | before | {"additional_wrappers": [keep, noise]})}))
+    with pytest.raises(ValueError, match="was begun with another env"):
+        collected(True)
+
+
 def test_an_unfinished_collection_is_not_overwritten(tmp_path: Path) -> None:
     begun(tmp_path)
     with pytest.raises(FileExistsError, match="unfinished collection"):
@@ -136,16 +166,16 @@ def test_a_plan_without_rollouts_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced = 0
+    written = 0
 
     def full(handle: int) -> None:
-        nonlocal synced
-        synced += 1
-        if synced > 3:  # the plan and two rollouts
+        nonlocal written
+        written += 1
+        if written > 3:  # the plan and two rollouts
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic_writes.os, "fsync", full)
+        patch.setattr(atomic_writes, "lock", full)  # the first thing done with a new file
         with pytest.raises(OSError, match="No space left"):
             collect(steering, short(), 4, group=2, keep=tmp_path, progress=False)
     left = sorted(path.name for path in tmp_path.iterdir() if path.name != LOCK)

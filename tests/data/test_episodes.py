@@ -57,9 +57,7 @@ def test_every_episode_is_run_to_its_end_and_keeps_its_place_in_the_batch() -> N
     starts = begin_episodes(envs, chosen, [5, 6])
     steps = list(run_episodes(envs, chosen, [observation for observation, _ in starts]))
     assert batches == [[[0, 0], [1, 0]], [[0, 1], [1, 1]], [[0, 1], [1, 2]]]
-    assert [(step.place, step.observation[1], step.reward, step.ended) for step in steps] == [
-        (0, 1, 1, True),
-        (1, 1, 1, False),
-        (1, 2, 2, False),
-        (1, 3, 3, True),
-    ]
+    assert [step.places for step in steps] == [(0, 1), (1,), (1,)]
+    assert [[seen[1] for seen in step.observations] for step in steps] == [[1, 1], [2], [3]]
+    assert [list(step.rewards) for step in steps] == [[1, 1], [2], [3]]
+    assert [step.ended for step in steps] == [[True, False], [False], [True]]

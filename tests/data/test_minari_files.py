@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import ncp_envs
 from helpers.rollouts import assert_same
 from ncp_control.data import Rollouts, collect
 from ncp_control.data.minari_files import place_of, write_minari
+from ncp_control.data.summary import summarize
 
 
 @pytest.fixture(autouse=True)
@@ -215,6 +217,7 @@ def test_an_id_and_a_path_lead_to_the_folder_of_a_dataset(datasets: Path) -> Non
     assert place_of("./cheetah-v0") == ("cheetah-v0", Path("cheetah-v0"))
     assert place_of("/data/my cheetah") == ("my-cheetah-v0", Path("/data/my cheetah"))
     assert place_of("folder") == ("folder-v0", Path("folder"))
+    assert place_of("ncp/half-v0", Path("root")) == ("ncp/half-v0", Path("root/ncp/half-v0"))
 
 
 def test_a_dataset_is_not_overwritten() -> None:
@@ -250,6 +253,63 @@ def test_a_damaged_description_is_refused(datasets: Path, content: str) -> None:
     (datasets / "ncp/test/rollouts-v0/data/metadata.json").write_text(content, encoding="utf-8")
     with pytest.raises(ValueError, match="not a readable Minari dataset, or was cut short"):
         Rollouts.load("ncp/test/rollouts-v0")
+
+
+def test_reference_scores_of_another_programs_dataset_are_read() -> None:
+    steps, space = 4, gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    buffer = EpisodeBuffer(
+        id=0,
+        observations=samples(space, steps + 1),
+        actions=samples(space, steps),
+        rewards=[1.0, 2.0, 3.0, 4.0],
+        terminations=[False] * steps,
+        truncations=[False] * (steps - 1) + [True],
+    )
+    minari.create_dataset_from_buffers(
+        "other/scored-v0", [buffer], env="Pendulum-v1", eval_env="Pendulum-v1", observation_space=space,
+        action_space=space, algorithm_name="TD3", author={"B", "A"}, author_email="a@example.org",
+        code_permalink="https://example.org", description="Scored.", ref_min_score=-10.0, ref_max_score=30.0,
+    )  # fmt: skip
+    for source in ("other/scored-v0", minari.load_dataset("other/scored-v0")):
+        rollouts = Rollouts.load(source)
+        assert rollouts.about["algorithm"] == "TD3"
+        assert rollouts.about["author"] == "A, B"
+        assert rollouts.about["description"] == "Scored."
+        score = summarize(rollouts)["score"]
+        assert score["mean"] == minari.get_normalized_score(minari.load_dataset("other/scored-v0"), 10.0) == 0.5
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"algorithm_name": float("nan"), "author": "A", "description": ["x"], "combined_datasets": "x"},
+        {"ref_min_score": 0.0, "ref_max_score": 5e-324},
+        {"ref_min_score": "low", "ref_max_score": [1]},
+        {"author": [None, 3], "code_permalink": None},
+    ],
+)
+def test_odd_metadata_of_another_program_do_no_harm(datasets: Path, odd: dict[str, Any]) -> None:
+    rollouts = written(spec_with("Pendulum-v1"))
+    path = datasets / "ncp/test/rollouts-v0/data/metadata.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | odd))
+    found = summarize(Rollouts.load("ncp/test/rollouts-v0"))
+    assert found["returns"]["mean"] == summarize(rollouts)["returns"]["mean"]
+    assert found["score"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_minari_has_nothing_to_warn_of_when_everything_is_said(datasets: Path) -> None:
+    rollouts = collect("random", spec_with("Pendulum-v1"), 2, progress=False)
+    record = {
+        **rollouts.about, "author": "A", "author_email": "a@example.org", "code_link": "https://example.org",
+        "references": {"random": -1.0, "expert": 1.0, "episodes": 7, "seed": 0},
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_minari(rollouts, "ncp/test/said-v0", datasets / "ncp/test/said-v0", spec_with("Pendulum-v1"), record)
+    metadata = minari.load_dataset("ncp/test/said-v0").storage.metadata
+    assert (metadata["ref_min_score"], metadata["ref_max_score"]) == (-1.0, 1.0)
+    assert metadata["num_episodes_average_score"] == 7
 
 
 def test_the_record_is_json(datasets: Path) -> None:

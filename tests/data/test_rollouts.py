@@ -44,7 +44,9 @@ def test_a_slice_is_rollouts_and_each_has_a_short_repr() -> None:
     with pytest.raises(ValueError, match="at least one rollout, and was given none"):
         rollouts[5:]
     assert repr(found[0]) == "Rollout(r0: 5 steps, observations (3,), actions (2,), return 5.0)"
-    assert repr(rollouts) == "Rollouts(5 rollouts, 25 steps, observations (3,), actions (2,))"
+    assert repr(rollouts) == (
+        "Rollouts(5 rollouts, 25 steps, observations (3,), actions (2,), return 5.0 +- 0.0, lowest 5.0)"
+    )
     assert repr(Rollout(trace())) == "Rollout(rollout: 5 steps, observations (3,), no actions)"
 
 
