@@ -84,7 +84,6 @@ def run_model(arguments: Arguments) -> int:
 def run_policy(arguments: Arguments) -> int:
     """Evaluates a policy."""
     import numpy as np
-    import torch
 
     from ncp_control.cli import trained_in
     from ncp_control.rl import evaluate, load_policy
@@ -95,7 +94,6 @@ def run_policy(arguments: Arguments) -> int:
     wrappers: list[Any] = [{"ObservationNoise": {"std": arguments.noise}}] if arguments.noise else []
     if arguments.dropout:
         wrappers.append({"ObservationDropout": {"probability": arguments.dropout, "whole": True}})
-    torch.set_num_threads(1)
     found = evaluate(
         policy,
         lambda: trained_in.make(env, note, wrappers, arguments.random),

@@ -30,6 +30,7 @@ PACKAGES = (
     Package("numpy", "numpy", None, "arrays"),
     Package("torch", "torch", None, "tensors and gradients"),
     Package("safetensors", "safetensors", None, "checkpoints"),
+    Package("threadpoolctl", "threadpoolctl", None, "the threads of NumPy"),
     Package("torchdiffeq", "torchdiffeq", None, "adaptive solvers"),
     Package("tyro", "tyro", None, "command line"),
     Package("rich", "rich", None, "tables in the terminal"),

@@ -11,13 +11,10 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import torch
 from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
@@ -29,6 +26,7 @@ from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.sources import read_trace
 from ncp_control.data.workers import in_processes
 from ncp_control.storage.temporary import temporary_folder
+from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
 
 
@@ -130,14 +128,3 @@ def remove_damaged(folder: Path, plan: CollectionPlan) -> None:
             reason = str(error)
         path.unlink()
         print(f"{reason}: this rollout is collected again", file=sys.stderr)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Makes torch use one thread, which is enough for a small policy."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -14,6 +14,7 @@ import torch
 from ncp_control.data.batch_policies import BatchPolicy
 from ncp_control.data.collection import CollectionPlan
 from ncp_control.data.groups import Report, collect_groups
+from ncp_control.support.devices import one_thread
 from ncp_control.support.processes import end_with_parent
 
 
@@ -61,13 +62,13 @@ def _work(waiting: Any, reports: Any, plan: CollectionPlan, policy: BatchPolicy,
     """Collects groups in a worker process until none is left. The parent process handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
-    torch.set_num_threads(1)
 
     def report(rollouts: int, steps: int) -> None:
         reports.put((rollouts, steps))
 
     try:
-        collect_groups(iter(waiting.get, None), plan, policy, folder, report)
+        with one_thread():
+            collect_groups(iter(waiting.get, None), plan, policy, folder, report)
         reports.put(None)
     except Exception as error:
         reports.put(_portable(error))

@@ -13,6 +13,7 @@ from ncp_control.data.batch_policies import PredictPolicy
 from ncp_control.data.collection import spawned_seed
 from ncp_control.data.environments import check_policy
 from ncp_control.data.episodes import begin_episodes, run_episodes
+from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
 
 GROUP = 16  # episodes that one call of the policy acts for
@@ -50,7 +51,11 @@ def evaluate(
         check_policy(policy, envs[0])
         chosen = PredictPolicy(policy, deterministic=deterministic)
         returns, lengths = [0.0] * episodes, [0] * episodes
-        with tracked("evaluating", episodes, shown=progress) as tracker, torch.random.fork_rng(devices=[]):
+        with (
+            tracked("evaluating", episodes, shown=progress) as tracker,
+            torch.random.fork_rng(devices=[]),
+            one_thread(),
+        ):
             for first in range(0, episodes, GROUP):
                 group = range(first, min(first + GROUP, episodes))
                 starts = begin_episodes(envs[: len(group)], chosen, [spawned_seed(seed, k) for k in group])

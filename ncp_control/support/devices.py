@@ -1,8 +1,12 @@
-"""The device that torch computes on, by name, and the number of its threads."""
+"""The device that torch computes on, by name, and the number of threads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
+from threadpoolctl import threadpool_limits
 
 
 def pick_device(device: str | torch.device) -> torch.device:
@@ -23,3 +27,18 @@ def use_threads(threads: int) -> None:
     if threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}")
     torch.set_num_threads(threads)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Makes torch and NumPy's products of matrices use one thread each, which is enough for a small policy.
+
+    More threads wait for each other longer than they compute, and several processes with two each are slower than one.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(threads)

@@ -75,9 +75,9 @@ def test_the_model_predicts_new_rollouts_as_well_as_its_card_says() -> None:
     said = model.note["rows"][0]["one_step"]
     assert f"| this model | {said:.4f} |" in path.with_suffix(".md").read_text()
     rollouts = collect(teacher, "HalfCheetah-v5", 3, random_action_fraction=0.05, seed=2026, progress=False)
-    # Three rollouts from each seed from 101 to 112 gave 0.0057 to 0.0176, with mean 0.0116 and standard deviation
-    # 0.0036. The band includes them all, and excludes the card's linear model with its 0.0523.
-    assert one_step_error(model, rollouts, scale=model.std) == pytest.approx(said, abs=0.0085)
+    # Three rollouts from each seed from 101 to 112 gave 0.0091 to 0.0162, with mean 0.0117 and standard deviation
+    # 0.0020. The band includes them all, and excludes the card's linear model with its 0.0705.
+    assert one_step_error(model, rollouts, scale=model.std) == pytest.approx(said, abs=0.006)
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
