@@ -156,7 +156,7 @@ def test_the_half_cheetahs_levels_replay(tmp_path: Path, capsys: pytest.CaptureF
     from ncp_control.rl.files.policy_file import with_note
 
     teacher = ROOT / "checkpoints" / "halfcheetah-teacher.safetensors"
-    note = load_policy(teacher).note | {"env_kwargs": {"max_episode_steps": 60}}
+    note = {"env": load_policy(teacher).note["env"], "env_kwargs": {"max_episode_steps": 60}}
     with_note(teacher, tmp_path / "teacher.safetensors", note)
     words = ("--rollouts", "3", "--reference-episodes", "4", "--out", tmp_path / "root")
     found = made(capsys, tmp_path / "teacher.safetensors", *words)
