@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.policy_json import can_leave_critics
 from ncp_control.rl.files.run_state import read_about
-from ncp_control.rl.training import BEST, CURVE, STATE
+from ncp_control.rl.training import BEST, STATE
 from ncp_control.storage.cards import write_card
+from ncp_control.storage.curves import read_curve
 from ncp_control.storage.run_folder import RECORD
 
 EPISODES, SEED = 100, 1000
@@ -63,8 +63,7 @@ def main() -> None:
     share = random_share(note, None)
     found = {random: returns_of(policy, random) for random in dict.fromkeys((share, 0.0))}
     record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
-    with (arguments.run / CURVE).open(encoding="utf-8", newline="") as file:
-        curve = [(int(row["steps"]), round(float(row["mean_return"]), 1)) for row in csv.DictReader(file)]
+    curve = [(int(row["steps"]), round(row["mean_return"], 1)) for row in read_curve(arguments.run)]
     note |= {
         "command": shlex.join(word for word in shlex.split(record["command"]) if word != "--json"),
         "versions": record["versions"],

@@ -61,7 +61,7 @@ def random_share(note: dict[str, Any], asked: float | None) -> float:
     kept = 1.0
     for wrapper in wrappers_in(note):
         kept *= 1 - (share_of(wrapper) or 0.0)
-    return 1 - kept
+    return round(1 - kept, 12)  # 0.05 rather than 0.050000000000000044
 
 
 def wrappers_in(note: dict[str, Any]) -> list[Any]:

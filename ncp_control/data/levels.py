@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ncp_control.storage.curves import CURVE, read_curve
 
 LEVELS = ("random", "medium", "expert")
+# What a run of `ncp-control train` keeps: a folder with the policy of each evaluation, and the best of these policies.
 POLICIES, BEST = "policies", "best.safetensors"
 
 

@@ -24,6 +24,8 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
+from ncp_control.data.levels import BEST as BEST
+from ncp_control.data.levels import POLICIES as POLICIES
 from ncp_control.rl.buffers.n_step import cut_episodes
 from ncp_control.rl.circuit_log import CircuitLog
 from ncp_control.rl.diverged import Diverged, has_diverged, is_finite
@@ -34,6 +36,7 @@ from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
+from ncp_control.storage.curves import CURVE as CURVE
 from ncp_control.storage.descriptions import described_in
 from ncp_control.storage.run_folder import prepare_run, seed_of, versions
 from ncp_control.support.devices import pick_device
@@ -42,8 +45,7 @@ from ncp_control.support.streams import say
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
-STATE, BEST, LAST, CURVE = "state.safetensors", "best.safetensors", "last.safetensors", "curve.csv"
-POLICIES = "policies"  # the folder for the policy of each evaluation
+STATE, LAST = "state.safetensors", "last.safetensors"
 
 
 @dataclass

@@ -18,6 +18,7 @@ from minari.data_collector import EpisodeBuffer
 from numpy.testing import assert_array_equal
 
 import ncp_envs
+from helpers.level_datasets import assert_replays
 from helpers.rollouts import assert_same
 from ncp_control.data import Rollouts, collect
 from ncp_control.data.minari_files import place_of, write_minari
@@ -62,19 +63,7 @@ def test_stored_actions_replay_in_the_recovered_environment(env: str, irregular:
     rollouts = written(spec_with(env, irregular=irregular))
     dataset = minari.load_dataset("ncp/test/rollouts-v0")
     assert dataset.total_steps == rollouts.steps
-    with ncp_envs.without_mass_warning():
-        recovered = dataset.recover_environment()
-    seeds = [found["seed"] for found in dataset.storage.get_episode_metadata(dataset.episode_indices)]
-    for episode, seed in zip(dataset.iterate_episodes(), seeds, strict=True):
-        observation, _ = recovered.reset(seed=seed)
-        assert_array_equal(observation, episode.observations[0])
-        for step, action in enumerate(episode.actions):
-            observation, reward, terminated, truncated, _ = recovered.step(action)
-            assert_array_equal(observation, episode.observations[step + 1])
-            assert reward == episode.rewards[step]
-            assert (terminated, truncated) == (episode.terminations[step], episode.truncations[step])
-        assert terminated or truncated
-    recovered.close()
+    assert_replays(dataset)
 
 
 @pytest.mark.parametrize("irregular", [False, True])
