@@ -57,8 +57,12 @@ def test_the_shipped_model_knows_the_cheetah() -> None:
     assert path.stat().st_size < 2e6
     model = load_model(path)
     assert (model.features, model.action_size) == (17, 6)
-    # Nobody acts. A body would stay where it is; the model, which has seen none at rest, lets it drift, but at a small
-    # part of the 10 m/s at which all of its rollouts run.
+
+
+@pytest.mark.xfail(strict=True, reason="its rollouts have no body at rest: it lets one drift at 1.6 m/s")
+def test_the_shipped_model_knows_a_body_at_rest() -> None:
+    model = load_model(Path(__file__).parents[2] / "checkpoints" / "halfcheetah-dynamics.safetensors")
+    # nobody acts, and the body comes to rest instead of running off
     future = model.predict(model.starts[:4, None], 200, torch.zeros(4, 200, 6))
     assert future.isfinite().all()
-    assert future[:, -20:, 8].abs().mean() < 2.5
+    assert future[:, -20:, 8].abs().mean() < 1.0
