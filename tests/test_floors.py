@@ -28,13 +28,24 @@ FLOORS = {
     "ncp_control.data": 4,
     "ncp_control.dynamics": 5,
     "ncp_control.rl": 5,
+    "ncp_control.distil": 5,
     "ncp_control.activity": 5,
     "ncp_control.loading": 6,
     "ncp_control.cli": 6,
     "ncp_envs": 0,
 }
 # On one floor, who knows nothing of whom.
-STRANGERS = {("dynamics", "rl"), ("rl", "dynamics"), ("dynamics", "activity"), ("rl", "activity")}
+STRANGERS = {
+    ("dynamics", "rl"),
+    ("rl", "dynamics"),
+    ("dynamics", "activity"),
+    ("rl", "activity"),
+    ("rl", "distil"),
+    ("dynamics", "distil"),
+    ("distil", "dynamics"),
+    ("distil", "activity"),
+    ("activity", "distil"),
+}
 # Stands on top of all floors and may import any of them; nobody imports it.
 ROOF = "ncp_control"
 # Every command has its own dataclass `Arguments`, by agreement.

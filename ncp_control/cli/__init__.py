@@ -21,6 +21,7 @@ COMMANDS = {
     "collect": "rollouts of a controller, some actions random, as a Minari dataset",
     "describe": "what is in a wiring, a plan, a checkpoint, a policy or rollouts",
     "train": "an agent from a recipe",
+    "distil": "a circuit that acts as a teacher does",
     "evaluate": "the return of a policy over whole episodes, or the errors of a model",
     "fit": "a model of the dynamics, from rollouts",
     "compare": "many models on the same rollouts: the LTC paper's Table 6, and the rows it lacks",

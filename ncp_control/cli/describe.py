@@ -85,7 +85,7 @@ def of_file(target: str, path: Path, figure: Path | None) -> tuple[Described, Ca
     if kind is Kind.POLICY:
         found, circuit = policy.describe(path)
         return {"policy": found}, lambda: policy.show(found, circuit)
-    if kind in (Kind.NETWORK, Kind.TRAINING_STATE, Kind.FIT_STATE, Kind.STABLE_BASELINES):
+    if kind in (Kind.NETWORK, Kind.TRAINING_STATE, Kind.FIT_STATE, Kind.DISTIL_STATE, Kind.STABLE_BASELINES):
         # the reader of networks refuses the other kinds with a sentence that says what they are
         found, wiring = checkpoint.describe(path)
         return found, lambda: checkpoint.show(found, wiring)

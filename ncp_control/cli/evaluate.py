@@ -91,9 +91,7 @@ def run_policy(arguments: Arguments) -> int:
     policy = load_policy(arguments.policy)
     note = policy.note
     env = trained_in.env_name(arguments.policy, note, arguments.env)
-    wrappers: list[Any] = [{"ObservationNoise": {"std": arguments.noise}}] if arguments.noise else []
-    if arguments.dropout:
-        wrappers.append({"ObservationDropout": {"probability": arguments.dropout, "whole": True}})
+    wrappers = trained_in.disturbances(arguments.noise, arguments.dropout)
     found = evaluate(
         policy,
         lambda: trained_in.make(env, note, wrappers, arguments.random),

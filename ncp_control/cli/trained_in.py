@@ -50,6 +50,21 @@ def make(name: str, note: dict[str, Any], below: Sequence[Any] = (), random: flo
     return make_env(name, [*below, *wrappers], arguments)
 
 
+def disturbances(noise: float = 0.0, dropout: float = 0.0, random: float = 0.0) -> list[Any]:
+    """Returns wrappers that disturb an environment, as a recipe names them, the innermost first.
+
+    :param noise: the standard deviation of Gaussian noise on every observation
+    :param dropout: the probability with which a whole observation is replaced by zeros
+    :param random: the share of random actions
+    """
+    found: list[Any] = [{OVERWRITE: {"probability": random}}] if random else []
+    if noise:
+        found.append({"ObservationNoise": {"std": noise}})
+    if dropout:
+        found.append({"ObservationDropout": {"probability": dropout, "whole": True}})
+    return found
+
+
 def random_share(note: dict[str, Any], asked: float | None) -> float:
     """Returns the share of random actions in an environment that `make` makes.
 

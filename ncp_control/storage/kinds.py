@@ -19,6 +19,7 @@ class Kind(Enum):
     DYNAMICS = "a model of the dynamics"
     TRAINING_STATE = "the state of a training"
     FIT_STATE = "the state of a fit"
+    DISTIL_STATE = "the state of a distillation"
     WIRING = "a wiring"
     RECORDING = "a recording"
     ROLLOUTS = "rollouts"
@@ -33,6 +34,7 @@ FORMATS = {
     "ncp_control.dynamics": Kind.DYNAMICS,
     "ncp_control.training": Kind.TRAINING_STATE,
     "ncp_control.fit": Kind.FIT_STATE,
+    "ncp_control.distil": Kind.DISTIL_STATE,
 }
 SUFFIXES = {
     ".safetensors": Kind.NETWORK,

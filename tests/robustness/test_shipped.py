@@ -25,9 +25,12 @@ def name(path: Path) -> str:
     return path.stem
 
 
-def test_there_are_a_teacher_two_circuits_and_a_model() -> None:
-    assert {path.stem for path in AGENTS} == {"halfcheetah", "halfcheetah-novel", "halfcheetah-teacher"}
-    assert len(FILES) == 4
+TEACHERS = {"halfcheetah-teacher", "hopper-teacher"}
+
+
+def test_there_are_two_teachers_two_circuits_and_a_model() -> None:
+    assert {path.stem for path in AGENTS} == {"halfcheetah", "halfcheetah-novel", *TEACHERS}
+    assert len(FILES) == 5
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -38,7 +41,7 @@ def test_it_has_a_card_and_loads_in_one_line(path: Path) -> None:
     assert f"{path.stat().st_size / 1e6:.2f} MB" in card
     for word in ("seed", "versions", "SHA-256"):
         assert word in card
-    if path.stem != "halfcheetah-teacher":
+    if path.stem not in TEACHERS:
         assert path.stat().st_size < 300_000
         assert re.search(r"\d+ neurons", card)
 

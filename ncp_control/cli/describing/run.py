@@ -1,4 +1,4 @@
-"""`ncp-control describe` for the folder of a run: a training, a fit or a comparison."""
+"""`ncp-control describe` for the folder of a run: a training, a distillation, a fit or a comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ def describe(path: Path) -> Described:
     record = read_record(path / RECORD)
     found: Described = {"kind": "run", "done": None, "of": None, "unit": None, "best": None}
     if "recipe" in record:
-        found |= {"kind": "training of an agent", **of_training(path, record["recipe"])}
+        found |= {"kind": "training of an agent", **of_training(path, record["recipe"].get("n_timesteps"))}
+    elif "teacher" in record:
+        found |= {"kind": "distillation of a teacher", **of_training(path, record["settings"].get("steps"))}
     elif "settings" in record:
         found |= {"kind": "fit of a model of the dynamics", **of_fit(path, record["settings"])}
     elif "compared" in record:
@@ -28,13 +30,13 @@ def describe(path: Path) -> Described:
     return {**found, "files": files, "record": record}
 
 
-def of_training(path: Path, recipe: Described) -> Described:
-    """Returns how many steps a training has done, and its best evaluation."""
+def of_training(path: Path, steps: Any) -> Described:
+    """Returns how many of its steps a training has done, and its best evaluation."""
     rows = read_curve(path)
     best = max(rows, key=lambda row: row["mean_return"], default=None)
     done = int(rows[-1]["steps"]) if rows else 0
     words = None if best is None else f"return {best['mean_return']:,.1f} at step {best['steps']:,.0f}"
-    return {"unit": "steps", "done": done, "of": recipe.get("n_timesteps"), "best": words}
+    return {"unit": "steps", "done": done, "of": steps, "best": words}
 
 
 def of_fit(path: Path, settings: Described) -> Described:
@@ -53,7 +55,9 @@ def show(found: Described) -> None:
         rows.append(("done", f"{found['done']:,} {found['unit']} of {found['of']:,}"))
     if found["best"]:
         rows.append(("best", found["best"]))
-    rows += facts.rows_of({key: record[key] for key in ("command", "seed", "threads", "versions") if key in record})
+    rows += facts.rows_of(
+        {key: record[key] for key in ("teacher", "command", "seed", "threads", "versions") if key in record}
+    )
     kind = next((key for key in ("recipe", "settings", "compared") if key in record), None)
     rows += facts.rows_of({kind: record[kind]}) if kind else []
     facts.show([*rows, ("files", ", ".join(found["files"]))])

@@ -161,6 +161,11 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         if self.training != mode:
             super().set_training_mode(mode)
 
+    def actor_features(self, observation: Any) -> Tensor:
+        """Returns what the actor's circuit reads of observations, (B, F)."""
+        found: Tensor = super(ActorCriticPolicy, self).extract_features(observation, self.pi_features_extractor)
+        return found
+
     def _predict(  # type: ignore[override]
         self,
         observation: Any,
@@ -175,8 +180,7 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         """
         check_state(lstm_states[0].shape, self.lstm_hidden_state_shape[2], rows_of(observation), len(episode_starts))
         if isinstance(self.action_dist, DiagGaussianDistribution):
-            features = super(ActorCriticPolicy, self).extract_features(observation, self.pi_features_extractor)
-            outputs, states = unroll(self.lstm_actor, features, lstm_states, episode_starts)
+            outputs, states = unroll(self.lstm_actor, self.actor_features(observation), lstm_states, episode_starts)
             mean = self.action_net(self.mlp_extractor.forward_actor(outputs))
             actions = mean if deterministic else mean + torch.randn_like(mean) * self.log_std.exp()
         else:

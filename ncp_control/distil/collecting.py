@@ -1,0 +1,213 @@
+"""Collecting demonstrations: the student and its teacher act side by side, and the teacher labels every step.
+
+An episode is lost when the teacher itself does not recover it. A student does badly when its mean reward over
+`patience` steps is below the floor: the least that the teacher had over so many steps of its own episodes. Then the
+teacher takes over. If after as many steps it is below the floor too, the episode ends, and what came after the handover
+is left out: a small student would waste itself on states that it must never visit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.data.collection import spawned_seed
+from ncp_control.data.episodes import copy_of, stack
+from ncp_control.distil.acting import Actor
+from ncp_control.distil.demonstrations import Demonstrations, demonstrations_of
+from ncp_control.distil.views import TeacherView
+
+Array = NDArray[Any]
+Report = Callable[[int], None]
+REPORT_EVERY = 1000
+
+
+@dataclass
+class Place:
+    """An environment in which a student acts, with what its teacher sees of it.
+
+    :param env: the student's environment
+    :param view: the teacher's view; None if the teacher sees what the student sees
+    """
+
+    env: gym.Env[Any, Any]
+    view: TeacherView | None = None
+
+    def seen_by_teacher(self, observation: Any) -> Any:
+        """Returns the teacher's observation.
+
+        :param observation: the student's
+        """
+        return observation if self.view is None else self.view.observation
+
+
+class Running:
+    """An episode under way.
+
+    :param place: its environment
+    :param seed: everything random in the episode follows from it
+    :param patience: steps over which rewards are averaged
+    """
+
+    def __init__(self, place: Place, seed: int, patience: int) -> None:
+        self.place, self.random, self.patience = place, np.random.default_rng(spawned_seed(seed, 1)), patience
+        self.level = self.random.random()  # the episode's own share of the largest noise, or of the teacher's part
+        self.observation = copy_of(place.env.reset(seed=seed)[0])
+        self.seen: list[Any] = []
+        self.labels: list[Any] = []
+        self.rewards: list[float] = []
+        self.judged_from = 0  # the step from which rewards count
+        self.rescued_at: int | None = None
+        self.is_lost = False
+
+    @property
+    def seen_by_teacher(self) -> Any:
+        """What the teacher sees now."""
+        return self.place.seen_by_teacher(self.observation)
+
+    def step(self, label: Any, action: Any) -> bool:
+        """Executes an action, and returns whether the episode is over.
+
+        :param label: the teacher's action
+        :param action: the action to execute
+        """
+        self.seen.append(self.observation)
+        self.labels.append(label)
+        found, reward, terminated, truncated, _ = self.place.env.step(action)
+        self.observation = copy_of(found)
+        self.rewards.append(float(reward))
+        return bool(terminated or truncated)
+
+    def check(self, floor: float) -> bool:
+        """Lets the teacher take over or step back; returns whether the episode is lost."""
+        if len(self.rewards) - self.judged_from < self.patience:
+            return False
+        is_bad = mean_of_last(self.rewards, self.patience) < floor
+        if is_bad and self.rescued_at is not None:
+            self.is_lost = True
+        elif is_bad or self.rescued_at is not None:
+            self.rescued_at = len(self.rewards) if is_bad else None
+            self.judged_from = len(self.rewards)
+        return self.is_lost
+
+    def build(self, own: bool) -> Demonstrations:
+        """Returns the steps; without those after a handover that has not helped yet."""
+        return demonstrations_of(self.seen[: self.rescued_at], self.labels[: self.rescued_at], own)
+
+
+def mean_of_last(rewards: Sequence[float] | Array, count: int) -> float:
+    """Returns the mean of the last rewards, in the same rounding for a student and for the floor it is held to."""
+    return float(np.mean(rewards[-count:]))
+
+
+@dataclass
+class Collected:
+    """What was collected.
+
+    :param demonstrations: all steps but those after a handover that did not help, or not yet
+    :param rewards: the rewards of every episode that has ended, or that was lost
+    :param lost: how many episodes were lost
+    """
+
+    demonstrations: Demonstrations
+    rewards: list[Array]
+    lost: int
+
+    @property
+    def returns(self) -> list[float]:
+        """The returns of these episodes."""
+        return [float(one.sum()) for one in self.rewards]
+
+
+class Collector:
+    """Lets a student and its teacher act.
+
+    :param places: environments of one kind
+    :param teacher: acts by what it sees of each of them
+    :param student: acts by what their `step` returns
+    :param patience: steps over which rewards are averaged
+    :ivar floor: the mean reward over so many steps below which the teacher takes over
+    """
+
+    def __init__(self, places: Sequence[Place], teacher: Actor, student: Actor, patience: int) -> None:
+        self.places, self.teacher, self.student, self.patience = places, teacher, student, patience
+        self.space = places[0].env.action_space
+        self.floor = -np.inf
+
+    def set_floor(self, rewards: Sequence[Array]) -> None:
+        """Sets the floor to the least mean reward over `patience` steps in episodes of the teacher."""
+        means = (
+            mean_of_last(own[:end], self.patience) for own in rewards for end in range(self.patience, len(own) + 1)
+        )
+        self.floor = min(means, default=-np.inf)
+
+    def collect(
+        self,
+        seed: int,
+        teachers_share: float,
+        disturbance: float = 0.0,
+        steps: int | None = None,
+        episodes: int | None = None,
+        report: Report | None = None,
+    ) -> Collected:
+        """Collects steps.
+
+        :param seed: everything random follows from it
+        :param teachers_share: the largest probability that the teacher takes a step's action, of which every episode
+            draws its own; or 1, with which the teacher takes all actions
+        :param disturbance: the largest noise on the teacher's actions, if it takes all of them, as a share of half
+            their range; every episode draws its own
+        :param steps: how many steps to take; episodes under way are then cut
+        :param episodes: how many whole episodes to play
+        :param report: called with the number of steps since the last call
+        """
+        parts: list[Demonstrations] = []
+        rewards: list[Array] = []
+        own, begun, lost, taken, told = teachers_share >= 1, 0, 0, 0, 0
+        running: list[Running] = []
+        for place in self.places[:episodes]:
+            running.append(Running(place, spawned_seed(seed, begun), self.patience))
+            begun += 1
+        starts, ended = np.ones(len(running), dtype=bool), np.zeros(len(running), dtype=bool)
+        self.teacher.begin()
+        self.student.begin()
+        while not ended.all() and taken != steps:
+            labels = self.teacher.act(stack([one.seen_by_teacher for one in running]), starts)
+            actions = labels if own else self.student.act(stack([one.observation for one in running]), starts)
+            starts = np.zeros(len(running), dtype=bool)
+            for k, one in enumerate(running):
+                if ended[k] or taken == steps:
+                    continue
+                taken += 1
+                over = one.step(labels[k], self._chosen(one, labels[k], actions[k], teachers_share, disturbance))
+                if not (one.check(self.floor) or over):
+                    continue
+                parts.append(one.build(own))
+                lost += one.is_lost
+                rewards.append(np.array(one.rewards))
+                ended[k] = begun == episodes
+                if not ended[k]:
+                    running[k], starts[k] = Running(one.place, spawned_seed(seed, begun), self.patience), True
+                    begun += 1
+            if report is not None and (taken - told >= REPORT_EVERY or taken == steps or ended.all()):
+                report(taken - told)
+                told = taken
+        parts += [one.build(own) for k, one in enumerate(running) if not ended[k]]
+        return Collected(Demonstrations.joined(parts), rewards, lost)
+
+    def _chosen(self, one: Running, label: Any, action: Any, share: float, disturbance: float) -> Any:
+        """Returns the action to execute: the teacher's or the student's."""
+        if one.rescued_at is not None:
+            return label
+        if share < 1:
+            return label if one.random.random() < share * one.level else action
+        if not disturbance or not isinstance(self.space, gym.spaces.Box):
+            return label
+        half = (self.space.high - self.space.low) / 2
+        noise = one.random.normal(size=self.space.shape) * disturbance * one.level * half
+        return np.clip(label + noise, self.space.low, self.space.high).astype(self.space.dtype)

@@ -1,0 +1,116 @@
+"""The student: an agent of recurrent PPO whose actor is a circuit, and how it learns from labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecNormalize
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ncp_control.distil.demonstrations import ALONE, Demonstrations
+
+Array = NDArray[Any]
+EDGE = 0.005  # of the range: labels so near to a bound are at it
+LEAST_SPREAD = 1e-3  # of an action
+CERTAIN = 1e9  # steps that the statistics of observations count as, so that further training hardly moves them
+
+
+class Student:
+    """Trains the actor of a model on windows of demonstrations.
+
+    :param model: a model of recurrent PPO in an environment with `VecNormalize`
+    :ivar parameters: the actor's parameters, which hold a running average of the trained ones
+    :ivar trained: the trained values of these parameters
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.policy = model, model.policy
+        self.normalizer: VecNormalize = model.get_vec_normalize_env()
+        self.circuit = self.policy.lstm_actor
+        space = model.action_space
+        self.is_discrete = isinstance(space, spaces.Discrete)
+        if self.is_discrete:
+            self.first_choice = int(space.start)
+        else:
+            self.low, self.high = (torch.as_tensor(bound).flatten() for bound in (space.low, space.high))
+        check_extractor(self.policy.pi_features_extractor)
+        self.parameters = [
+            parameter for name, parameter in self.policy.named_parameters()
+            if name != "log_std" and not name.startswith(("value_net", "lstm_critic", "critic", "mlp_extractor.critic"))
+        ]  # fmt: skip
+        self.trained = [parameter.detach().clone() for parameter in self.parameters]
+
+    def set_statistics(self, demonstrations: Demonstrations) -> None:
+        """Sets the mean and the variance by which observations are normalised."""
+        found = self.normalizer.obs_rms
+        for key, statistics in found.items() if isinstance(found, dict) else [(ALONE, found)]:
+            values = demonstrations.observations[key].astype(np.float64)
+            statistics.mean, statistics.var, statistics.count = values.mean(axis=0), values.var(axis=0), CERTAIN
+
+    def normalized(self, demonstrations: Demonstrations) -> dict[str, Tensor]:
+        """Returns all observations as the policy reads them."""
+        given: Any = demonstrations.observations
+        found = self.normalizer.normalize_obs(given[ALONE] if ALONE in given else dict(given))
+        named = found if isinstance(found, dict) else {ALONE: found}
+        return {key: torch.as_tensor(values) for key, values in named.items()}
+
+    def features(self, observations: Mapping[str, Tensor]) -> Tensor:
+        """Returns what the circuit reads, (M, F), of M observations."""
+        seen: Any = observations[ALONE] if ALONE in observations else dict(observations)
+        with torch.no_grad():
+            found: Tensor = self.policy.actor_features(seen)
+        return found
+
+    def outputs(self, features: Tensor, state: Tensor | None, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the mean actions or the scores of choices (B, T, A), and the states (B, T, N).
+
+        :param features: (B, T, F)
+        :param state: the states before the first step, (B, N)
+        :param starts: (B, T) bool, true where an episode begins
+        """
+        outputs, states = self.circuit.run(features, state, starts)
+        return self.policy.action_net(self.policy.mlp_extractor.forward_actor(outputs)), states
+
+    def errors(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Returns the errors of M outputs (M, A) against labels (M, ...), or (M,) for choices.
+
+        Of a `Box`, the errors are differences divided by half the range. An output beyond a bound has none if the label
+        is at the bound, because the environment clips it. Of choices, they are the negative logarithms of the label's
+        probability.
+        """
+        if self.is_discrete:
+            return functional.cross_entropy(outputs, (labels - self.first_choice).long(), reduction="none")
+        labels = labels.flatten(1)
+        differences = outputs - labels
+        edge = EDGE * (self.high - self.low)
+        beyond = ((labels >= self.high - edge) & (differences > 0)) | ((labels <= self.low + edge) & (differences < 0))
+        return torch.where(beyond, 0.0, differences) * (2 / (self.high - self.low))
+
+    def set_spread(self, squares: Tensor) -> None:
+        """Sets the standard deviation of sampled actions to the error that is left.
+
+        :param squares: the mean squared error of each number of an action
+        """
+        if not self.is_discrete:
+            with torch.no_grad():
+                half = (self.high - self.low) / 2
+                self.policy.log_std.copy_((squares.sqrt() * half).clamp(min=LEAST_SPREAD).log())
+
+    def loss(self, errors: Tensor) -> Tensor:
+        """Returns the mean loss of errors."""
+        return errors.mean() if self.is_discrete else errors.square().mean()
+
+
+def check_extractor(extractor: nn.Module) -> None:
+    """Refuses a features extractor with weights, which would stay as they are."""
+    if any(parameter.requires_grad for parameter in extractor.parameters()):
+        raise ValueError(
+            f"the features extractor of this student, {type(extractor).__name__}, has weights of its own, and only "
+            "circuits are distilled: choose observations that are vectors"
+        )

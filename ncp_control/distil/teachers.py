@@ -1,0 +1,145 @@
+"""Teachers: what a word on the command line means, and what is noted about a teacher in its student's file."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from ncp_control.data.batch_policies import FunctionPolicy, PredictPolicy
+from ncp_control.distil.stock_files import load_model
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.files.policy_file import load_policy
+
+KINDS = (
+    "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, or MODULE:FUNCTION, a function from "
+    "observations (B, n) to actions (B, m)"
+)
+
+
+def load_teacher(word: str, algo: str | None = None, normalize: str | Path | None = None) -> Any:
+    """Returns the teacher that a word names: a model with `predict`, or a function.
+
+    Example::
+
+        load_teacher("checkpoints/halfcheetah-teacher.safetensors")
+        load_teacher("model.zip", algo="TQC", normalize="vecnormalize.pkl")
+        load_teacher("my_controllers:swing_up")
+
+    :param word: a policy's `.safetensors` file; a `.zip` of Stable-Baselines3, of sb3-contrib, or of a recurrent
+        algorithm of this package, from which loading runs code; or `module:function`
+    :param algo: the name of the algorithm that a `.zip` was trained with, such as "PPO"
+    :param normalize: the file of the `VecNormalize` that the model in a `.zip` was trained under
+    """
+    path = Path(word)
+    if path.suffix.lower() == ".zip":
+        search_working_folder()
+        return load_model(path, algo, None if normalize is None else Path(normalize))
+    for option, value in (("--algo", algo), ("--normalize", normalize)):
+        if value is not None:
+            raise ValueError(f"{option} goes with a .zip of Stable-Baselines3, and {word!r} is none: leave it out")
+    if path.suffix.lower() == ".safetensors":
+        return load_policy(path)
+    if (path / "best.safetensors").is_file():
+        raise ValueError(f"{word!r} is a folder: name a file in it, such as {path / 'best.safetensors'}")
+    module, colon, name = word.partition(":")
+    if not (colon and module and name) or path.exists():
+        raise ValueError(f"{word!r} is no teacher: give {KINDS}")
+    search_working_folder()
+    return imported(module, name)
+
+
+def imported(module: str, name: str) -> Any:
+    """Imports a function, or an object with `predict`, from a module.
+
+    :param module: the module
+    :param name: the name of the function in the module
+    """
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(f"{module}, which has the teacher {name!r}, cannot be imported: {error}") from error
+        raise ValueError(
+            f"there is no teacher {module}:{name}, because there is no module {error.name!r}: run this in the folder "
+            f"of {error.name}.py, or set PYTHONPATH to that folder"
+        ) from error
+    except (ImportError, SyntaxError, ValueError, TypeError) as error:
+        raise ValueError(f"{module}, which has the teacher {name!r}, cannot be imported: {error}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"there is no teacher {module}:{name}, because {module} has no {name!r}: correct the name")
+        found = getattr(found, part)
+    if isinstance(found, type) or not is_teacher(found):
+        what = "a class" if isinstance(found, type) else f"of the type {type(found).__name__}"
+        raise ValueError(
+            f"{module}:{name} is {what}: name a function from observations (B, n) to actions (B, m), or an object with "
+            "Stable-Baselines3's predict"
+        )
+    return found
+
+
+def search_working_folder() -> None:
+    """Lets Python find modules in the working folder too, after all other places."""
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):
+        sys.path.append(here)
+
+
+def is_teacher(teacher: Any) -> bool:
+    """Whether something can act: a function, or a model with `predict`."""
+    return callable(teacher) or callable(getattr(teacher, "predict", None))
+
+
+def about_teacher(teacher: Any) -> dict[str, Any]:
+    """Returns what is noted about a teacher, as JSON values.
+
+    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, another object with `predict`, or a
+        function
+    :return: its `name`, its `kind`, the class of its `algorithm`, its `sha256`, and the id of the `env` that it was
+        trained in; None for what is not known
+    """
+    if isinstance(teacher, str) or not is_teacher(teacher):
+        raise TypeError(f"a teacher is a model with predict or a function, not {teacher!r}: load_teacher reads {KINDS}")
+    algorithm = env = None
+    if isinstance(teacher, LoadedPolicy):
+        kind, algorithm, env = "policy file", teacher.note.get("algo"), teacher.note.get("env")
+    elif isinstance(teacher, BaseAlgorithm):
+        own = type(teacher)
+        kind, algorithm, env = "Stable-Baselines3", f"{own.__module__.split('.')[0]}.{own.__name__}", env_of(teacher)
+    elif hasattr(teacher, "predict"):
+        kind, algorithm = "object with predict", f"{type(teacher).__module__}.{type(teacher).__qualname__}"
+    else:
+        kind = "function"
+    policy: Any = FunctionPolicy(teacher) if kind == "function" else PredictPolicy(teacher)
+    found = {
+        "name": function_name(teacher) or policy.name,
+        "kind": kind,
+        "algorithm": algorithm,
+        "sha256": policy.sha256,
+        "env": env,
+    }
+    return {key: value if isinstance(value, str) else None for key, value in found.items()}
+
+
+def function_name(function: Any) -> str | None:
+    """Returns `module:function`, by which `load_teacher` finds a function again; None for a function without a place
+    of its own in a module.
+    """
+    module, name = (getattr(function, key, None) for key in ("__module__", "__qualname__"))
+    if not isinstance(name, str) or not module or module == "__main__" or "<" in name:
+        return None
+    return f"{module}:{name}"
+
+
+def env_of(model: BaseAlgorithm) -> str | None:
+    """Returns the id of the environment that a model has; None for a model that has none, or one without an id."""
+    envs = model.get_env()
+    if envs is not None:
+        with suppress(AttributeError, NotImplementedError):  # vector environments of others need not have `get_attr`
+            return getattr(envs.get_attr("spec")[0], "id", None)
+    return None

@@ -1,0 +1,138 @@
+"""Training a student on windows of demonstrations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ncp_control.distil.demonstrations import Demonstrations
+from ncp_control.distil.settings import DistilSettings
+from ncp_control.distil.student import Student
+
+ROWS = 64  # episodes that the states are computed for side by side
+
+
+class LabelledWindows:
+    """Windows of the stream of all demonstrations, with the student's states before them.
+
+    A window may reach from one episode into the next; the circuit's state is reset there.
+
+    :param student: the student, whose present weights give the states
+    :param demonstrations: the stream, M steps
+    :param length: the steps of a window, T
+    """
+
+    def __init__(self, student: Student, demonstrations: Demonstrations, length: int) -> None:
+        if len(demonstrations) < length:
+            raise ValueError(f"windows of {length} steps need as many demonstrations, not {len(demonstrations)}")
+        self.length = length
+        self.features = student.features(student.normalized(demonstrations))
+        self.labels = torch.as_tensor(demonstrations.labels)
+        self.starts = torch.as_tensor(demonstrations.starts)
+        self.states = states_before(student, self.features, self.starts)
+        last = len(demonstrations) - length
+        own = torch.as_tensor(demonstrations.own)[: last + 1].nonzero()[:, 0]
+        self.own = own if len(own) else torch.arange(last + 1)
+        self.all = torch.arange(last + 1)
+        begins = self.starts[: last + 1].nonzero()[:, 0]
+        self.begins = begins if len(begins) else self.all
+
+    def batch(
+        self, size: int, own: int, begins: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Draws windows at random.
+
+        :param size: how many, B
+        :param own: how many of them begin in the teacher's own episodes
+        :param begins: how many of the others begin with an episode
+        :param generator: the source of random numbers
+        :return: features (B, T, F), the states before them (B, N), starts (B, T) and labels (B, T, ...)
+        """
+        chosen = [
+            places[torch.randint(len(places), (count,), generator=generator)]
+            for places, count in ((self.own, own), (self.begins, begins), (self.all, size - own - begins))
+        ]
+        first = torch.cat(chosen)
+        steps = first[:, None] + torch.arange(self.length)
+        return self.features[steps], self.states[first], self.starts[steps], self.labels[steps]
+
+
+def states_before(student: Student, features: Tensor, starts: Tensor) -> Tensor:
+    """Returns the student's state before every step of the stream, (M, N), as it is when the student sees all of it.
+
+    :param features: (M, F)
+    :param starts: (M,) bool
+    """
+    begins = starts.nonzero()[:, 0].tolist()
+    lengths = [end - begin for begin, end in zip(begins, [*begins[1:], len(starts)], strict=True)]
+    found = features.new_zeros(len(starts), student.circuit.hidden_size)
+    order = sorted(range(len(begins)), key=lambda k: lengths[k])
+    with torch.no_grad():
+        for row in range(0, len(order), ROWS):
+            group = order[row : row + ROWS]
+            longest = max(lengths[k] for k in group)
+            padded = features.new_zeros(len(group), longest, features.shape[1])
+            for place, k in enumerate(group):
+                padded[place, : lengths[k]] = features[begins[k] : begins[k] + lengths[k]]
+            _, states = student.circuit.run(padded, None, None)
+            for place, k in enumerate(group):
+                found[begins[k] + 1 : begins[k] + lengths[k]] = states[place, : lengths[k] - 1]
+    return found
+
+
+def fill(parameters: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copies values into parameters."""
+    with torch.no_grad():
+        torch._foreach_copy_(list(parameters), list(values))
+
+
+def train(
+    student: Student,
+    windows: LabelledWindows,
+    settings: DistilSettings,
+    optimizer: torch.optim.Optimizer,
+    done: int,
+    generator: torch.Generator,
+) -> tuple[float, Tensor]:
+    """Trains the student for the batches of one iteration.
+
+    The student that acts has the running average of the weights, which is better than any of them while the learning
+    rate is high. The weights themselves are in `student.trained`, from which the next iteration goes on.
+
+    :param student: the student
+    :param windows: what it learns from
+    :param settings: how it learns
+    :param optimizer: of the student's parameters
+    :param done: the batches of earlier iterations
+    :param generator: chooses the windows
+    :return: the mean loss, and the mean squared error of each number of an action
+    """
+    own = round(settings.kept * settings.batch)
+    begins = min(round(settings.begins * settings.batch), settings.batch - own)
+    losses, squares = [], []
+    student.policy.set_training_mode(True)
+    average = [parameter.detach().clone() for parameter in student.parameters]
+    fill(student.parameters, student.trained)
+    for k in range(settings.batches):
+        for group in optimizer.param_groups:
+            group["lr"] = settings.rate((done + k) / settings.all_batches)
+        features, states, starts, labels = windows.batch(settings.batch, own, begins, generator)
+        outputs, _ = student.outputs(features, states, starts)
+        # The state of a window that begins within an episode is that of older weights, so its first steps do not count.
+        counted = starts.cumsum(dim=1) > 0
+        counted[:, settings.warm_up :] = True
+        errors = student.errors(outputs[counted], labels[counted])
+        loss = student.loss(errors)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(student.parameters, settings.max_grad_norm)
+        optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(average, student.parameters, 1 - settings.kept_of_average(done + k))
+        losses.append(loss.detach())
+        squares.append(errors.detach().square().mean(dim=0))
+    student.trained = [parameter.detach().clone() for parameter in student.parameters]
+    fill(student.parameters, average)
+    return float(torch.stack(losses).mean()), torch.stack(squares).mean(dim=0)

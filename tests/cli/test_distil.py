@@ -1,0 +1,76 @@
+"""`ncp-control distil` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from helpers.command_line import described, printed, refused
+from ncp_control.cli import main
+from ncp_control.rl import load_policy
+
+FAST = [
+    "--steps", "1600", "--iterations", "1", "--first", "0.5", "--batches", "3", "--batch", "4", "--length", "16",
+    "--envs", "2", "--eval-episodes", "2", "--wiring", "AutoNCP(8, 3)",
+]  # fmt: skip
+TEACHER = "import numpy as np\n\n\ndef brake(observations):\n    return np.clip(-observations[:, 2:], -2, 2)\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a teacher in a module."""
+    (tmp_path / "braking.py").write_text(TEACHER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_function_teaches_a_circuit_and_the_result_is_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *FAST]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "% of the teacher's" in out
+    assert "ncp-control evaluate run/best.safetensors" in out
+    assert main(["evaluate", "run/best.safetensors", "--episodes", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["env"] == "ncp/PendulumNoVel-v0"
+
+
+def test_json_has_the_figures_that_the_design_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", "--json", *FAST]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {"return", "teacher_return", "share", "steps", "seconds", "parameters"} <= set(found)
+    assert found["steps"] == 1600
+
+
+def test_disturbances_of_the_student_are_in_its_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    disturbed = ["--noise", "0.1", "--dropout", "0.1", "--random", "0.05"]
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *disturbed, *FAST]
+    assert main(words) == 0
+    names = [next(iter(one)) for one in load_policy(folder / "run" / "best.safetensors").note["env_wrapper"]]
+    assert names == ["RandomActionOverwrite", "ObservationNoise", "ObservationDropout"]
+
+
+def test_the_run_and_its_files_are_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *FAST]
+    assert main(words) == 0
+    capsys.readouterr()
+    found = described(capsys, "run")["run"]
+    assert (found["kind"], found["done"], found["of"]) == ("distillation of a teacher", 1600, 1600)
+    assert "braking" in printed(capsys, "describe", "run")
+    assert described(capsys, "run/best.safetensors")["policy"]["note"]["teacher"]["kind"] == "function"
+    assert "holds the state of a distillation" in refused(capsys, "describe", "run/state.safetensors")
+
+
+def test_a_function_alone_does_not_say_its_environment(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "distil", "braking:brake", *FAST)
+    assert "add --env" in line
+
+
+def test_a_wiring_that_is_no_plan_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "distil", "braking:brake", "--env", "Pendulum-v1", "--wiring", "AutoNCP(2, 3)")
+    assert "AutoNCP" in line or "neurons" in line
+    assert not (folder / "runs").exists()

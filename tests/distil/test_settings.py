@@ -1,0 +1,85 @@
+"""The settings of a distillation: what they refuse, the learning rate, and the steps of each iteration."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf, nan
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ncp_control.distil.settings import OTHER_RATE, RATES, DistilSettings
+
+COUNTS = ("steps", "batches", "batch", "length", "patience", "envs", "eval_episodes", "handover")
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *(({name: value}, f"{name} must be a whole number of at least 1") for name in COUNTS for value in (0, -3, 2.5)),
+    *(
+        ({name: value}, f"{name} must be a whole number of at least 0")
+        for name in ("iterations", "warm_up")
+        for value in (-1, 0.5)
+    ),
+    *(({"disturbance": value}, "disturbance must be a number of at least 0") for value in (-0.1, nan, inf)),
+    *(
+        ({name: value}, f"{name} is a share from 0 to 1, got {value}")
+        for name in ("first", "kept", "begins", "well")
+        for value in (-0.1, 1.1, nan)
+    ),
+    ({"kept": 0.7, "begins": 0.4}, "kept and begins together are at most 1, got 0.7 and 0.4"),
+    ({"warm_up": 8, "length": 8}, "windows of 8 steps are too short for a warm-up of 8"),
+    *(
+        ({name: value}, f"{name} must be a number above 0")
+        for name in ("learning_rate", "max_grad_norm")
+        for value in (0.0, -1.0, nan, inf)
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "sentence"), REFUSED, ids=[str(given) for given, _ in REFUSED])
+def test_settings_that_make_no_sense_are_refused_by_their_name(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        DistilSettings(**given)
+
+
+def test_the_defaults_and_the_limits_are_accepted() -> None:
+    DistilSettings()
+    DistilSettings(**dict.fromkeys(COUNTS, 1), iterations=0, warm_up=0, disturbance=0.0, kept=0.0, begins=0.0)
+    DistilSettings(first=1.0, kept=0.5, begins=0.5, well=1.0)
+
+
+def test_the_learning_rate_depends_on_the_cell_unless_one_is_given() -> None:
+    rates = [DistilSettings().of_cell(cell).learning_rate for cell in ("ltc", "LTC", "lstm", "another")]
+    assert rates == [RATES["ltc"], RATES["ltc"], RATES["lstm"], OTHER_RATE]
+    assert RATES["ltc"] != RATES["lstm"] != OTHER_RATE
+    assert DistilSettings(learning_rate=0.5).of_cell("ltc").learning_rate == 0.5
+
+
+def test_without_a_cell_there_is_no_learning_rate() -> None:
+    with pytest.raises(ValueError, match=r"of_cell\(name\) gives the cell's default"):
+        DistilSettings().rate(0.5)
+
+
+def test_the_learning_rate_rises_for_a_tenth_of_the_batches_and_falls_to_a_thousandth() -> None:
+    settings = DistilSettings(learning_rate=2.0)
+    ends = [settings.rate(done) for done in (0.0, 0.05, 0.1, 0.55, 1.0)]
+    assert ends == pytest.approx([0.08, 1.04, 2.0, 1.001, 0.002])
+    rates = [settings.rate(k / 1000) for k in range(1001)]
+    assert rates[:101] == sorted(rates[:101])
+    assert rates[100:] == sorted(rates[100:], reverse=True)
+    assert max(abs(one - other) for one, other in pairwise(rates)) < 0.02  # no jump
+
+
+@given(steps=st.integers(1, 10**7), iterations=st.integers(0, 60), first=st.floats(0, 1))
+def test_the_steps_of_all_iterations_add_up_to_the_steps(steps: int, iterations: int, first: float) -> None:
+    settings = DistilSettings(steps=steps, iterations=iterations, first=first)
+    until = [settings.steps_until(iteration) for iteration in range(iterations + 1)]
+    assert until == sorted(until)
+    assert until[-1] == steps
+    assert until[0] == (round(first * steps) if iterations else steps)
+    shares = [after - before for before, after in pairwise(until)]
+    assert not shares or max(shares) - min(shares) <= 1
+
+
+def test_the_batches_of_all_iterations_count() -> None:
+    assert DistilSettings(batches=7, iterations=3).all_batches == 28
