@@ -209,7 +209,7 @@ def level_of(name: str, source: Source, plan: LevelPlan, references: References)
     if isinstance(chosen, Path):
         why = f"from the file {chosen.name}"
     else:
-        steps, facts["evaluated_return"] = chosen.steps, chosen.mean_return
+        steps, facts["evaluated_return"] = chosen.steps, chosen.level_return
         why = f"the policy with the highest return in the evaluations of the training, {chosen.mean_return:,.1f}"
         if name == "medium":
             why = rule_of_medium(chosen, best_of(source.checkpoints), references.random)
@@ -221,17 +221,17 @@ def level_of(name: str, source: Source, plan: LevelPlan, references: References)
 
 def rule_of_medium(chosen: Checkpoint, best: Checkpoint, random: float) -> str:
     """Says why a policy is the medium one, and on stderr also if it is far from the middle."""
-    middle = (random + best.mean_return) / 2
-    if abs(chosen.mean_return - middle) > FAR * (best.mean_return - random):
+    middle = (random + best.level_return) / 2
+    if abs(chosen.level_return - middle) > FAR * (best.level_return - random):
         say(
-            f"the return of the medium policy, {chosen.mean_return:,.1f} at step {chosen.steps:,}, is far from the "
+            f"the return of the medium policy, {chosen.level_return:,.1f} at step {chosen.steps:,}, is far from the "
             f"middle between random actions and the expert, {middle:,.1f}: a training with more evaluations "
             "(--eval-every) has a nearer one"
         )
     return (
         f"of all policies before the expert's the one whose return in the evaluations of the training, "
-        f"{chosen.mean_return:,.1f}, is nearest to {middle:,.1f}, the middle between random actions ({random:,.1f}) "
-        f"and the expert ({best.mean_return:,.1f} at step {best.steps:,})"
+        f"{chosen.level_return:,.1f}, is nearest to {middle:,.1f}, the middle between random actions ({random:,.1f}) "
+        f"and the expert ({best.level_return:,.1f} at step {best.steps:,})"
     )
 
 

@@ -12,6 +12,8 @@ from ncp_control.storage.curves import CURVE, read_curve
 LEVELS = ("random", "medium", "expert")
 # What a run of `ncp-control train` keeps: a folder with the policy of each evaluation, and the best of these policies.
 POLICIES, BEST = "policies", "best.safetensors"
+# The columns of its curve that are read here; the recipes of teachers evaluate undisturbed too.
+NEEDED, UNDISTURBED = ("steps", "mean_return"), "undisturbed_mean_return"
 
 
 class Checkpoint(NamedTuple):
@@ -20,11 +22,18 @@ class Checkpoint(NamedTuple):
     :param steps: the steps of training behind it
     :param mean_return: its mean return in the evaluation after these steps
     :param path: its file
+    :param undisturbed: its mean return there without disturbances; None if the training evaluated in one way only
     """
 
     steps: int
     mean_return: float
     path: Path
+    undisturbed: float | None = None
+
+    @property
+    def level_return(self) -> float:
+        """The return that says which level it has: without disturbances, if that is known, as reference scores are."""
+        return self.mean_return if self.undisturbed is None else self.undisturbed
 
 
 def checkpoints_of(run: str | Path) -> list[Checkpoint]:
@@ -39,11 +48,18 @@ def checkpoints_of(run: str | Path) -> list[Checkpoint]:
     :param run: the run's folder
     """
     run = Path(run)
-    pairs = [(row.get("steps", math.nan), row.get("mean_return", math.nan)) for row in read_curve(run)]
-    rows = [(int(steps), value) for steps, value in pairs if math.isfinite(steps) and math.isfinite(value)]
+    rows = [row for row in read_curve(run) if all(math.isfinite(row.get(key, math.nan)) for key in NEEDED)]
     if not rows:
         raise ValueError(f"{run} has no evaluation in {CURVE}: give the folder of a run of `ncp-control train`")
-    found = [Checkpoint(steps, value, run / POLICIES / f"{steps:09d}.safetensors") for steps, value in rows]
+    found = [
+        Checkpoint(
+            steps := int(row["steps"]),
+            row["mean_return"],
+            run / POLICIES / f"{steps:09d}.safetensors",
+            row.get(UNDISTURBED),
+        )
+        for row in rows
+    ]
     best = best_of(found)
     found = [one if one.path.is_file() or one != best else one._replace(path=run / BEST) for one in found]
     kept = [one for one in found if one.path.is_file()]
@@ -61,17 +77,18 @@ def medium_of(checkpoints: Sequence[Checkpoint], random: float) -> Checkpoint:
     """Returns the policy half-way from random actions to the best one.
 
     It is the policy whose return is nearest to the middle between the return of random actions and that of the best
-    policy, among those that come before the best one; of equally near ones the earliest.
+    policy, among those that come before the best one; of equally near ones the earliest. Returns without disturbances
+    count, if the training has them.
 
     :param checkpoints: the policies of one training
     :param random: the mean return of uniformly random actions
     """
     best = best_of(checkpoints)
-    middle = (random + best.mean_return) / 2
+    middle = (random + best.level_return) / 2
     before = [one for one in checkpoints if one.steps < best.steps]
     if not before:
         raise ValueError(
             f"there is no policy between random actions and the best one, of step {best.steps:,}: train with more "
             "evaluations (--eval-every), or give another policy for medium"
         )
-    return min(before, key=lambda one: abs(one.mean_return - middle))
+    return min(before, key=lambda one: abs(one.level_return - middle))

@@ -30,6 +30,16 @@ def run_with(folder: Path, curve: dict[int, float], policies: list[int], best: b
 CURVE = {1000: -250.0, 2000: 1100.0, 3000: 2900.0, 4000: 5800.0, 5000: 6000.0, 6000: 3000.0}
 
 
+def test_medium_is_half_way_without_disturbances_where_the_training_evaluated_so_too(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {1000: 200.0, 2000: 900.0, 3000: 1000.0, 4000: 2000.0}, [1000, 2000, 3000, 4000])
+    text = "steps,mean_return,std_return,undisturbed_mean_return,undisturbed_std_return\n"
+    rows = [(1000, 200, 300), (2000, 900, 1600), (3000, 1000, 3100), (4000, 2000, 3200)]
+    (run / "curve.csv").write_text(text + "".join(f"{steps},{mean},1,{calm},1\n" for steps, mean, calm in rows))
+    found = checkpoints_of(run)
+    assert best_of(found).steps == 4000
+    assert medium_of(found, 0.0).steps == 2000  # with disturbances, 3000 is nearest to half-way
+
+
 def test_the_expert_is_the_best_policy_and_medium_the_nearest_to_half_way_before_it(tmp_path: Path) -> None:
     found = checkpoints_of(run_with(tmp_path, CURVE, list(CURVE)))
     assert [one.steps for one in found] == list(CURVE)
