@@ -37,8 +37,8 @@ class Arguments:
     cell: str = "ltc"
     """The circuit's cell: ltc, cfc, ctrnn, lstm, gru, ..."""
 
-    wiring: Annotated[str, tyro.conf.arg(metavar="PLAN")] = "AutoNCP(48, 16)"
-    """A plan, or a number of neurons."""
+    wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
+    """A plan, or a number of neurons; by default an NCP of 48 neurons."""
 
     noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
     """Add Gaussian noise to what the student sees."""
@@ -89,11 +89,12 @@ def run(arguments: Arguments) -> int:
     use_threads(arguments.threads)
     teacher = load_teacher(arguments.teacher, arguments.algo, arguments.normalize)
     note: dict[str, Any] = getattr(teacher, "note", None) or {}
+    wiring = arguments.wiring
     out = arguments.out or Path("runs") / f"distil-{arguments.cell}-s{arguments.seed}"
     found = distil(
         teacher,
         env_name(Path(arguments.teacher), note, arguments.env),
-        int(arguments.wiring) if arguments.wiring.isdigit() else arguments.wiring,
+        int(wiring) if wiring is not None and wiring.isdigit() else wiring,
         arguments.cell,
         env_wrapper=disturbances(arguments.noise, arguments.dropout, arguments.random),
         teacher_env=arguments.teacher_env,

@@ -14,6 +14,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
+from ncp_control.cells import named_cell
 from ncp_control.distil.collecting import Collector
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
 from ncp_control.distil.loop import BEST, STATE, DistilLoop, Row, share_of
@@ -23,6 +24,7 @@ from ncp_control.distil.teachers import about_teacher
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, with_note
+from ncp_control.rl.policies.circuit import ALWAYS_DENSE
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.storage.run_folder import prepare_run, seed_of, versions
@@ -30,9 +32,15 @@ from ncp_control.storage.temporary import temporary_folder
 from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
 from ncp_control.support.streams import say
+from ncp_control.wiring import NCP
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
-DEFAULT_CELL, DEFAULT_WIRING = "ltc", "AutoNCP(48, 16)"
+DEFAULT_CELL = "ltc"
+# 48 neurons with every synapse that an NCP can have. With the half of them that AutoNCP(48, 16) has, a liquid circuit
+# does not hold a fast gait.
+DEFAULT_WIRING = NCP(
+    20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=144, motor_fanin=12, recurrent_inter=400
+)
 EPISODES = 20  # of the last evaluation, which chooses nothing
 LAST_SEED = 2**31  # apart from the seeds of all iterations
 
@@ -67,7 +75,7 @@ class Distilled:
 def distil(
     teacher: Any,
     env: str,
-    wiring: Any = DEFAULT_WIRING,
+    wiring: Any = None,
     cell: str = DEFAULT_CELL,
     *,
     cell_kwargs: Mapping[str, Any] | None = None,
@@ -86,7 +94,7 @@ def distil(
     Example::
 
         teacher = load_policy("checkpoints/halfcheetah-teacher.safetensors")
-        found = distil(teacher, "ncp/HalfCheetahNoVel-v0", wiring="AutoNCP(48, 16)", cell="ltc", out="runs/distilled")
+        found = distil(teacher, "ncp/HalfCheetahNoVel-v0", cell="ltc", out="runs/distilled")
         found.agent.predict(observation, state)
 
     The student acts in its own environment, and the teacher says in every step what it would have done (DAgger). Both
@@ -97,7 +105,8 @@ def distil(
     :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, or a function from observations (B, n) to
         actions (B, m)
     :param env: the id of the student's environment
-    :param wiring: the circuit: a plan, also as text, or a number of fully connected neurons
+    :param wiring: the circuit: a plan, also as text, or a number of fully connected neurons; by default an `NCP` of 48
+        neurons with all of its synapses, or 48 neurons for a cell that is always fully connected
     :param cell: the name of its cell
     :param cell_kwargs: the cell's settings
     :param env_wrapper: wrappers around the student's environment, as in a recipe
@@ -111,6 +120,7 @@ def distil(
     :param progress: show a progress bar on stderr
     """
     settings = (settings or DistilSettings()).of_cell(cell)
+    wiring = wiring_of(cell) if wiring is None else wiring
     recipe = EnvRecipe(env, env_wrapper, env_kwargs or {})
     known = recipe_of_teacher(teacher, teacher_env)
     random.seed(seed)
@@ -149,6 +159,11 @@ def distil(
         agent = load_policy(folder / BEST)
     parameters = sum(parameter.numel() for parameter in student.parameters)
     return Distilled(agent, loop.progress.rows, returns, teachers, settings.steps, seconds, parameters)
+
+
+def wiring_of(cell: str) -> NCP | int:
+    """Returns the wiring of a student for which only a cell was named."""
+    return DEFAULT_WIRING.units if issubclass(named_cell(cell), ALWAYS_DENSE) else DEFAULT_WIRING
 
 
 def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:
