@@ -15,7 +15,9 @@ import numpy as np
 import torch
 
 from ncp_control.cells import named_cell
-from ncp_control.distil.collecting import Collector
+from ncp_control.data.episodes import copy_of, stack
+from ncp_control.distil.acting import Actor
+from ncp_control.distil.collecting import Collector, Place
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
 from ncp_control.distil.loop import BEST, STATE, DistilLoop, Row, share_of
 from ncp_control.distil.settings import DistilSettings
@@ -24,8 +26,9 @@ from ncp_control.distil.teachers import about_teacher
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, with_note
+from ncp_control.rl.on_policy import RecurrentPPO
 from ncp_control.rl.policies.circuit import ALWAYS_DENSE
-from ncp_control.rl.recipes.building import make_envs, make_model
+from ncp_control.rl.recipes.building import make_envs
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.storage.run_folder import prepare_run, seed_of, versions
 from ncp_control.storage.temporary import temporary_folder
@@ -33,6 +36,7 @@ from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
 from ncp_control.support.streams import say
 from ncp_control.wiring import NCP
+from ncp_control.wiring.plan_text import parse_plan
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 DEFAULT_CELL = "ltc"
@@ -125,7 +129,7 @@ def distil(
     known = recipe_of_teacher(teacher, teacher_env)
     random.seed(seed)
     student = Student(make_student(recipe, wiring, cell, cell_kwargs, seed))
-    make_place(recipe, teacher, known).env.close()  # refuses a teacher that does not fit, before anything is written
+    try_out(make_place(recipe, teacher, known), teacher)
     about = {
         **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": dict(cell_kwargs or {}), "seed": seed,
         "teacher": about_teacher(teacher), "teacher_env": None if known is None else known.note(),
@@ -161,6 +165,16 @@ def distil(
     return Distilled(agent, loop.progress.rows, returns, teachers, settings.steps, seconds, parameters)
 
 
+def try_out(place: Place, teacher: Any) -> None:
+    """Lets the teacher act once, so that one that does not fit is refused before anything is written."""
+    try:
+        observation = copy_of(place.env.reset(seed=0)[0])
+        actor = Actor(teacher, place.env.action_space, "the teacher")
+        actor.act(stack([place.seen_by_teacher(observation)]), np.ones(1, dtype=bool))
+    finally:
+        place.env.close()
+
+
 def wiring_of(cell: str) -> NCP | int:
     """Returns the wiring of a student for which only a cell was named."""
     return DEFAULT_WIRING.units if issubclass(named_cell(cell), ALWAYS_DENSE) else DEFAULT_WIRING
@@ -168,9 +182,12 @@ def wiring_of(cell: str) -> NCP | int:
 
 def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:
     """Makes an untrained model of recurrent PPO, whose critic, which nothing trains here, is as small as can be."""
-    arguments: dict[str, Any] = {"wiring": wiring, "cell": cell, "critic": "shared"}
-    if cell_kwargs:
-        arguments["cell_kwargs"] = dict(cell_kwargs)
+    arguments: dict[str, Any] = {
+        "wiring": parse_plan(wiring) if isinstance(wiring, str) else wiring,
+        "cell": cell,
+        "cell_kwargs": dict(cell_kwargs or {}),
+        "critic": "shared",
+    }
     found = Recipe(
         env=recipe.env,
         algo="RecurrentPPO",
@@ -178,7 +195,6 @@ def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping
         env_wrapper=list(recipe.wrappers),
         env_kwargs=dict(recipe.arguments),
         normalize=True,
-        policy_kwargs=arguments,
     )
     envs = make_envs(found, 1, training=False)
     space = envs.action_space
@@ -187,7 +203,7 @@ def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping
         raise ValueError(
             f"a student chooses actions from a Box or a Discrete space, and those of {recipe.env} are {space}"
         )
-    return make_model(found, envs, seed, "cpu")
+    return RecurrentPPO("NCPPolicy", envs, policy_kwargs=arguments, seed=seed, device="cpu")
 
 
 def returns_of_teacher(loop: DistilLoop, seed: int) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ncp_control.distil.loop import BEST, LAST, STATE, DistilLoop, share_of
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.storage.safe_tensors import CheckpointError
+from ncp_control.wiring import AutoNCP
 
 ENV = "ncp/PendulumNoVel-v0"
 TEACHER = Path(__file__).resolve().parents[2] / "checkpoints" / "halfcheetah-teacher.safetensors"
@@ -110,6 +112,15 @@ def test_without_a_folder_the_agent_stays(tmp_path: Path) -> None:
     assert state is not None
 
 
+@pytest.mark.parametrize(
+    ("wiring", "cell", "neurons"), [(None, "ltc", 48), (None, "lstm", 48), (12, "cfc", 12), (AutoNCP(9, 3), "ctrnn", 9)]
+)
+def test_circuits_of_every_kind_are_students(wiring: Any, cell: str, neurons: int) -> None:
+    settings = replace(SMALL, batches=1)
+    found = distil(turning, ENV, wiring, cell, settings=settings, progress=False)
+    assert found.agent.policy.lstm_actor.cell.wiring.units == neurons
+
+
 def test_choices_are_learnt_from_a_teacher_of_choices() -> None:
     def balance(observations: Any) -> Any:
         return (observations[:, 2] + 0.5 * observations[:, 3] + 0.1 * observations[:, 1] > 0).astype(np.int64)
@@ -134,6 +145,12 @@ def test_a_teacher_of_other_observations_is_refused_before_anything_is_written(t
     teacher = load_policy(TEACHER)
     with pytest.raises(ValueError, match="the student's environment is a PendulumEnv and the teacher's a HalfCheetah"):
         distil(teacher, ENV, out=tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_teacher_whose_actions_do_not_fit_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the teacher gave actions of shape \(1, 2\) for 1 observations at step 0"):
+        distil(turning, "CartPole-v1", out=tmp_path / "run", **QUIET)
     assert not (tmp_path / "run").exists()
 
 
