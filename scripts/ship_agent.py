@@ -1,4 +1,6 @@
-"""Make a checkpoint and its card from a run of `ncp-control train`, with the best policy evaluated on new episodes."""
+"""Make a checkpoint and its card from a run of `ncp-control train` or `ncp-control distil`, with the best policy
+evaluated on new episodes.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import torch
 import tyro
 
 from ncp_control.cli.trained_in import make, random_share
+from ncp_control.distil.loop import share_of
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
 from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.files.policy_file import with_note
@@ -28,7 +31,7 @@ EPISODES, SEED = 100, 1000
 
 @dataclass
 class Arguments:
-    """Make a checkpoint with its card from a training run.
+    """Make a checkpoint with its card from a run of `train` or `distil`.
 
     Example: python scripts/ship_agent.py runs/halfcheetah-novel-s0 checkpoints/halfcheetah-novel.safetensors
     """
@@ -60,20 +63,22 @@ def main() -> None:
     best = arguments.run / BEST
     policy = load_policy(best)
     note = policy.note
-    share = random_share(note, None)
+    share, is_student = random_share(note, None), "teacher" in note
     found = {random: returns_of(policy, random) for random in dict.fromkeys((share, 0.0))}
     record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
     curve = [(int(row["steps"]), round(row["mean_return"], 1)) for row in read_curve(arguments.run)]
     note |= {
         "command": shlex.join(word for word in shlex.split(record["command"]) if word != "--json"),
         "versions": record["versions"],
-        "seconds": read_about(arguments.run / STATE)["seconds"],
+        "seconds": note["seconds"] if is_student else read_about(arguments.run / STATE)["seconds"],
         "episodes": EPISODES,
         "episodes_seed": SEED,
         **found[share],
         **({"random": share, "undisturbed": found[0.0]} if share else {}),
         "curve": curve,
     }
+    if is_student:
+        note["share"] = share_of(note["return"], note["teacher_return"])
     critics = arguments.critics or not can_leave_critics(policy.policy)
     with_note(best, arguments.out, note, critics)
     write_card(arguments.out, policy_card(arguments.out, arguments.description))

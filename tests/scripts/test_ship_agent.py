@@ -1,4 +1,4 @@
-"""A checkpoint made from a training run: an off-policy agent goes without its critics, unless they are wanted."""
+"""A checkpoint made from a run: an off-policy agent goes without its critics, and a student names its teacher."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.distilling import turning
+from ncp_control.distil import DistilSettings, distil
 from ncp_control.rl import load_policy
 from ncp_control.rl.recipes.recipe import load_recipe
 from ncp_control.rl.training import train
@@ -45,3 +47,25 @@ def test_a_checkpoint_and_its_card(
     policy = load_policy(out)
     assert policy.is_actor_only == actor_only
     assert f"{policy.note['return']:,.0f}" in out.with_suffix(".md").read_text()
+
+
+def test_the_card_of_a_student_names_its_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = DistilSettings(steps=400, iterations=1, batches=1, batch=4, length=16, envs=2, eval_episodes=1)
+    distil(
+        turning,
+        "ncp/PendulumNoVel-v0",
+        "AutoNCP(8, 3)",
+        env_kwargs={"max_episode_steps": 20},
+        settings=settings,
+        out=tmp_path / "run",
+        command="ncp-control distil turning",
+        progress=False,
+    )
+    out, script = tmp_path / "student.safetensors", str(ROOT / "scripts" / "ship_agent.py")
+    monkeypatch.setattr(sys, "argv", [script, str(tmp_path / "run"), str(out)])
+    runpy.run_path(script, run_name="__main__")
+    note, card = load_policy(out).note, out.with_suffix(".md").read_text()
+    assert note["episodes"] == 100
+    assert note["share"] == pytest.approx(1 - (note["teacher_return"] - note["return"]) / abs(note["teacher_return"]))
+    assert f"| taught by | helpers.distilling:turning, which has {note['teacher_return']:,.0f}" in card
+    assert f"the student has {100 * note['share']:.1f} % of that" in card

@@ -19,7 +19,8 @@ def policy_card(path: Path, description: str) -> str:
     The note has `env`, `seed`, `steps`, `command`, `seconds` and `versions` of the training; `return`, `return_std` and
     `return_min` over `episodes` episodes, evaluated from the seed `episodes_seed`; and `curve`, pairs of a step and a
     return. If actions were overwritten at random in these episodes, it has their share, `random`, and under
-    `undisturbed` the returns of as many episodes without that.
+    `undisturbed` the returns of as many episodes without that. A distilled policy's note has its `teacher`, the
+    `teacher_return` in the student's environment, and the `share` of it that the student has.
 
     :param path: the `.safetensors` file
     :param description: a sentence or two on what the policy is and what it is for
@@ -30,6 +31,7 @@ def policy_card(path: Path, description: str) -> str:
         ("environment", markdown(note["env"])),
         *([("acts", circuit_in_words(circuit))] if circuit is not None else []),
         *returns_in_words(path, note),
+        *([("taught by", teacher_in_words(note))] if "teacher" in note else []),
         ("made by", markdown_code(note["command"])),
         ("seed, steps", f"{note['seed']}, {note['steps']:,}"),
         ("training", duration(note["seconds"])),
@@ -59,6 +61,16 @@ def returns_in_words(path: Path, note: dict[str, Any]) -> list[tuple[str, str]]:
         score = f"**{found['return']:,.0f}** ± {found['return_std']:,.0f} (lowest {found['return_min']:,.0f})"
         rows += [(words, score), ("measured by", markdown_code(f"{command} --seed {note['episodes_seed']}{option}"))]
     return rows
+
+
+def teacher_in_words(note: dict[str, Any]) -> str:
+    """Returns who taught a distilled policy, and how much of the teacher's return it has."""
+    teacher = note["teacher"]
+    algorithm = f" ({markdown(teacher['algorithm'])})" if teacher["algorithm"] else ""
+    return (
+        f"{markdown(teacher['name'])}{algorithm}, which has {note['teacher_return']:,.0f} ± {note['teacher_std']:,.0f} "
+        f"in this environment: the student has {100 * note['share']:.1f} % of that"
+    )
 
 
 def circuit_in_words(circuit: Circuit) -> str:
