@@ -96,6 +96,7 @@ def run(arguments: Arguments) -> int:
         env_name(Path(arguments.teacher), note, arguments.env),
         int(wiring) if wiring is not None and wiring.isdigit() else wiring,
         arguments.cell,
+        env_kwargs=None if arguments.env else note.get("env_kwargs"),
         env_wrapper=disturbances(arguments.noise, arguments.dropout, arguments.random),
         teacher_env=arguments.teacher_env,
         settings=arguments.settings,

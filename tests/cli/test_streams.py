@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from helpers.command_line import ROOT
-from helpers.long_commands import collect_words, compare_words, fit_words, train_words
+from helpers.long_commands import DISTIL_FAST, collect_words, compare_words, fit_words, train_words
 from ncp_control import cli
 from ncp_control.support.progress import tracked
 from ncp_control.support.streams import say, usable_streams
@@ -29,6 +29,7 @@ AGENT = "train/best.safetensors"
 # The arguments of every command, and a file that it writes into the folder in which all of them run; in this order.
 COMMANDS: dict[str, tuple[Callable[[Path], Words], str]] = {
     "train": (lambda place: [*train_words(place, "RecurrentPPO"), "--out", "train"], AGENT),
+    "distil": (lambda place: ["distil", AGENT, *DISTIL_FAST, "--out", "distil"], "distil/best.safetensors"),
     "collect": (lambda place: [*collect_words(place), "--out", "collect"], "collect/data/metadata.json"),
     "fit": (lambda place: [*fit_words(made(place / "traces")), "--out", "fit"], "fit/best.safetensors"),
     "compare": (lambda place: [*compare_words(made(place / "other")), "--out", "compare"], "compare/table.txt"),

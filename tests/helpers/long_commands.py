@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from stable_baselines3 import PPO
 
 from helpers.oscillators import oscillators
 from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
+from ncp_control.rl import save_policy
 
-PPO = """
+PPO_RECIPE = """
 env: ncp/PendulumNoVel-v0
 env_kwargs: {max_episode_steps: 25}
 algo: RecurrentPPO
@@ -70,11 +73,11 @@ policy_kwargs: {net_arch: [4]}
 
 
 RECIPES = {
-    "RecurrentPPO": PPO,
+    "RecurrentPPO": PPO_RECIPE,
     "RecurrentSAC": SAC,
     "DQN": DQN,
     "RecurrentTD3": SAC.replace("RecurrentSAC", "RecurrentTD3"),
-    "RecurrentA2C": PPO.replace("RecurrentPPO", "RecurrentA2C").replace("n_epochs: 1", ""),
+    "RecurrentA2C": PPO_RECIPE.replace("RecurrentPPO", "RecurrentA2C").replace("n_epochs: 1", ""),
     "PPO": f"{MLP}algo: PPO\nn_steps: 16\nbatch_size: 16\nuse_sde: true\nnormalize: true\n",
     "A2C": f"{MLP}algo: A2C\nn_steps: 16\nnormalize: true\n",
     "SAC": f"{MLP}algo: SAC\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\nuse_sde: true\n",
@@ -86,6 +89,10 @@ EVERY = 32  # steps between checkpoints
 
 
 Words = list[str]
+DISTIL_FAST = [
+    "--steps", "200", "--iterations", "3", "--first", "0.4", "--batches", "2", "--batch", "4", "--length", "16",
+    "--envs", "2", "--eval-episodes", "1", "--wiring", "AutoNCP(7, 2)", "--patience", "5",
+]  # fmt: skip
 
 
 def train_words(folder: Path, algorithm: str) -> Words:
@@ -98,6 +105,13 @@ def fit_words(folder: Path) -> Words:
     write_data(folder / "data")
     settings = ["--units", "3", "--epochs", "4", "--length", "8", "--average", "0.9", "--schedule", "cosine"]
     return ["fit", str(folder / "data"), "--cell", "gru", "--actions", "--device", "cpu", *settings]
+
+
+def distil_words(folder: Path) -> Words:
+    env = gym.make("ncp_envs:ncp/PendulumNoVel-v0", max_episode_steps=25)
+    note = {"env": "ncp/PendulumNoVel-v0", "env_kwargs": {"max_episode_steps": 25}}
+    save_policy(PPO("MlpPolicy", env, seed=0, policy_kwargs={"net_arch": [4]}), folder / "teacher.safetensors", note)
+    return ["distil", str(folder / "teacher.safetensors"), *DISTIL_FAST]
 
 
 def collect_words(folder: Path) -> Words:
