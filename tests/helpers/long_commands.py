@@ -137,6 +137,13 @@ def same_training(one: Path, other: Path) -> None:
     same_tensors(one, other, ("state.safetensors", "best.safetensors", "last.safetensors"))
 
 
+def same_distillation(one: Path, other: Path) -> None:
+    curves = [(run / "curve.csv").read_text().splitlines() for run in (one, other)]
+    without_seconds = [[line.rpartition(",")[0] for line in curve] for curve in curves]
+    assert without_seconds[0] == without_seconds[1]
+    same_tensors(one, other, ("state.safetensors", "best.safetensors", "last.safetensors"))
+
+
 def same_fit(one: Path, other: Path) -> None:
     assert (one / "curve.csv").read_text() == (other / "curve.csv").read_text()
     same_tensors(one, other, ("state.safetensors", "best.safetensors"))
@@ -160,9 +167,15 @@ def same_dataset(one: Path, other: Path) -> None:
 
 COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "train": lambda folder: train_words(folder, "RecurrentPPO"),
+    "distil": distil_words,
     "fit": fit_words,
     "collect": collect_words,
     "compare": compare_words,
 }
 
-SAME: dict[str, Callable[[Path, Path], None]] = {"train": same_training, "fit": same_fit, "collect": same_dataset}
+SAME: dict[str, Callable[[Path, Path], None]] = {
+    "train": same_training,
+    "distil": same_distillation,
+    "fit": same_fit,
+    "collect": same_dataset,
+}

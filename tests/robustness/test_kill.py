@@ -28,8 +28,10 @@ from helpers.long_commands import (
     RECIPES,
     Words,
     collect_words,
+    distil_words,
     fit_words,
     same_dataset,
+    same_distillation,
     same_fit,
     same_tensors,
     same_training,
@@ -129,6 +131,10 @@ def killed_and_resumed(
 @pytest.mark.parametrize(("algorithm", "kills"), [("RecurrentPPO", 5), ("RecurrentSAC", 2), ("DQN", 2)])
 def test_a_training(algorithm: str, kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_and_resumed(train_words(tmp_path, algorithm), tmp_path, kills, same_training, kept_of_training, monkeypatch)
+
+
+def test_a_distillation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed_and_resumed(distil_words(tmp_path), tmp_path, 4, same_distillation, None, monkeypatch)
 
 
 def test_a_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
