@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -13,6 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from ncp_control.data.finite import CheckFinite
+from ncp_control.support.imports import import_module_of
 
 
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
@@ -60,18 +58,7 @@ def _registered(env: str) -> EnvSpec:
 
 def import_for(module: str, env: str) -> None:
     """Imports the module that registers an environment. The working folder is searched too, after all other places."""
-    here = str(Path.cwd())
-    if not {"", here} & set(sys.path):
-        sys.path.append(here)
-    try:
-        importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise ValueError(f"{module}, which registers {env!r}, cannot be imported: {error}") from error
-        raise ValueError(
-            f"there is no environment {env!r}, because there is no module {error.name!r}: run this in the folder of "
-            f"{error.name}.py, or set PYTHONPATH to that folder"
-        ) from error
+    import_module_of(module, f"registers {env!r}", f"environment {env!r}")
 
 
 def check_env(env: Any) -> None:

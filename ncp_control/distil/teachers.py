@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from ncp_control.data.batch_policies import FunctionPolicy, PredictPolicy
 from ncp_control.distil.stock_files import load_model
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy
+from ncp_control.support.imports import import_module_of, search_working_folder
 
 KINDS = (
     "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, or MODULE:FUNCTION, a function from "
@@ -49,7 +48,6 @@ def load_teacher(word: str, algo: str | None = None, normalize: str | Path | Non
     module, colon, name = word.partition(":")
     if not (colon and module and name) or path.exists():
         raise ValueError(f"{word!r} is no teacher: give {KINDS}")
-    search_working_folder()
     return imported(module, name)
 
 
@@ -59,17 +57,7 @@ def imported(module: str, name: str) -> Any:
     :param module: the module
     :param name: the name of the function in the module
     """
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise ValueError(f"{module}, which has the teacher {name!r}, cannot be imported: {error}") from error
-        raise ValueError(
-            f"there is no teacher {module}:{name}, because there is no module {error.name!r}: run this in the folder "
-            f"of {error.name}.py, or set PYTHONPATH to that folder"
-        ) from error
-    except (ImportError, SyntaxError, ValueError, TypeError) as error:
-        raise ValueError(f"{module}, which has the teacher {name!r}, cannot be imported: {error}") from error
+    found: Any = import_module_of(module, f"has the teacher {name!r}", f"teacher {module}:{name}")
     for part in name.split("."):
         if not hasattr(found, part):
             raise ValueError(f"there is no teacher {module}:{name}, because {module} has no {name!r}: correct the name")
@@ -81,13 +69,6 @@ def imported(module: str, name: str) -> Any:
             "Stable-Baselines3's predict"
         )
     return found
-
-
-def search_working_folder() -> None:
-    """Lets Python find modules in the working folder too, after all other places."""
-    here = str(Path.cwd())
-    if not {"", here} & set(sys.path):
-        sys.path.append(here)
 
 
 def is_teacher(teacher: Any) -> bool:
