@@ -17,7 +17,7 @@ import tyro
 from ncp_control.cli.trained_in import make, random_share
 from ncp_control.distil.loop import share_of
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
-from ncp_control.rl.files.card import policy_card
+from ncp_control.rl.files.card import CLONING, policy_card
 from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.policy_json import can_leave_critics
 from ncp_control.rl.files.run_state import read_about
@@ -67,6 +67,8 @@ def main() -> None:
     found = {random: returns_of(policy, random) for random in dict.fromkeys((share, 0.0))}
     record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
     curve = [(int(row["steps"]), round(row["mean_return"], 1)) for row in read_curve(arguments.run)]
+    if note.get("method") == CLONING and "finetuned" not in note:
+        curve = [(step, round(mean, 1)) for step, mean in note["curve"]]  # against batches
     note |= {
         "command": shlex.join(word for word in shlex.split(record["command"]) if word != "--json"),
         "versions": record["versions"],

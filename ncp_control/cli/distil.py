@@ -11,25 +11,28 @@ from typing import Annotated, Any
 
 import tyro
 
+from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.settings import DistilSettings
 
 SELDOM = (
-    "threads", "learning_rate", "iterations", "first", "disturbance", "handover", "well", "batches", "batch", "length",
-    "warm_up", "kept", "begins", "average", "max_grad_norm", "patience", "envs", "eval_episodes",
+    "set", "threads", "learning_rate", "iterations", "first", "disturbance", "handover", "well", "batches", "batch",
+    "length", "warm_up", "kept", "begins", "average", "max_grad_norm", "patience", "envs", "eval_episodes",
+    "prune_rounds",
 )  # fmt: skip
 
 
 @dataclass
 class Arguments:
     """Teach a circuit to act as a teacher does. It acts in its own environment, which may show less than the teacher's,
-    and the teacher says in every step what it would have done.
+    and the teacher says in every step what it would have done. A dataset teaches it by behaviour cloning.
 
     Example: ncp-control distil checkpoints/halfcheetah-teacher.safetensors --env ncp/HalfCheetahNoVel-v0 --out runs/d
     Example: ncp-control distil sac_pendulum.zip --algo SAC --env ncp/PendulumNoVel-v0 --steps 40000
+    Example: ncp-control distil ./cheetah-v0 --env ncp/HalfCheetahNoVel-v0 --out runs/cloned
     """
 
     teacher: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEACHER")]
-    """A policy's file, a .zip of Stable-Baselines3, or module:function."""
+    """A policy's file, a .zip of Stable-Baselines3, module:function, or a Minari dataset's id or folder."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The student's environment; by default the teacher's."""
@@ -40,14 +43,26 @@ class Arguments:
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
     """A plan, or a number of neurons; by default an NCP of 48 neurons."""
 
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
+    """Settings of the cell, such as unfolds=6."""
+
     noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
     """Add Gaussian noise to what the student sees."""
 
     dropout: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """Show the student zeros at random, with this probability."""
+    """Show the student zeros instead, with this probability."""
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
     """Overwrite this share of the actions by random ones."""
+
+    finetune: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 0
+    """Then train the student by its own rewards, with PPO."""
+
+    prune: bool = False
+    """Then make the student smaller, round by round."""
+
+    prune_rounds: Annotated[int, tyro.conf.arg(metavar="N")] = 12
+    """The most rounds of pruning; each removes a fifth of the synapses left."""
 
     algo: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """The algorithm of a .zip, such as SAC."""
@@ -82,44 +97,95 @@ def run(arguments: Arguments) -> int:
 
     from ncp_control.cli.trained_in import disturbances, env_name
     from ncp_control.distil import distil
+    from ncp_control.distil.finetuning import FOLDER
     from ncp_control.distil.loop import BEST
+    from ncp_control.distil.prune_table import smallest_in_words, table_text
+    from ncp_control.distil.pruning import PRUNED
+    from ncp_control.distil.recorded import METHOD, Recorded, random_in_words
     from ncp_control.distil.teachers import load_teacher
+    from ncp_control.rl.recipes.recipe import read_changes
     from ncp_control.support.devices import use_threads
 
     use_threads(arguments.threads)
     teacher = load_teacher(arguments.teacher, arguments.algo, arguments.normalize)
     note: dict[str, Any] = getattr(teacher, "note", None) or {}
-    wiring = arguments.wiring
+    if isinstance(teacher, Recorded):
+        env = arguments.env or teacher.recipe(arguments.teacher_env).env
+    else:
+        env = env_name(Path(arguments.teacher), note, arguments.env)
+    wiring, pruning = arguments.wiring, PruneSettings(rounds=arguments.prune_rounds)
     out = arguments.out or Path("runs") / f"distil-{arguments.cell}-s{arguments.seed}"
     found = distil(
         teacher,
-        env_name(Path(arguments.teacher), note, arguments.env),
+        env,
         int(wiring) if wiring is not None and wiring.isdigit() else wiring,
         arguments.cell,
+        cell_kwargs=read_changes(list(arguments.set)),
         env_kwargs=None if arguments.env else note.get("env_kwargs"),
         env_wrapper=disturbances(arguments.noise, arguments.dropout, arguments.random),
         teacher_env=arguments.teacher_env,
         settings=arguments.settings,
+        finetune_steps=arguments.finetune,
+        pruning=pruning if arguments.prune else None,
         seed=arguments.seed,
         out=out,
         resume=arguments.resume,
         command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
     )
-    mean, teachers = float(np.mean(found.returns)), float(np.mean(found.teacher_returns))
+    teachers = float(np.mean(found.teacher_returns))
     if arguments.json:
         summary = {
-            "out": str(out), "return": mean, "std_return": float(np.std(found.returns, ddof=1)),
-            "min_return": min(found.returns), "teacher_return": teachers, "share": found.share,
+            "out": str(out), **in_numbers(found.returns), "teacher_return": teachers, "share": found.share,
             "episodes": len(found.returns), "steps": found.steps, "seconds": found.seconds,
             "parameters": found.parameters,
         }  # fmt: skip
+        if isinstance(teacher, Recorded):
+            summary |= {"method": METHOD, "recorded_random": found.agent.note["teacher"]["random"]}
+        if found.finetuned is not None:
+            summary["finetuned"] = {
+                **in_numbers(found.finetuned.returns), "share": found.share_of(found.finetuned.returns),
+                "steps": found.finetuned.steps, "seconds": found.finetuned.seconds,
+            }  # fmt: skip
+        if found.pruned is not None:
+            summary["pruned"] = [vars(row) for row in found.pruned.rows]
+            summary["smallest"] = vars(found.pruned.smallest)
         print(json.dumps(summary))
     else:
+        took, whose = f"{found.steps:,} steps in {found.seconds / 60:.1f} minutes", "the teacher's"
+        if isinstance(teacher, Recorded):
+            took = f"{METHOD} of {found.steps:,} recorded steps in {found.seconds / 60:.1f} minutes"
+            whose = f"the recorded episodes'{random_in_words(found.agent.note['teacher']['random'])}"
         print(
-            f"{found.steps:,} steps in {found.seconds / 60:.1f} minutes: return {mean:,.1f} "
-            f"+- {np.std(found.returns, ddof=1):,.1f} (lowest {min(found.returns):,.1f}) over {len(found.returns)} "
-            f"episodes, {100 * found.share:.1f} % of the teacher's {teachers:,.1f}, with {found.parameters:,} "
+            f"{took}: return {in_words(found.returns)} over {len(found.returns)} "
+            f"episodes, {100 * found.share:.1f} % of {whose} {teachers:,.1f}, with {found.parameters:,} "
             f"parameters\nwritten to {out}"
-            f"\nsee it act:  ncp-control evaluate {shlex.quote(str(out / BEST))}"
         )
+        best = out / BEST
+        if found.pruned is not None:
+            rows, smallest = found.pruned.rows, found.pruned.smallest
+            words = smallest_in_words(rows, smallest, pruning.keep)
+            print(f"\n{table_text(rows)}\n\n{words}\nwritten to {out / PRUNED}")
+            best = best if smallest is rows[0] else out / PRUNED / smallest.file
+        if found.finetuned is not None:
+            best, more = out / FOLDER / BEST, found.finetuned
+            print(
+                f"fine-tuned for {more.steps:,} steps in {more.seconds / 60:.1f} minutes: return "
+                f"{in_words(more.returns)}, {100 * found.share_of(more.returns):.1f} % of {whose}\n"
+                f"written to {best.parent}"
+            )
+        print(f"see it act:  ncp-control evaluate {shlex.quote(str(best))}")
     return 0
+
+
+def in_numbers(returns: list[float]) -> dict[str, float]:
+    """Returns the mean, the standard deviation and the lowest of returns, as they are named in JSON."""
+    import numpy as np
+
+    found = np.array(returns)
+    return {"return": float(found.mean()), "std_return": float(found.std(ddof=1)), "min_return": float(found.min())}
+
+
+def in_words(returns: list[float]) -> str:
+    """Returns the mean, the standard deviation and the lowest of returns, as they are printed."""
+    found = in_numbers(returns)
+    return f"{found['return']:,.1f} +- {found['std_return']:,.1f} (lowest {found['min_return']:,.1f})"

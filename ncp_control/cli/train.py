@@ -34,6 +34,9 @@ class Arguments:
     out: Path | None = None
     """The run's folder; by default runs/RECIPE-sSEED."""
 
+    start: Annotated[Path | None, tyro.conf.arg(metavar="POLICY")] = None
+    """Begin with the circuit in a policy's file, with its weights, instead of the recipe's."""
+
     resume: bool = False
     """Resume the run in the folder, or begin it if the folder holds none."""
 
@@ -62,6 +65,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Trains the agent, or lists the recipes."""
     from ncp_control.cli.arguments import screen_width, wrapped
+    from ncp_control.rl.files.policy_file import load_policy
     from ncp_control.rl.recipes.recipe import ALGORITHMS, about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
     from ncp_control.support.devices import use_threads
@@ -100,6 +104,7 @@ def run(arguments: Arguments) -> int:
         device=arguments.device,
         command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
         callbacks=watching,
+        start=None if arguments.start is None else load_policy(arguments.start),
     )
     _, last, spread = result.curve[-1]
     best_step, best = result.best or (0, float("nan"))

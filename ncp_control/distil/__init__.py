@@ -10,16 +10,24 @@ from typing import TYPE_CHECKING
 from ncp_control.support.lazy import names_of
 
 if TYPE_CHECKING:
-    from ncp_control.distil.distilling import Distilled, distil
+    from ncp_control.distil.distilling import distil
+    from ncp_control.distil.outcome import Distilled
+    from ncp_control.distil.prune_settings import PruneSettings
+    from ncp_control.distil.pruning import Pruned
+    from ncp_control.distil.recorded import Recorded
     from ncp_control.distil.settings import DistilSettings
     from ncp_control.distil.teachers import load_teacher
 
 _HOME = {
-    "ncp_control.distil.distilling": ("Distilled", "distil"),
+    "ncp_control.distil.distilling": ("distil",),
+    "ncp_control.distil.outcome": ("Distilled",),
+    "ncp_control.distil.prune_settings": ("PruneSettings",),
+    "ncp_control.distil.pruning": ("Pruned",),
+    "ncp_control.distil.recorded": ("Recorded",),
     "ncp_control.distil.settings": ("DistilSettings",),
     "ncp_control.distil.teachers": ("load_teacher",),
 }
 
-__all__ = ["DistilSettings", "Distilled", "distil", "load_teacher"]
+__all__ = ["DistilSettings", "Distilled", "PruneSettings", "Pruned", "Recorded", "distil", "load_teacher"]
 
 __getattr__, __dir__ = names_of(__name__, _HOME)

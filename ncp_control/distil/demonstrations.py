@@ -20,12 +20,19 @@ class Demonstrations:
     :ivar labels: the teacher's action in each step, (M, ...)
     :ivar starts: (M,) bool, true where an episode begins
     :ivar own: (M,) bool, true in the episodes in which the teacher acted alone
+    :ivar counts: (M,) bool, false where the label is not the teacher's choice, so that nobody learns it; by default all
+        count
     """
 
     observations: dict[str, Array] = field(default_factory=dict)
     labels: Array = field(default_factory=lambda: np.zeros(0))
     starts: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
     own: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    counts: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    def __post_init__(self) -> None:
+        if not len(self.counts):
+            self.counts = np.ones(len(self), dtype=bool)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -33,7 +40,7 @@ class Demonstrations:
     def arrays(self) -> dict[str, Array]:
         """Returns everything as named arrays, from which `of_arrays` makes it again."""
         seen = {f"observations.{key}": values for key, values in self.observations.items()}
-        return {**seen, "labels": self.labels, "starts": self.starts, "own": self.own}
+        return {**seen, "labels": self.labels, "starts": self.starts, "own": self.own, "counts": self.counts}
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, Array]) -> Demonstrations:
@@ -43,7 +50,8 @@ class Demonstrations:
         lengths = {len(values) for values in arrays.values()}
         if not seen or len(lengths) != 1 or not {"labels", "starts", "own"} <= arrays.keys():
             raise ValueError("its arrays are not of the same steps")
-        return cls(seen, arrays["labels"], arrays["starts"].astype(bool), arrays["own"].astype(bool))
+        flags = {key: arrays[key].astype(bool) for key in ("starts", "own", "counts") if key in arrays}
+        return cls(seen, arrays["labels"], **flags)
 
     def first(self, steps: int) -> Demonstrations:
         """Returns the first steps alone."""

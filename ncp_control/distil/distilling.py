@@ -4,76 +4,37 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import torch
 
-from ncp_control.cells import named_cell
-from ncp_control.data.episodes import copy_of, stack
-from ncp_control.distil.acting import Actor
-from ncp_control.distil.collecting import Collector, Place
+from ncp_control.distil import cloning
+from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
-from ncp_control.distil.loop import BEST, STATE, DistilLoop, Row, share_of
+from ncp_control.distil.finetuning import FOLDER, finetune
+from ncp_control.distil.loop import STATE, DistilLoop
+from ncp_control.distil.making import DEFAULT_CELL, DEFAULT_CELL_KWARGS, make_student, try_out, wiring_of
+from ncp_control.distil.outcome import EPISODES, LAST_SEED, Distilled, last_evaluation
+from ncp_control.distil.prune_settings import PruneSettings
+from ncp_control.distil.pruning import prune
+from ncp_control.distil.recorded import METHOD, Recorded
+from ncp_control.distil.replaying import Replay
 from ncp_control.distil.settings import DistilSettings
+from ncp_control.distil.smaller import check_prunable
 from ncp_control.distil.student import Student
 from ncp_control.distil.teachers import about_teacher
-from ncp_control.rl.evaluation import evaluate
-from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_control.rl.files.policy_file import load_policy, with_note
-from ncp_control.rl.on_policy import RecurrentPPO
-from ncp_control.rl.policies.circuit import ALWAYS_DENSE
-from ncp_control.rl.recipes.building import make_envs
-from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.storage.run_folder import prepare_run, seed_of, versions
 from ncp_control.storage.temporary import temporary_folder
-from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
 from ncp_control.support.streams import say
-from ncp_control.wiring import NCP
-from ncp_control.wiring.plan_text import parse_plan
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
-DEFAULT_CELL = "ltc"
-# 48 neurons with every synapse that an NCP can have. With the half of them that AutoNCP(48, 16) has, a liquid circuit
-# does not hold a fast gait.
-DEFAULT_WIRING = NCP(
-    20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=144, motor_fanin=12, recurrent_inter=400
-)
-EPISODES = 20  # of the last evaluation, which chooses nothing
-LAST_SEED = 2**31  # apart from the seeds of all iterations
-
-
-@dataclass
-class Distilled:
-    """The outcome of a distillation.
-
-    :param agent: the best student
-    :param rows: what each iteration gave
-    :param returns: the student's returns over new episodes
-    :param teacher_returns: the teacher's returns over as many episodes of the same environment
-    :param steps: the steps of the student's environment
-    :param seconds: the duration, with all resumptions
-    :param parameters: the number of parameters of the circuit and of the layer behind it
-    """
-
-    agent: LoadedPolicy
-    rows: list[Row]
-    returns: list[float]
-    teacher_returns: list[float]
-    steps: int
-    seconds: float
-    parameters: int
-
-    @property
-    def share(self) -> float:
-        """The share of the teacher's mean return that the student has."""
-        return share_of(float(np.mean(self.returns)), float(np.mean(self.teacher_returns)))
 
 
 def distil(
@@ -87,6 +48,8 @@ def distil(
     env_kwargs: Mapping[str, Any] | None = None,
     teacher_env: str | None = None,
     settings: DistilSettings | None = None,
+    finetune_steps: int = 0,
+    pruning: PruneSettings | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     resume: bool = False,
@@ -106,17 +69,25 @@ def distil(
     shows. The folder `out` gets `best.safetensors` and `last.safetensors`, policies for `load_policy`; `curve.csv`, a
     row for each iteration; `run.json`, the record; and `state.safetensors`, from which the run can be resumed.
 
-    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, or a function from observations (B, n) to
-        actions (B, m)
+    From recorded episodes the student learns by behaviour cloning: nobody acts, and what the student would have seen of
+    each recorded step is labelled with the recorded action. Steps whose action was random are seen and not imitated.
+
+    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, a function from observations (B, n) to
+        actions (B, m), or `Recorded` episodes
     :param env: the id of the student's environment
     :param wiring: the circuit: a plan, also as text, or a number of fully connected neurons; by default an `NCP` of 48
         neurons with all of its synapses, or 48 neurons for a cell that is always fully connected
     :param cell: the name of its cell
-    :param cell_kwargs: the cell's settings
+    :param cell_kwargs: the cell's settings; by default 3 solver steps for an LTC
     :param env_wrapper: wrappers around the student's environment, as in a recipe
-    :param env_kwargs: the arguments of the student's environment
+    :param env_kwargs: the arguments of the student's environment; those of the recorded environment by default, if the
+        teacher is `Recorded`
     :param teacher_env: the id of the teacher's environment; by default that in its note, or the student's simulator
     :param settings: how the student learns (see `DistilSettings`)
+    :param finetune_steps: steps of recurrent PPO after that, in the folder `finetuned` of `out`, in which the student
+        learns from the rewards of its environment
+    :param pruning: how the student is then made smaller, in the folder `pruned` of `out` (see `PruneSettings`); None
+        leaves it as it is
     :param seed: everything random follows from it
     :param out: a folder for this run alone; None keeps nothing but the agent
     :param resume: continue the run in `out`, or begin it if the folder holds none
@@ -124,18 +95,32 @@ def distil(
     :param progress: show a progress bar on stderr
     """
     settings = (settings or DistilSettings()).of_cell(cell)
+    if finetune_steps < 0:
+        raise ValueError(f"the steps of fine-tuning are at least 0, not {finetune_steps}")
     wiring = wiring_of(cell) if wiring is None else wiring
+    cell_kwargs = {**DEFAULT_CELL_KWARGS.get(cell.lower(), {}), **(cell_kwargs or {})}
+    if isinstance(teacher, Recorded):
+        teacher, settings = cloning.settings_for(teacher, settings)
+        known = teacher.recipe(teacher_env)
+        env_kwargs = known.arguments if env_kwargs is None else env_kwargs
+    else:
+        known = recipe_of_teacher(teacher, teacher_env)
     recipe = EnvRecipe(env, env_wrapper, env_kwargs or {})
-    known = recipe_of_teacher(teacher, teacher_env)
     random.seed(seed)
     student = Student(make_student(recipe, wiring, cell, cell_kwargs, seed))
-    try_out(make_place(recipe, teacher, known), teacher)
+    if pruning is not None:
+        check_prunable(student.circuit.cell)
+    shown, method = None, {}
+    if isinstance(teacher, Recorded):
+        shown, method = cloning.show(teacher, recipe, known, settings, seed), {"method": METHOD}
+    else:
+        try_out(make_place(recipe, teacher, known), teacher)
     about = {
-        **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": dict(cell_kwargs or {}), "seed": seed,
+        **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": cell_kwargs, "seed": seed,
         "teacher": about_teacher(teacher), "teacher_env": None if known is None else known.note(),
-        "settings": asdict(settings), "threads": torch.get_num_threads(),
+        "settings": asdict(settings), "threads": torch.get_num_threads(), **method,
     }  # fmt: skip
-    note = {**recipe.note(), "algo": "RecurrentPPO", "teacher": about["teacher"], "command": command}
+    note = {**recipe.note(), "algo": "RecurrentPPO", "teacher": about["teacher"], "command": command, **method}
     with ExitStack() as held:
         if out is None:
             folder = held.enter_context(temporary_folder(Path(tempfile.gettempdir()) / "ncp-control"))
@@ -143,96 +128,58 @@ def distil(
             folder = Path(out)
             record = {"command": command, "versions": versions(PACKAGES)}
             held.enter_context(prepare_run(folder, about, resume, results=(STATE,), **record))
-        tracker = held.enter_context(tracked("distilling", settings.steps, shown=progress))
-        loop = DistilLoop(
-            student, teacher, lambda: make_place(recipe, teacher, known), recipe.make, settings, seed, folder, note,
-            tracker,
-        )  # fmt: skip
+        made = student, teacher, shown, partial(make_place, recipe, teacher, known), recipe.make
+        loop = taught(*made, settings, seed, folder, note, out is not None, progress)
+        found = last_evaluation(loop, seed_of(seed, LAST_SEED), None if shown is None else shown.returns)
+        if pruning is not None:
+            make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
+            found.pruned = prune(loop, make_smaller, pruning, found.agent.note, out is not None, progress)
+        if finetune_steps:
+            found.finetuned = finetune(
+                found.agent, finetune_steps, folder / FOLDER, seed, settings, EPISODES, seed_of(seed, LAST_SEED),
+                resume, command, progress,
+            )  # fmt: skip
+    return found
+
+
+def taught(
+    student: Student,
+    teacher: Any,
+    shown: Replay | None,
+    make_place: Callable[[], Place],
+    make_env: Callable[[], gym.Env[Any, Any]],
+    settings: DistilSettings,
+    seed: int,
+    folder: Path,
+    note: dict[str, Any],
+    is_kept: bool,
+    progress: bool,
+) -> DistilLoop:
+    """Does all iterations that are left, and returns them with the best student.
+
+    The parameters are those of `DistilLoop`.
+
+    :param shown: what the student saw of recorded episodes; None if its teacher acts
+    :param is_kept: whether the folder stays
+    :param progress: show a progress bar on stderr
+    """
+    loop: DistilLoop
+    if shown is None:
+        bar = tracked("distilling", settings.steps, shown=progress)
+    else:
+        bar = tracked(METHOD, settings.all_batches, unit="batches", shown=progress)
+    with bar as tracker:
+        if shown is None:
+            loop = DistilLoop(student, teacher, make_place, make_env, settings, seed, folder, note, tracker)
+        else:
+            loop = cloning.CloningLoop(student, teacher, shown, make_env, settings, seed, folder, note, tracker)
         try:
             loop.run()
         except KeyboardInterrupt:
-            advice = f"--resume continues from {folder / STATE}" if loop.progress.rows and out else "nothing is kept"
+            advice = (
+                f"--resume continues from {folder / STATE}" if loop.progress.rows and is_kept else "nothing is kept"
+            )
             say(f"\ninterrupted after {len(loop.progress.rows)} iterations: {advice}")
             raise
-        loop.finish()
-        last = seed_of(seed, LAST_SEED)
-        returns = evaluate(student.model, recipe.make, EPISODES, last).returns
-        teachers = returns_of_teacher(loop, last)
-        seconds = loop.seconds()
-        with_note(folder / BEST, folder / BEST, final_note(loop, returns, teachers, seconds))
-        agent = load_policy(folder / BEST)
-    parameters = sum(parameter.numel() for parameter in student.parameters)
-    return Distilled(agent, loop.progress.rows, returns, teachers, settings.steps, seconds, parameters)
-
-
-def try_out(place: Place, teacher: Any) -> None:
-    """Lets the teacher act once, so that one that does not fit is refused before anything is written."""
-    try:
-        observation = copy_of(place.env.reset(seed=0)[0])
-        actor = Actor(teacher, place.env.action_space, "the teacher")
-        actor.act(stack([place.seen_by_teacher(observation)]), np.ones(1, dtype=bool))
-    finally:
-        place.env.close()
-
-
-def wiring_of(cell: str) -> NCP | int:
-    """Returns the wiring of a student for which only a cell was named."""
-    return DEFAULT_WIRING.units if issubclass(named_cell(cell), ALWAYS_DENSE) else DEFAULT_WIRING
-
-
-def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:
-    """Makes an untrained model of recurrent PPO, whose critic, which nothing trains here, is as small as can be."""
-    arguments: dict[str, Any] = {
-        "wiring": parse_plan(wiring) if isinstance(wiring, str) else wiring,
-        "cell": cell,
-        "cell_kwargs": dict(cell_kwargs or {}),
-        "critic": "shared",
-    }
-    found = Recipe(
-        env=recipe.env,
-        algo="RecurrentPPO",
-        n_timesteps=1,
-        env_wrapper=list(recipe.wrappers),
-        env_kwargs=dict(recipe.arguments),
-        normalize=True,
-    )
-    envs = make_envs(found, 1, training=False)
-    space = envs.action_space
-    if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
-        envs.close()
-        raise ValueError(
-            f"a student chooses actions from a Box or a Discrete space, and those of {recipe.env} are {space}"
-        )
-    return RecurrentPPO("NCPPolicy", envs, policy_kwargs=arguments, seed=seed, device="cpu")
-
-
-def returns_of_teacher(loop: DistilLoop, seed: int) -> list[float]:
-    """Returns the teacher's returns over new episodes of the student's environment."""
-    places = [loop.make_place() for _ in range(loop.settings.envs)]
-    collector = Collector(places, loop.teacher, loop.pupil, loop.settings.patience)
-    try:
-        with one_thread():
-            return collector.collect(seed, 1.0, episodes=EPISODES).returns
-    finally:
-        for place in places:
-            place.env.close()
-
-
-def final_note(loop: DistilLoop, returns: list[float], teachers: list[float], seconds: float) -> dict[str, Any]:
-    """Returns the note of the best student's file after the last evaluation."""
-    rows = loop.progress.rows
-    return {
-        **loop.note,
-        "seed": loop.seed,
-        "steps": rows[loop.progress.best].steps,
-        "seconds": seconds,
-        "episodes": EPISODES,
-        "return": float(np.mean(returns)),
-        "return_std": float(np.std(returns, ddof=1)),
-        "return_min": min(returns),
-        "teacher_return": float(np.mean(teachers)),
-        "teacher_std": float(np.std(teachers, ddof=1)),
-        "teacher_min": min(teachers),
-        "share": share_of(float(np.mean(returns)), float(np.mean(teachers))),
-        "curve": [[row.steps, row.mean] for row in rows],
-    }
+    loop.finish()
+    return loop

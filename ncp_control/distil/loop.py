@@ -34,6 +34,7 @@ from ncp_control.support.progress import Tracker
 
 STATE, BEST, LAST = "state.safetensors", "best.safetensors", "last.safetensors"
 FORMAT, VERSION, DESCRIBED = "ncp_control.distil", 1, ("state",)
+LONGEST_WAIT = 2  # iterations after which the teacher takes fewer actions although the student does badly
 # What the seeds of a run are for: each use has its own numbers.
 CLEAN_EPISODES, NOISY_EPISODES, OWN_EPISODES, CHOICES, EVALUATIONS = range(5)
 
@@ -82,7 +83,7 @@ class Progress:
     :param teachers_part: the largest share of the actions that the teacher took in the last iteration
     :param teachers_return: the mean return of the teacher's undisturbed episodes
     :param floor: see `Collector`
-    :param did_well: whether the student did so well in the last iteration that its teacher may take fewer actions
+    :param waited: iterations since the teacher last took fewer actions in which the student did badly
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -90,7 +91,7 @@ class Progress:
     teachers_part: float = 1.0
     teachers_return: float = float("nan")
     floor: float = -np.inf
-    did_well: bool = True
+    waited: int = 0
 
 
 class DistilLoop:
@@ -140,20 +141,24 @@ class DistilLoop:
 
     def iterate(self, iteration: int) -> None:
         """Collects demonstrations, trains the student on all of them, and evaluates it."""
-        places = [self.make_place() for _ in range(self.settings.envs)]
-        collector = Collector(places, self.teacher, self.pupil, self.settings.patience)
-        try:
-            lost = self.teach(collector) if iteration == 0 else self.practise(collector, iteration)
-        finally:
-            for place in places:
-                place.env.close()
-        windows = LabelledWindows(self.student, self.demonstrations, self.settings.length)
+        lost = self.collect(iteration)
+        windows = LabelledWindows(self.student, self.demonstrations, self.settings.length, self.settings.warm_up)
         generator = torch.Generator().manual_seed(self.seed_of(CHOICES, iteration))
         done = iteration * self.settings.batches
         loss, squares = train(self.student, windows, self.settings, self.optimizer, done, generator)
         self.student.set_spread(squares)
         self.evaluate(iteration, loss, lost)
         self.write()
+
+    def collect(self, iteration: int) -> int:
+        """Adds the demonstrations of an iteration; returns how many episodes were lost."""
+        places = [self.make_place() for _ in range(self.settings.envs)]
+        collector = Collector(places, self.teacher, self.pupil, self.settings.patience)
+        try:
+            return self.teach(collector) if iteration == 0 else self.practise(collector, iteration)
+        finally:
+            for place in places:
+                place.env.close()
 
     def teach(self, collector: Collector) -> int:
         """Lets the teacher act, first alone and then with noise; returns how many episodes were lost."""
@@ -179,15 +184,16 @@ class DistilLoop:
     def practise(self, collector: Collector, iteration: int) -> int:
         """Lets the student act, and the teacher label what it sees; returns how many episodes were lost."""
         progress, settings = self.progress, self.settings
-        if progress.did_well:
-            progress.teachers_part = max(0.0, round(progress.teachers_part - 1 / settings.handover, 9))
+        if progress.waited in (0, LONGEST_WAIT):
+            progress.waited = 0
+            progress.teachers_part = max(0, round(progress.teachers_part * settings.handover) - 1) / settings.handover
         collector.floor = progress.floor
         steps = settings.steps_until(iteration) - settings.steps_until(iteration - 1)
         seed = self.seed_of(OWN_EPISODES, iteration)
         found = collector.collect(seed, progress.teachers_part, steps=steps, report=self.report)
         self.demonstrations = Demonstrations.joined([self.demonstrations, found.demonstrations])
         share = share_of(float(np.mean(found.returns)), progress.teachers_return) if found.returns else 1.0
-        self.progress.did_well = share >= settings.well
+        progress.waited = 0 if share >= settings.well else progress.waited + 1
         return found.lost
 
     def evaluate(self, iteration: int, loss: float, lost: int) -> None:
@@ -243,7 +249,7 @@ class DistilLoop:
             "teachers_part": progress.teachers_part,
             "teachers_return": progress.teachers_return,
             "floor": progress.floor if np.isfinite(progress.floor) else None,
-            "did_well": self.progress.did_well,
+            "waited": progress.waited,
             "seconds": self.seconds(),
         }
         write_tensors(self.out / STATE, FORMAT, VERSION, {"state": json.dumps(state)}, tensors)
@@ -278,12 +284,16 @@ class DistilLoop:
                 teachers_part=float(found["teachers_part"]),
                 teachers_return=float(found["teachers_return"]),
                 floor=floor,
-                did_well=bool(found["did_well"]),
+                waited=int(found["waited"]),
             )
             self.before = float(found["seconds"])
         own = self.demonstrations.own.nonzero()[0]
         self.student.set_statistics(self.demonstrations.first(int(own[-1]) + 1))
-        self.tracker.advance(rows[-1].steps)
+        self.tracker.advance(self.done(len(rows)))
+
+    def done(self, iterations: int) -> int:
+        """Returns how much is done after so many iterations, as the progress bar counts it: the steps."""
+        return self.progress.rows[iterations - 1].steps
 
     def finish(self) -> None:
         """Gives the student its best weights."""

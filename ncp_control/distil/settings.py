@@ -16,7 +16,7 @@ class DistilSettings:
     """How a student learns from its teacher."""
 
     steps: int = 200_000
-    """Steps of the environment, without those of evaluations."""
+    """Steps of the environment, without evaluations."""
 
     iterations: int = 20
     """Iterations after the first; in each the student acts, and then learns from all steps so far."""
@@ -28,12 +28,12 @@ class DistilSettings:
     """The largest noise on the teacher's own actions, as a share of half their range; each episode draws its own."""
 
     handover: int = 5
-    """Iterations in which the teacher hands over the actions; only those count in which the student did well."""
+    """Iterations in which the teacher hands over the actions, or twice as many where the student does badly."""
 
     well: float = 0.8
     """The share of the teacher's return above which a student did well, so that its teacher takes fewer actions."""
 
-    batches: int = 1000
+    batches: int = 2500
     """Batches of training in an iteration."""
 
     batch: int = 16

@@ -14,11 +14,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ncp_control.distil.demonstrations import ALONE, Demonstrations
+from ncp_control.rl.starting import CERTAIN
 
 Array = NDArray[Any]
 EDGE = 0.005  # of the range: labels so near to a bound are at it
+# The standard deviation of sampled actions, as a share of the error that is left: that error is no noise, and
+# a half-cheetah that explores with all of it loses half its return.
+SPREAD = 1 / 3
 LEAST_SPREAD = 1e-3  # of an action
-CERTAIN = 1e9  # steps that the statistics of observations count as, so that further training hardly moves them
 
 
 class Student:
@@ -42,7 +45,7 @@ class Student:
         check_extractor(self.policy.pi_features_extractor)
         self.parameters = [
             parameter for name, parameter in self.policy.named_parameters()
-            if name != "log_std" and not name.startswith(("value_net", "lstm_critic", "critic", "mlp_extractor.critic"))
+            if name != "log_std" and not self.policy.is_critics(name)
         ]  # fmt: skip
         self.trained = [parameter.detach().clone() for parameter in self.parameters]
 
@@ -93,14 +96,14 @@ class Student:
         return torch.where(beyond, 0.0, differences) * (2 / (self.high - self.low))
 
     def set_spread(self, squares: Tensor) -> None:
-        """Sets the standard deviation of sampled actions to the error that is left.
+        """Sets the standard deviation of sampled actions to a part of the error that is left.
 
         :param squares: the mean squared error of each number of an action
         """
         if not self.is_discrete:
             with torch.no_grad():
                 half = (self.high - self.low) / 2
-                self.policy.log_std.copy_((squares.sqrt() * half).clamp(min=LEAST_SPREAD).log())
+                self.policy.log_std.copy_((SPREAD * squares.sqrt() * half).clamp(min=LEAST_SPREAD).log())
 
     def loss(self, errors: Tensor) -> Tensor:
         """Returns the mean loss of errors."""

@@ -9,28 +9,33 @@ from typing import Any
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from ncp_control.data.batch_policies import FunctionPolicy, PredictPolicy
+from ncp_control.data.minari_files import minari_folder
+from ncp_control.data.sources import SUFFIXES, TABLES
+from ncp_control.distil.recorded import Recorded
 from ncp_control.distil.stock_files import load_model
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy
 from ncp_control.support.imports import import_module_of, search_working_folder
 
 KINDS = (
-    "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, or MODULE:FUNCTION, a function from "
-    "observations (B, n) to actions (B, m)"
+    "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, MODULE:FUNCTION, a function from "
+    "observations (B, n) to actions (B, m), or a Minari dataset, its id or its folder"
 )
 
 
 def load_teacher(word: str, algo: str | None = None, normalize: str | Path | None = None) -> Any:
-    """Returns the teacher that a word names: a model with `predict`, or a function.
+    """Returns the teacher that a word names: a model with `predict`, a function, or recorded episodes.
 
     Example::
 
         load_teacher("checkpoints/halfcheetah-teacher.safetensors")
         load_teacher("model.zip", algo="TQC", normalize="vecnormalize.pkl")
         load_teacher("my_controllers:swing_up")
+        load_teacher("ncp/halfcheetah/expert-v0")
 
     :param word: a policy's `.safetensors` file; a `.zip` of Stable-Baselines3, of sb3-contrib, or of a recurrent
-        algorithm of this package, from which loading runs code; or `module:function`
+        algorithm of this package, from which loading runs code; `module:function`; or the Minari id or the folder of a
+        dataset
     :param algo: the name of the algorithm that a `.zip` was trained with, such as "PPO"
     :param normalize: the file of the `VecNormalize` that the model in a `.zip` was trained under
     """
@@ -45,10 +50,25 @@ def load_teacher(word: str, algo: str | None = None, normalize: str | Path | Non
         return load_policy(path)
     if (path / "best.safetensors").is_file():
         raise ValueError(f"{word!r} is a folder: name a file in it, such as {path / 'best.safetensors'}")
+    if path.is_file() and path.suffix.lower() in TABLES:
+        raise ValueError(
+            f"{word!r} is a table, which does not say its environment, actions and rewards: record episodes with "
+            "ncp-control collect, and name that dataset"
+        )
+    if holds_episodes(path) or (word and minari_folder(word)):
+        return Recorded.load(word)
     module, colon, name = word.partition(":")
     if not (colon and module and name) or path.exists():
         raise ValueError(f"{word!r} is no teacher: give {KINDS}")
     return imported(module, name)
+
+
+def holds_episodes(path: Path) -> bool:
+    """Whether a path is that of a Minari dataset, or of traces of episodes."""
+    if path.is_dir():
+        kept = (path / "metadata.json", path / "data" / "metadata.json")
+        return any(one.is_file() for one in kept) or any(one.suffix.lower() in SUFFIXES for one in path.iterdir())
+    return path.is_file() and path.suffix.lower() in SUFFIXES
 
 
 def imported(module: str, name: str) -> Any:
@@ -79,11 +99,14 @@ def is_teacher(teacher: Any) -> bool:
 def about_teacher(teacher: Any) -> dict[str, Any]:
     """Returns what is noted about a teacher, as JSON values.
 
-    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, another object with `predict`, or a
-        function
+    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, another object with `predict`, a function,
+        or `Recorded` episodes
     :return: its `name`, its `kind`, the class of its `algorithm`, its `sha256`, and the id of the `env` that it was
-        trained in; None for what is not known
+        trained in; None for what is not known. Of recorded episodes also `episodes`, `steps`, the `policy` that acted,
+        and the share of its actions that were `random`
     """
+    if isinstance(teacher, Recorded):
+        return teacher.about()
     if isinstance(teacher, str) or not is_teacher(teacher):
         raise TypeError(f"a teacher is a model with predict or a function, not {teacher!r}: load_teacher reads {KINDS}")
     algorithm = env = None

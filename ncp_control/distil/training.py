@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ncp_control.distil.demonstrations import Demonstrations
@@ -22,33 +24,34 @@ class LabelledWindows:
     :param student: the student, whose present weights give the states
     :param demonstrations: the stream, M steps
     :param length: the steps of a window, T
+    :param warm_up: the first steps of each window, which need not count; a window in which no later step counts is
+        never drawn
     """
 
-    def __init__(self, student: Student, demonstrations: Demonstrations, length: int) -> None:
-        if len(demonstrations) < length:
-            raise ValueError(f"windows of {length} steps need as many demonstrations, not {len(demonstrations)}")
+    def __init__(self, student: Student, demonstrations: Demonstrations, length: int, warm_up: int = 0) -> None:
         self.length = length
+        self.all = torch.as_tensor(first_steps(demonstrations, length, warm_up))
         self.features = student.features(student.normalized(demonstrations))
         self.labels = torch.as_tensor(demonstrations.labels)
         self.starts = torch.as_tensor(demonstrations.starts)
         self.states = states_before(student, self.features, self.starts)
-        last = len(demonstrations) - length
-        own = torch.as_tensor(demonstrations.own)[: last + 1].nonzero()[:, 0]
-        self.own = own if len(own) else torch.arange(last + 1)
-        self.all = torch.arange(last + 1)
-        begins = self.starts[: last + 1].nonzero()[:, 0]
+        self.counts = torch.as_tensor(demonstrations.counts)
+        own = self.all[torch.as_tensor(demonstrations.own)[self.all]]
+        self.own = own if len(own) else self.all
+        begins = self.all[self.starts[self.all]]
         self.begins = begins if len(begins) else self.all
 
     def batch(
         self, size: int, own: int, begins: int, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Draws windows at random.
 
         :param size: how many, B
         :param own: how many of them begin in the teacher's own episodes
         :param begins: how many of the others begin with an episode
         :param generator: the source of random numbers
-        :return: features (B, T, F), the states before them (B, N), starts (B, T) and labels (B, T, ...)
+        :return: features (B, T, F), the states before them (B, N), starts (B, T), labels (B, T, ...), and which of them
+            count (B, T)
         """
         chosen = [
             places[torch.randint(len(places), (count,), generator=generator)]
@@ -56,7 +59,24 @@ class LabelledWindows:
         ]
         first = torch.cat(chosen)
         steps = first[:, None] + torch.arange(self.length)
-        return self.features[steps], self.states[first], self.starts[steps], self.labels[steps]
+        return self.features[steps], self.states[first], self.starts[steps], self.labels[steps], self.counts[steps]
+
+
+def first_steps(demonstrations: Demonstrations, length: int, warm_up: int = 0) -> NDArray[np.int64]:
+    """Returns the first steps of all windows in which a step counts that does not belong to the warm-up.
+
+    :param demonstrations: the stream
+    :param length: the steps of a window
+    :param warm_up: the first steps of each window, whose errors do not count
+    """
+    if len(demonstrations) < length:
+        raise ValueError(f"windows of {length} steps need as many demonstrations, not {len(demonstrations)}")
+    counted = np.concatenate([[0], np.cumsum(demonstrations.counts)])
+    first: NDArray[np.int64] = np.arange(len(demonstrations) - length + 1)
+    found = first[counted[first + length] > counted[first + warm_up]]
+    if not len(found):
+        raise ValueError(f"no window of {length} steps has one after the {warm_up} steps of its warm-up that counts")
+    return found
 
 
 def states_before(student: Student, features: Tensor, starts: Tensor) -> Tensor:
@@ -118,11 +138,12 @@ def train(
     for k in range(settings.batches):
         for group in optimizer.param_groups:
             group["lr"] = settings.rate((done + k) / settings.all_batches)
-        features, states, starts, labels = windows.batch(settings.batch, own, begins, generator)
+        features, states, starts, labels, counts = windows.batch(settings.batch, own, begins, generator)
         outputs, _ = student.outputs(features, states, starts)
         # The state of a window that begins within an episode is that of older weights, so its first steps do not count.
         counted = starts.cumsum(dim=1) > 0
         counted[:, settings.warm_up :] = True
+        counted &= counts
         errors = student.errors(outputs[counted], labels[counted])
         loss = student.loss(errors)
         optimizer.zero_grad()

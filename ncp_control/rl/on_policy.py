@@ -10,6 +10,7 @@ from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
+from torch.optim import Optimizer
 
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
@@ -25,19 +26,25 @@ class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
         model.learn(100_000)
         action, state = model.predict(observation, state, episode_start)
 
-    It takes the arguments of sb3-contrib's `RecurrentPPO`, and `sequence`. A minibatch consists of whole sequences, of
-    about `batch_size` steps in all.
+    It takes the arguments of sb3-contrib's `RecurrentPPO`, `sequence` and `critic_warmup`. A minibatch consists of
+    whole sequences, of about `batch_size` steps in all.
 
     :param sequence: the largest number of steps that gradients flow back through; rollouts are cut into sequences of
         the largest length up to this number that divides `n_steps`
+    :param critic_warmup: steps at the beginning in which only the critic learns, so that an actor that can act already
+        is not spoilt by a critic that knows nothing yet
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": NCPPolicy}
 
-    def __init__(self, policy: Any, env: Any, *args: Any, sequence: int = 64, **kwargs: Any) -> None:
+    def __init__(
+        self, policy: Any, env: Any, *args: Any, sequence: int = 64, critic_warmup: int = 0, **kwargs: Any
+    ) -> None:
         if not isinstance(sequence, int) or sequence < 1:
             raise ValueError(f"a sequence is a whole number of steps, at least one, got {sequence!r}")
-        self.sequence = sequence
+        if not isinstance(critic_warmup, int) or critic_warmup < 0:
+            raise ValueError(f"critic_warmup is a whole number of steps, at least 0, got {critic_warmup!r}")
+        self.sequence, self.critic_warmup = sequence, critic_warmup
         super().__init__(policy, env, *args, **kwargs)
 
     def _setup_model(self) -> None:
@@ -66,6 +73,13 @@ class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
                 "is one step alone, whose advantage cannot be normalised: choose larger ones, or "
                 "normalize_advantage=False"
             )
+
+    def _update_learning_rate(self, optimizers: list[Optimizer] | Optimizer) -> None:
+        """Sets the learning rates; that of the actor is zero while the critic warms up."""
+        super()._update_learning_rate(optimizers)
+        if self.num_timesteps <= self.critic_warmup:
+            actor, _ = self.policy.optimizer.param_groups
+            actor["lr"] = 0.0
 
 
 class RecurrentA2C(RecurrentPPO):

@@ -26,9 +26,11 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_nor
 
 from ncp_control.data.levels import BEST as BEST
 from ncp_control.data.levels import POLICIES as POLICIES
+from ncp_control.data.policy_hashes import hash_of_weights
 from ncp_control.rl.buffers.n_step import cut_episodes
 from ncp_control.rl.circuit_log import CircuitLog
 from ncp_control.rl.diverged import Diverged, has_diverged, is_finite
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import load_state, read_about, save_state
 from ncp_control.rl.learning_curve import LearningCurve
@@ -80,6 +82,7 @@ def train(
     command: str = "",
     progress: bool = True,
     callbacks: Sequence[BaseCallback] = (),
+    start: LoadedPolicy | None = None,
 ) -> TrainingResult:
     """Trains an agent.
 
@@ -99,6 +102,7 @@ def train(
     :param command: the command line to keep in the record
     :param progress: show a progress bar on stderr
     :param callbacks: further callbacks; they must not change the training, or a resumed run gives another result
+    :param start: a policy to begin with, whose circuit takes the place of the recipe's
     """
     out, where = Path(out), pick_device(device)
     counts = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
@@ -112,11 +116,13 @@ def train(
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
         "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
     }  # fmt: skip
+    if start is not None:
+        about["start"] = {"name": start.name, "weights": hash_of_weights(start)}
     random.seed(seed)
     envs = make_envs(recipe, recipe.n_envs, training=True)
     with ExitStack() as held:
         held.callback(envs.close)
-        model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where)
+        model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where, start)
         evaluation_envs = {}
         for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
             own = replace(recipe, env_wrapper=wrappers)

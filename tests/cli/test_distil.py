@@ -46,6 +46,27 @@ def test_json_has_the_figures_that_the_design_names(folder: Path, capsys: pytest
     assert found["steps"] == 1600
 
 
+def test_fine_tuning_is_printed_beside_the_distillation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", "--finetune", "1024", *FAST]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "fine-tuned for 1,024 steps in" in out
+    assert "ncp-control evaluate run/finetuned/best.safetensors" in out
+    assert main([*words, "--resume", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["finetuned"]["steps"] == 1024
+    assert f"{found['finetuned']['return']:,.1f}" in out
+    assert main(["describe", "run/finetuned"]) == 0
+    assert load_policy("run/finetuned/best.safetensors").note["teacher"]["name"] == "braking:brake"
+
+
+def test_settings_of_the_cell_are_in_the_circuit(folder: Path) -> None:
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", *FAST]
+    for given, unfolds in ((["--set", "unfolds=2"], 2), ([], 3)):
+        assert main([*words, *given, "--out", f"run{unfolds}"]) == 0
+        assert load_policy(f"run{unfolds}/best.safetensors").policy.lstm_actor.cell.unfolds == unfolds
+
+
 def test_disturbances_of_the_student_are_in_its_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     disturbed = ["--noise", "0.1", "--dropout", "0.1", "--random", "0.05"]
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *disturbed, *FAST]

@@ -183,3 +183,10 @@ def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
 )
 def test_a_share_is_one_minus_the_loss(found: float, teachers: float, share: float) -> None:
     assert share_of(found, teachers) == pytest.approx(share)
+
+
+def test_a_student_that_does_badly_takes_over_in_twice_as_many_iterations() -> None:
+    for teacher, well, parts in ((swing_up, 1.0, [1, 0.5, 0.5, 0, 0, 0]), (turning, 0.0, [1, 0.5, 0, 0, 0, 0])):
+        settings = replace(SMALL, steps=6000, iterations=5, handover=2, well=well, batches=1, learning_rate=1e-6)
+        found = distil(teacher, ENV, progress=False, wiring="AutoNCP(8, 3)", settings=settings)
+        assert [row.teachers_part for row in found.rows] == parts

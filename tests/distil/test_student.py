@@ -185,10 +185,10 @@ def test_the_loss_reaches_all_of_the_actor_and_nothing_else(critic: str, cell: s
     assert {"log_std", "value_net"} <= others
 
 
-def test_the_spread_of_sampled_actions_is_the_error_that_is_left() -> None:
+def test_the_spread_of_sampled_actions_is_a_third_of_the_error_that_is_left() -> None:
     student = acting_in(PLANE)
     student.set_spread(torch.tensor([0.25, 0.01, 0.0, 1.0]))
-    np.testing.assert_allclose(student.policy.log_std.exp().detach(), [0.5, 0.2, 0.001, 0.5], rtol=1e-5)
+    np.testing.assert_allclose(student.policy.log_std.exp().detach(), [0.5 / 3, 0.2 / 3, 0.001, 0.5 / 3], rtol=1e-5)
     assert student.policy.log_std.requires_grad
 
 

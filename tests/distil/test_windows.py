@@ -72,7 +72,7 @@ def test_the_states_are_right_for_many_episodes_of_all_lengths() -> None:
 def test_windows_give_what_the_whole_stream_gives_also_across_episodes(kind: str, cell: str, wiring: Any) -> None:
     student = STUDENTS[kind](**circuit(cell, wiring))
     windows = LabelledWindows(student, stream_of(kind), 7)
-    features, states, starts, labels = windows.batch(200, 0, 0, random())
+    features, states, starts, labels, _ = windows.batch(200, 0, 0, random())
     assert starts[:, 1:].any()
     with torch.no_grad():
         whole, _ = student.outputs(windows.features[None], None, windows.starts[None])

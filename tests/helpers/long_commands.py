@@ -114,6 +114,11 @@ def distil_words(folder: Path) -> Words:
     return ["distil", str(folder / "teacher.safetensors"), *DISTIL_FAST]
 
 
+def distil_further_words(folder: Path) -> Words:
+    """A distillation that is then pruned and fine-tuned."""
+    return [*distil_words(folder), "--prune", "--prune-rounds", "1", "--finetune", "1024"]
+
+
 def collect_words(folder: Path) -> Words:
     return ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
 
@@ -142,6 +147,15 @@ def same_distillation(one: Path, other: Path) -> None:
     without_seconds = [[line.rpartition(",")[0] for line in curve] for curve in curves]
     assert without_seconds[0] == without_seconds[1]
     same_tensors(one, other, ("state.safetensors", "best.safetensors", "last.safetensors"))
+
+
+def same_distillation_further(one: Path, other: Path) -> None:
+    same_distillation(one, other)
+    same_training(one / "finetuned", other / "finetuned")
+    pruned = [sorted(path.name for path in (run / "pruned").iterdir()) for run in (one, other)]
+    assert pruned[0] == pruned[1]
+    assert len(pruned[0]) == 2
+    same_tensors(one / "pruned", other / "pruned", tuple(name for name in pruned[0] if name != "table.csv"))
 
 
 def same_fit(one: Path, other: Path) -> None:

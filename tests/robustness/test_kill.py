@@ -28,10 +28,12 @@ from helpers.long_commands import (
     RECIPES,
     Words,
     collect_words,
+    distil_further_words,
     distil_words,
     fit_words,
     same_dataset,
     same_distillation,
+    same_distillation_further,
     same_fit,
     same_tensors,
     same_training,
@@ -135,6 +137,11 @@ def test_a_training(algorithm: str, kills: int, tmp_path: Path, monkeypatch: pyt
 
 def test_a_distillation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_and_resumed(distil_words(tmp_path), tmp_path, 4, same_distillation, None, monkeypatch)
+
+
+def test_a_distillation_that_is_pruned_and_fine_tuned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = distil_further_words(tmp_path)
+    killed_and_resumed(words, tmp_path, 5, same_distillation_further, None, monkeypatch)
 
 
 def test_a_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

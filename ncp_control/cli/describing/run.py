@@ -18,6 +18,8 @@ def describe(path: Path) -> Described:
     found: Described = {"kind": "run", "done": None, "of": None, "unit": None, "best": None}
     if "recipe" in record:
         found |= {"kind": "training of an agent", **of_training(path, record["recipe"].get("n_timesteps"))}
+    elif record.get("method") == "behaviour cloning":
+        found |= {"kind": "behaviour cloning of a dataset", **of_cloning(path, record["settings"].get("iterations"))}
     elif "teacher" in record:
         found |= {"kind": "distillation of a teacher", **of_training(path, record["settings"].get("steps"))}
     elif "settings" in record:
@@ -37,6 +39,14 @@ def of_training(path: Path, steps: Any) -> Described:
     done = int(rows[-1]["steps"]) if rows else 0
     words = None if best is None else f"return {best['mean_return']:,.1f} at step {best['steps']:,.0f}"
     return {"unit": "steps", "done": done, "of": steps, "best": words}
+
+
+def of_cloning(path: Path, iterations: Any) -> Described:
+    """Returns how many of its iterations a behaviour cloning has done, and its best evaluation."""
+    rows = read_curve(path)
+    best = max(enumerate(rows, 1), key=lambda numbered: numbered[1]["mean_return"], default=None)
+    words = None if best is None else f"return {best[1]['mean_return']:,.1f} in iteration {best[0]}"
+    return {"unit": "iterations", "done": len(rows), "of": 1 + iterations, "best": words}
 
 
 def of_fit(path: Path, settings: Described) -> Described:

@@ -11,6 +11,7 @@ from ncp_control.storage.cards import card_text, duration, origin_of, table
 from ncp_control.support.text import markdown, markdown_code
 
 POINTS = 15  # of a learning curve, at most
+CLONING = "behaviour cloning"  # the method in the note of a policy that learnt from recorded episodes alone
 
 
 def policy_card(path: Path, description: str) -> str:
@@ -20,7 +21,8 @@ def policy_card(path: Path, description: str) -> str:
     `return_min` over `episodes` episodes, evaluated from the seed `episodes_seed`; and `curve`, pairs of a step and a
     return. If actions were overwritten at random in these episodes, it has their share, `random`, and under
     `undisturbed` the returns of as many episodes without that. A distilled policy's note has its `teacher`, the
-    `teacher_return` in the student's environment, and the `share` of it that the student has.
+    `teacher_return` in the student's environment, and the `share` of it that the student has; the teacher of a cloned
+    one is the dataset that it learnt from.
 
     :param path: the `.safetensors` file
     :param description: a sentence or two on what the policy is and what it is for
@@ -31,7 +33,8 @@ def policy_card(path: Path, description: str) -> str:
         ("environment", markdown(note["env"])),
         *([("acts", circuit_in_words(circuit))] if circuit is not None else []),
         *returns_in_words(path, note),
-        *([("taught by", teacher_in_words(note))] if "teacher" in note else []),
+        *([teacher_in_words(note)] if "teacher" in note else []),
+        *([("then", f"recurrent PPO by its own rewards, {note['finetuned']:,} steps")] if "finetuned" in note else []),
         ("made by", markdown_code(note["command"])),
         ("seed, steps", f"{note['seed']}, {note['steps']:,}"),
         ("training", duration(note["seconds"])),
@@ -41,7 +44,8 @@ def policy_card(path: Path, description: str) -> str:
 
 policy = load_policy("checkpoints/{path.name}")
 action, state = policy.predict(observation, state)  # state: None at first"""
-    curve = table(("steps", "return"), [(f"{step:,}", f"{value:,.0f}") for step, value in thinned(note["curve"])])
+    unit = "batches" if note.get("method") == CLONING and "finetuned" not in note else "steps"
+    curve = table((unit, "return"), [(f"{step:,}", f"{value:,.0f}") for step, value in thinned(note["curve"])])
     return card_text(path, description, facts, example, f"Return during training:\n\n{curve}")
 
 
@@ -63,13 +67,20 @@ def returns_in_words(path: Path, note: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def teacher_in_words(note: dict[str, Any]) -> str:
-    """Returns who taught a distilled policy, and how much of the teacher's return it has."""
+def teacher_in_words(note: dict[str, Any]) -> tuple[str, str]:
+    """Returns how a policy was distilled, and from whom, and how much of the teacher's return it has."""
     teacher = note["teacher"]
     algorithm = f" ({markdown(teacher['algorithm'])})" if teacher["algorithm"] else ""
+    has = f"{note['teacher_return']:,.0f} ± {note['teacher_std']:,.0f}"
+    share = f"the student has {100 * note['share']:.1f} % of that"
+    if note.get("method") != CLONING:
+        return "taught by", f"{markdown(teacher['name'])}{algorithm}, which has {has} in this environment: {share}"
+    policy = f" of {markdown(teacher['policy'])}{algorithm}" if teacher["policy"] else ""
+    random = f" while {100 * teacher['random']:.3g} % of the actions were random" if teacher["random"] else ""
     return (
-        f"{markdown(teacher['name'])}{algorithm}, which has {note['teacher_return']:,.0f} ± {note['teacher_std']:,.0f} "
-        f"in this environment: the student has {100 * note['share']:.1f} % of that"
+        CLONING,
+        f"{teacher['episodes']:,} recorded episodes{policy}, {teacher['steps']:,} steps, in the dataset "
+        f"{markdown(teacher['name'])}, SHA-256 {teacher['sha256'][:16]}. Their return is {has}{random}: {share}",
     )
 
 

@@ -18,11 +18,12 @@ class Normalizer:
     :param statistics: the mean and the variance for every normalised entry of a dictionary; for vectors the one key ""
     :param epsilon: added to the variances
     :param clip: normalised numbers are clipped to [-clip, clip]
+    :ivar statistics: as given
     :ivar scales: for every key of `statistics` the mean, and the standard deviation that the difference is divided by
     """
 
     def __init__(self, statistics: dict[str, tuple[Array, Array]], epsilon: float, clip: float) -> None:
-        self.clip = clip
+        self.statistics, self.epsilon, self.clip = statistics, epsilon, clip
         self.scales = {key: (mean, np.sqrt(var + epsilon)) for key, (mean, var) in statistics.items()}
 
     @classmethod

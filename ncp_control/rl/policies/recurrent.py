@@ -23,6 +23,7 @@ from ncp_control.rl.policies.predict_checks import check_numbers, check_state, r
 
 CRITICS = ("circuit", "lstm", "mlp", "shared")
 HEADS = ("linear", "motor")
+CRITIC_PARTS = ("lstm_critic.", "critic.", "mlp_extractor.critic.", "value_net.")  # in the order of files of runs
 
 
 class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[misc]
@@ -138,11 +139,15 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
 
     def _groups(self) -> list[dict[str, Any]]:
         """Returns the actor's and the critic's parameters as two groups, the critic's with its factor of the rate."""
-        modules = (self.lstm_critic, self.critic, self.mlp_extractor.critic, self.value_net)
-        critic = [parameter for module in modules if module is not None for parameter in module.parameters()]
-        known = {id(parameter) for parameter in critic}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in known]
-        return [{"params": rest}, {"params": critic, "lr_scale": self.circuit_kwargs["critic_lr_scale"]}]
+        named = list(self.named_parameters())
+        actor = [parameter for name, parameter in named if not self.is_critics(name)]
+        critic = [parameter for part in CRITIC_PARTS for name, parameter in named if name.startswith(part)]
+        return [{"params": actor}, {"params": critic, "lr_scale": self.circuit_kwargs["critic_lr_scale"]}]
+
+    @staticmethod
+    def is_critics(name: str) -> bool:
+        """Whether the weights of a name in `state_dict` belong to the critic alone."""
+        return name.startswith(CRITIC_PARTS)
 
     @staticmethod
     def _process_sequence(  # type: ignore[override]

@@ -82,6 +82,7 @@ SETTINGS: dict[str, Rule] = {
     "tensorboard_log": either(TEXT, NOTHING),
     "verbose": whole(0),
     "sequence": whole(1),
+    "critic_warmup": whole(0),
     "burn_in": whole(0),
     "replay_buffer_kwargs": either(DICTIONARY, NOTHING),
     "rollout_buffer_kwargs": either(DICTIONARY, NOTHING),

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_json import ACTIVATIONS
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
@@ -31,6 +32,7 @@ from ncp_control.rl.recipes.environments import reason_of
 from ncp_control.rl.recipes.mujoco_envs import monitored
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.rules import read_value
+from ncp_control.rl.starting import begin_with, circuit_arguments
 from ncp_control.rl.updates.sac import SAC
 from ncp_control.support.memory import TooMuchMemory, bounded_memory
 from ncp_control.wiring import WiringError
@@ -100,17 +102,22 @@ def is_plain(space: spaces.Space[Any]) -> bool:
     return isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary)
 
 
-def make_model(recipe: Recipe, envs: VecEnv, seed: int, device: str | torch.device) -> BaseAlgorithm:
+def make_model(
+    recipe: Recipe, envs: VecEnv, seed: int, device: str | torch.device, start: LoadedPolicy | None = None
+) -> BaseAlgorithm:
     """Makes a new, untrained model.
 
     :param recipe: what is trained
     :param envs: the environments, as `make_envs` makes them
     :param seed: the model's seed
     :param device: the device for the networks
+    :param start: a policy whose actor takes the place of the recipe's
     """
     kind = class_of(recipe.algo)
     settings = read_algorithm(recipe.algorithm_settings, kind, recipe.algo, recipe.n_envs)
     arguments = policy_arguments(recipe.policy_kwargs)
+    if start is not None:
+        arguments |= circuit_arguments(start, recipe.algo)
     if recipe.is_off_policy and settings.get("n_steps", 1) > 1 and isinstance(envs.observation_space, spaces.Dict):
         raise ValueError("the recipe's n_steps must be 1 where observations are dictionaries")
     try:
@@ -123,6 +130,8 @@ def make_model(recipe: Recipe, envs: VecEnv, seed: int, device: str | torch.devi
     except Exception as error:
         raise ValueError(f"the recipe does not fit {recipe.algo}: {reason_of(error)}") from error
     check_quantiles(model)
+    if start is not None:
+        begin_with(model, start)
     return model
 
 

@@ -1,0 +1,265 @@
+"""Pruning: round by round a student loses its weakest synapses, learns on, and is evaluated.
+
+Everything random in a round follows from the seed and the round's number. So the table and the last round's policy are
+all that a stopped pruning needs to go on exactly.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ncp_control.distil.loop import DistilLoop, share_of
+from ncp_control.distil.prune_settings import PruneSettings
+from ncp_control.distil.prune_table import TABLE, PrunedRow, read_rows, smallest_of, write_rows
+from ncp_control.distil.settings import DistilSettings
+from ncp_control.distil.smaller import Numbers, check_prunable, copy_parameters, smaller_wiring
+from ncp_control.distil.student import Student
+from ncp_control.distil.training import LabelledWindows, train
+from ncp_control.distil.weakest import losses_without, without_weakest
+from ncp_control.rl.evaluation import evaluate
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.files.policy_file import load_policy, save_policy
+from ncp_control.storage.run_folder import differences, seed_of
+from ncp_control.support.devices import one_thread
+from ncp_control.support.progress import Tracker, tracked
+from ncp_control.support.streams import say
+from ncp_control.wiring import Wiring, WiringError
+
+PRUNED = "pruned"
+# What the seeds of a pruning are for; they are apart from those of the distillation.
+SCORES, CHOICES, EVALUATION = range(2**32, 2**32 + 3)
+CIRCUIT = "lstm_actor."
+LEAST = 0.5  # the share of the unpruned student's return below which further rounds are useless
+
+
+@dataclass
+class Pruned:
+    """The outcome of a pruning.
+
+    :param rows: the unpruned student, and the student after each round
+    :param smallest: the row of the smallest student that keeps enough of the unpruned one's return
+    :param agent: this student; None if no round kept enough
+    """
+
+    rows: list[PrunedRow]
+    smallest: PrunedRow
+    agent: LoadedPolicy | None
+
+
+def prune(
+    loop: DistilLoop,
+    make_model: Callable[[Wiring], Any],
+    settings: PruneSettings,
+    note: dict[str, Any],
+    is_kept: bool = True,
+    progress: bool = True,
+) -> Pruned:
+    """Prunes the student of a distillation that is done, in the folder `pruned` of its run.
+
+    The parameters are those of `Pruning`.
+
+    :param is_kept: whether the folder stays
+    :param progress: show a progress bar on stderr
+    """
+    with tracked("pruning", settings.rounds, unit="rounds", shown=progress) as tracker:
+        pruning = Pruning(loop, make_model, settings, note, tracker)
+        try:
+            return pruning.run()
+        except KeyboardInterrupt:
+            advice = f"--resume continues from {pruning.out}" if is_kept else "nothing is kept"
+            say(f"\ninterrupted after {max(0, len(pruning.rows) - 1)} rounds of pruning: {advice}")
+            raise
+
+
+class Pruning:
+    """A pruning in progress; it continues from what is in its folder.
+
+    :param loop: the distillation that is done, whose student has its best weights
+    :param make_model: makes an untrained model with another wiring, in the student's environment
+    :param settings: how the student is pruned
+    :param note: that of the student's file, of which the files of the pruned ones keep the most
+    :param tracker: shows the progress, in rounds
+    """
+
+    def __init__(
+        self,
+        loop: DistilLoop,
+        make_model: Callable[[Wiring], Any],
+        settings: PruneSettings,
+        note: dict[str, Any],
+        tracker: Tracker,
+    ) -> None:
+        check_prunable(loop.student.circuit.cell)
+        self.student, self.demonstrations, self.make_env = loop.student, loop.demonstrations, loop.make_env
+        self.make_model, self.pruning, self.note, self.tracker = make_model, settings, note, tracker
+        self.seed, self.out = loop.seed, loop.out / PRUNED
+        self.settings = settings_of_round(loop.settings, settings)
+        self.began, self.before = time.monotonic(), 0.0
+        self.rows = read_rows(self.out / TABLE)
+        if self.rows:
+            self.before = self.rows[-1].seconds
+            self.tracker.advance(len(self.rows) - 1, note=self.told())
+        if len(self.rows) > 1:
+            self.student = self.read(self.out / self.rows[-1].file)
+
+    def run(self) -> Pruned:
+        """Does all rounds that are left, and returns what they gave."""
+        self.out.mkdir(exist_ok=True)
+        with one_thread():
+            if not self.rows:
+                self.add(self.evaluate())
+            while len(self.rows) <= self.pruning.rounds and self.rows[-1].kept >= LEAST and self.round():
+                pass
+        smallest = smallest_of(self.rows, self.pruning.keep)
+        agent = None if smallest is self.rows[0] else load_policy(self.out / smallest.file)
+        return Pruned(self.rows, smallest, agent)
+
+    def round(self) -> bool:
+        """Prunes, trains and evaluates the student once; returns false if nothing can be removed any more."""
+        number, settings = len(self.rows), self.settings
+        cell = self.student.circuit.cell
+        windows = LabelledWindows(self.student, self.demonstrations, settings.length)
+        losses = losses_without(self.student, windows, self.generator(SCORES, number))
+        found = pruned_wiring(cell.wiring, *losses, self.pruning.share)
+        if found is None:
+            return False
+        student = smaller_student(self.student, self.make_model(found[0]), found[1])
+        windows = LabelledWindows(student, self.demonstrations, settings.length, settings.warm_up)
+        optimizer = torch.optim.Adam(student.parameters, lr=settings.rate(0), fused=True)
+        _, squares = train(student, windows, settings, optimizer, 0, self.generator(CHOICES, number))
+        student.set_spread(squares)
+        student.trained = [parameter.detach().clone() for parameter in student.parameters]
+        self.student = student
+        row = self.evaluate()
+        self.write(row)
+        self.add(row)
+        return True
+
+    def evaluate(self) -> PrunedRow:
+        """Evaluates the student, in the same episodes in every round."""
+        seed, episodes = seed_of(self.seed, EVALUATION), self.pruning.eval_episodes
+        returns = np.array(evaluate(self.student.model, self.make_env, episodes, seed).returns)
+        mean, wiring = float(returns.mean()), self.student.circuit.cell.wiring
+        return PrunedRow(
+            wiring.units,
+            len(wiring.sensory) + len(wiring.synapses),
+            len(wiring.sensory),
+            sum(parameter.numel() for parameter in self.student.parameters),
+            mean,
+            float(returns.std(ddof=1)) if episodes > 1 else 0.0,
+            float(returns.min()),
+            share_of(mean, self.note["teacher_return"]),
+            share_of(mean, self.rows[0].mean_return) if self.rows else 1.0,
+            self.before + time.monotonic() - self.began,
+        )
+
+    def write(self, row: PrunedRow) -> None:
+        """Writes the policy of a round."""
+        about = {
+            "return": row.mean_return, "return_std": row.std_return, "return_min": row.min_return,
+            "episodes": self.pruning.eval_episodes, "share": row.share, "kept": row.kept,
+            "pruned_from": self.rows[0].synapses, "pruning": self.about(),
+            "seconds": self.note["seconds"] + row.seconds,
+        }  # fmt: skip
+        save_policy(self.student.model, self.out / row.file, {**self.note, **about})
+
+    def add(self, row: PrunedRow) -> None:
+        """Adds a row to the table, with which its round is done."""
+        self.rows.append(row)
+        write_rows(self.out / TABLE, self.rows)
+        self.tracker.advance(int(len(self.rows) > 1), note=self.told())
+
+    def told(self) -> str:
+        """Returns a few words on the last row."""
+        row = self.rows[-1]
+        return f"{row.synapses:,} synapses, return {row.mean_return:,.0f}, {row.kept:.0%} of the unpruned"
+
+    def about(self) -> dict[str, Any]:
+        """Returns the settings that make the result, as JSON values."""
+        return {key: value for key, value in asdict(self.pruning).items() if key not in ("rounds", "keep")}
+
+    def generator(self, use: int, number: int) -> torch.Generator:
+        """Returns the random numbers for one use in a round."""
+        return torch.Generator().manual_seed(seed_of(seed_of(self.seed, use), number))
+
+    def read(self, path: Path) -> Student:
+        """Reads the student of the last round."""
+        found = load_policy(path)
+        if found.note.get("pruning") != self.about():
+            told = "; ".join(differences(found.note.get("pruning"), self.about()))
+            raise ValueError(f"{self.out} holds a pruning with other settings: use the same, or delete it ({told})")
+        student = student_of(self.student, self.make_model(found.policy.lstm_actor.cell.wiring))
+        student.policy.load_state_dict(found.policy.state_dict())
+        student.trained = [parameter.detach().clone() for parameter in student.parameters]
+        return student
+
+
+def settings_of_round(settings: DistilSettings, pruning: PruneSettings) -> DistilSettings:
+    """Returns the settings of the training in a round, in which the learning rate rises and falls once."""
+    if settings.learning_rate is None:
+        raise ValueError("there is no learning rate yet: of_cell(name) gives the cell's default")
+    return replace(
+        settings,
+        iterations=0,
+        batches=pruning.batches or settings.batches,
+        learning_rate=settings.learning_rate * pruning.rate,
+    )
+
+
+def pruned_wiring(wiring: Wiring, sensory: Tensor, synapses: Tensor, share: float) -> tuple[Wiring, Numbers] | None:
+    """Returns what `smaller_wiring` does without a share of the synapses; without fewer if else no motor neuron stays.
+
+    Returns None if even without one synapse no motor neuron stays.
+
+    :param wiring: the larger wiring
+    :param sensory: the loss without each sensory synapse, (S,)
+    :param synapses: the loss without each other synapse, (E,)
+    :param share: the share of all of them
+    """
+    count = max(1, round(share * (len(sensory) + len(synapses))))
+    while count:
+        try:
+            return smaller_wiring(wiring, *without_weakest(sensory, synapses, count))
+        except WiringError:
+            count //= 2
+    return None
+
+
+def student_of(larger: Student, model: Any) -> Student:
+    """Returns a student with the statistics of another one's observations.
+
+    :param larger: the other student
+    :param model: an untrained model in the same environment
+    """
+    student = Student(model)
+    student.normalizer.obs_rms = copy.deepcopy(larger.normalizer.obs_rms)
+    return student
+
+
+def smaller_student(larger: Student, model: Any, neurons: Numbers) -> Student:
+    """Returns a student with a part of another one's circuit, and with the same parameters in all that it has.
+
+    :param larger: the other student
+    :param model: an untrained model with the smaller wiring
+    :param neurons: the numbers that its neurons have in the larger circuit
+    """
+    student, cell = student_of(larger, model), larger.circuit.cell
+    copy_parameters(cell, student.circuit.cell, neurons)
+    motor = torch.as_tensor(neurons[neurons >= cell.motor_start] - cell.motor_start)
+    before = larger.policy.state_dict()
+    with torch.no_grad():
+        for name, value in student.policy.state_dict().items():
+            if not name.startswith(CIRCUIT):
+                # The layers behind the circuit have a column for each motor neuron.
+                value.copy_(before[name] if before[name].shape == value.shape else before[name][:, motor])
+    student.trained = [parameter.detach().clone() for parameter in student.parameters]
+    return student
