@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SELDOM = ("rollouts", "epochs", "video_steps")
+SELDOM = ("rollouts", "epochs", "video_steps", "distil_steps")
+
+# A short lesson: fewer and shorter iterations than usual.
+TEACHING = ("--iterations", "4", "--first", "0.4", "--handover", "3", "--batches", "600", "--eval-episodes", "4")
+RESUMED = ("fit", "distil")  # their folders exist before they have ended; --resume goes on
 
 
 @dataclass
 class Arguments:
-    """A tour of a minute or two: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording becomes a
-    page and a video; a liquid circuit learns the half-cheetah's dynamics from rollouts, and its error is compared.
+    """A tour of two or three minutes: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording
+    becomes a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
+    the half-cheetah's dynamics from rollouts, and its error is compared.
 
     Each step prints its command, so that you can run it yourself. The folder also gets checkpoints/, the trained agents
     and the model that the README's commands name. Files that exist already are kept.
@@ -38,6 +43,9 @@ class Arguments:
     video_steps: int = 200
     """How many steps of the recording become a video."""
 
+    distil_steps: int = 40_000
+    """How many steps a circuit learns from a teacher."""
+
 
 def run(arguments: Arguments) -> int:
     """Runs the steps of the demo."""
@@ -50,12 +58,12 @@ def run(arguments: Arguments) -> int:
         return 0
     for number, (title, result, words) in enumerate(steps(arguments, checkpoints), 1):
         print(f"\n{number}. {title}\n   $ ncp-control {shlex.join(words)}", flush=True)
-        if result.exists() and words[0] != "fit":  # a fit's folder exists before the fit has ended; --resume goes on
+        if result.exists() and words[0] not in RESUMED:
             print(f"exists already: {result}")
         elif code := run_command(words):
             return code
     rollouts, model = arguments.out / "rollouts", arguments.out / "model" / "best.safetensors"
-    print("\n6. How good is that? The next observation on rollouts that no model has seen:\n", flush=True)
+    print(f"\n{number + 1}. How good is that? The next observation on rollouts that no model has seen:\n", flush=True)
     print(table(rollouts, model))
     print(closing_words(arguments.out, rollouts, model, time.monotonic() - started))
     return 0
@@ -98,9 +106,10 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[tuple[str, Path, list
     out = arguments.out
     agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("novel", "teacher"))
     episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
-    rollouts, model = out / "rollouts", out / "model"
+    rollouts, model, student = out / "rollouts", out / "model", out / "student"
     shown = ["--start", "300", "--steps", str(arguments.video_steps)]
     collecting = ["--rollouts", str(arguments.rollouts), "--random", "0.05", "--out", str(rollouts), "--resume"]
+    teaching = ["--env", "HalfCheetah-v5", "--random", "0.05", "--steps", str(arguments.distil_steps), *TEACHING]
     fitting = ["--actions", "--units", "24", "--epochs", str(arguments.epochs), "--out", str(model), "--resume"]
     return [
         (
@@ -110,7 +119,12 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[tuple[str, Path, list
         ),
         ("The recording as one HTML page", page, ["view", str(episode), "--html", str(page)]),
         ("and as a video", video, ["view", str(episode), "--video", str(video), *shown]),
-        ("A controller's rollouts, 5 % of its actions random", rollouts, ["collect", "--policy", teacher, *collecting]),
+        (
+            "A circuit of 48 liquid neurons learns to run from a teacher: watch its return grow",
+            student,
+            ["distil", teacher, *teaching, "--out", str(student), "--resume"],
+        ),
+        ("The teacher's rollouts, 5 % of its actions random", rollouts, ["collect", "--policy", teacher, *collecting]),
         ("A liquid circuit of 24 neurons learns the dynamics", model, ["fit", str(rollouts), *fitting]),
     ]
 
@@ -152,6 +166,7 @@ def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str
 Done in {seconds:.0f} s. What to do now:
 - open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
 - ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
+- ncp-control record {out / "student" / "best.safetensors"} --out {out / "student.npz"}    # what learnt just now
 - ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron
 - ncp-control train pendulum-novel --out {out / "pendulum"}    # an agent of your own, in a few minutes
 - cd {out} and try the commands of the README: the checkpoints that it names are there"""

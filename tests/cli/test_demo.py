@@ -29,7 +29,7 @@ def test_it_copies_the_checkpoints_and_keeps_those_that_are_there(
 
 def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None:
     steps = demo.steps(demo.Arguments(out=tmp_path), demo.shipped_checkpoints())
-    assert [words[0] for _, _, words in steps] == ["record", "view", "view", "collect", "fit"]
+    assert [words[0] for _, _, words in steps] == ["record", "view", "view", "distil", "collect", "fit"]
     for _, result, words in steps:
         assert result.parent == tmp_path
         assert str(result) in words
@@ -39,7 +39,7 @@ def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None
 def test_what_it_advises_at_its_end_is_taken_too(tmp_path: Path) -> None:
     text = demo.closing_words(tmp_path, tmp_path / "rollouts", tmp_path / "model.safetensors", 61.4)
     lines = [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ncp-control ")]
-    assert len(lines) == 3
+    assert len(lines) == 4
     for line in lines:
         command, *words = shlex.split(line, comments=True)[1:]
         read(import_module(f"ncp_control.cli.{command}").Arguments, f"ncp-control {command}", words)
@@ -58,10 +58,13 @@ def test_without_a_package_it_says_how_to_install_it_before_the_first_step(
 
 @pytest.mark.slow
 def test_the_whole_tour(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = ["--out", str(tmp_path), "--rollouts", "5", "--epochs", "1", "--video-steps", "5"]
+    sizes = {"rollouts": "5", "epochs": "1", "video-steps": "5", "distil-steps": "20000"}
+    words = ["--out", str(tmp_path), *(word for name, size in sizes.items() for word in (f"--{name}", size))]
     out = capsys_out(capsys, words)
-    for name in ("episode.npz", "episode.html", "episode.mp4", "rollouts", "model/best.safetensors"):
+    for name in ("episode.npz", "episode.html", "episode.mp4", "rollouts"):
         assert (tmp_path / name).exists()
+    for name in ("student", "model"):
+        assert (tmp_path / name / "best.safetensors").exists()
     assert "LTC, 24 neurons" in out
     assert "persistence" in out
     again = capsys_out(capsys, words)
