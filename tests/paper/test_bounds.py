@@ -245,8 +245,9 @@ def test_a_shipped_agents_circuit_stays_inside(script: Any) -> None:
     one = script.agent_circuit(str(ROOT / "checkpoints" / "halfcheetah-novel.safetensors"))
     found = drive(one, TINY, seed=0)
     assert found.inside[0]
-    assert found.state_bound == 1
-    assert script.row(found)[:3] == ["halfcheetah-novel, CfC", "", None]
+    low, high = one.cell.state_bounds()
+    assert found.state_bound == max(float(-low.min()), float(high.max()))
+    assert script.row(found)[:3] == ["halfcheetah-novel, LTC", "", None]
 
 
 @pytest.mark.parametrize(

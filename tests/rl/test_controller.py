@@ -131,14 +131,17 @@ def test_a_trace_of_a_controller_does_the_same() -> None:
 def test_onnx_does_the_same(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
-    controller = Controller(nc.load(AGENT), backend="reference")
+    agent = nc.load(AGENT)
+    # Rounding is of the size of the numbers that are added up, and the states of this agent reach twenty.
+    largest = max(float(bound.detach().abs().max()) for bound in agent.policy.lstm_actor.cell.state_bounds())
+    controller = Controller(agent, backend="reference")
     torch.onnx.export(exported(controller), verbose=False).save(tmp_path / "controller.onnx")
     session = runtime.InferenceSession(tmp_path / "controller.onnx")
     seen, state = torch.randn(1, 17), torch.randn(1, 48)
     names = [one.name for one in session.get_inputs()]
     found = session.run(None, dict(zip(names, (seen.numpy(), state.numpy()), strict=True)))
     for value, wanted in zip(found, controller(seen, state), strict=True):
-        np.testing.assert_allclose(value, wanted.numpy(), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(value, wanted.numpy(), rtol=0, atol=1e-6 * largest)
 
 
 def test_a_policy_itself_can_be_exported() -> None:

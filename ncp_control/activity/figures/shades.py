@@ -13,13 +13,14 @@ from ncp_control.support.pictures import BLUE, ORANGE
 
 Array = NDArray[np.float64]
 EXCITATORY, INHIBITORY, INK = BLUE, ORANGE, "#222222"
+MOST = 98  # percent of the recorded states are within the colours
 
 
 class Limits(NamedTuple):
-    """The values with the outermost colours of the map: the largest that were recorded, on either side of zero.
+    """The values with the outermost colours of the map, on either side of zero; larger ones have the same colours.
 
-    :param state: one number for all neurons
-    :param inputs: (I,), one number for each input, because inputs have different units
+    :param state: one number for all neurons, so that most of the recorded states are smaller
+    :param inputs: (I,), the largest recorded value of each input, because inputs have different units
     """
 
     state: float
@@ -28,11 +29,10 @@ class Limits(NamedTuple):
 
 def limits(activity: Activity) -> Limits:
     """Returns the limits of a recording."""
-    states, inputs = (
-        np.where(np.isfinite(values), np.abs(values), 0).max(0, initial=1e-6)
-        for values in (activity.neurons, activity.inputs)
-    )
-    return Limits(float(states.max()), np.asarray(inputs, np.float64))
+    states, inputs = (np.where(np.isfinite(values), np.abs(values), 0) for values in (activity.neurons, activity.inputs))
+    # A few neurons of a liquid circuit may swing much further than all others, which would then look alike.
+    state = np.percentile(states, MOST) if states.size else 0.0
+    return Limits(max(float(state), 1e-6), np.asarray(inputs.max(0, initial=1e-6), np.float64))
 
 
 @functools.cache
