@@ -29,7 +29,8 @@ class Limits(NamedTuple):
 
 def limits(activity: Activity) -> Limits:
     """Returns the limits of a recording."""
-    states, inputs = (np.where(np.isfinite(values), np.abs(values), 0) for values in (activity.neurons, activity.inputs))
+    recorded = activity.neurons, activity.inputs
+    states, inputs = (np.where(np.isfinite(values), np.abs(values), 0) for values in recorded)
     # A few neurons of a liquid circuit may swing much further than all others, which would then look alike.
     state = np.percentile(states, MOST) if states.size else 0.0
     return Limits(max(float(state), 1e-6), np.asarray(inputs.max(0, initial=1e-6), np.float64))
