@@ -120,7 +120,7 @@ def run(arguments: Arguments) -> int:
         env,
         int(wiring) if wiring is not None and wiring.isdigit() else wiring,
         arguments.cell,
-        cell_kwargs=read_changes(list(arguments.set)),
+        cell_kwargs=read_changes(list(arguments.set), "unfolds=6"),
         env_kwargs=None if arguments.env else note.get("env_kwargs"),
         env_wrapper=disturbances(arguments.noise, arguments.dropout, arguments.random),
         teacher_env=arguments.teacher_env,
@@ -167,11 +167,12 @@ def run(arguments: Arguments) -> int:
             print(f"\n{table_text(rows)}\n\n{words}\nwritten to {out / PRUNED}")
             best = best if smallest is rows[0] else out / PRUNED / smallest.file
         if found.finetuned is not None:
-            best, more = out / FOLDER / BEST, found.finetuned
+            more, folder = found.finetuned, out / FOLDER
+            best = folder / BEST if found.pruned is None and np.mean(more.returns) >= np.mean(found.returns) else best
             print(
                 f"fine-tuned for {more.steps:,} steps in {more.seconds / 60:.1f} minutes: return "
                 f"{in_words(more.returns)}, {100 * found.share_of(more.returns):.1f} % of {whose}\n"
-                f"written to {best.parent}"
+                f"written to {folder}"
             )
         print(f"see it act:  ncp-control evaluate {shlex.quote(str(best))}")
     return 0

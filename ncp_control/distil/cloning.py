@@ -82,8 +82,10 @@ def settings_for(recorded: Recorded, settings: DistilSettings) -> tuple[Recorded
     usual = {one.name: one.default for one in fields(settings) if one.default is not MISSING}
     odd = [name for name in WITHOUT_MEANING if getattr(settings, name) != usual[name]]
     if odd:
-        words = " and ".join(f"--{name}" for name in odd)
-        raise ValueError(f"{METHOD} learns from {recorded.name} alone, where {words} would mean nothing: leave it out")
+        words, them = " and ".join(f"--{name}" for name in odd), "them" if odd[1:] else "it"
+        raise ValueError(
+            f"{METHOD} learns from {recorded.name} alone, where {words} would mean nothing: leave {them} out"
+        )
     used = recorded.first(settings.steps)
     if used.steps < recorded.steps:
         say(

@@ -84,8 +84,8 @@ def distil(
         teacher is `Recorded`
     :param teacher_env: the id of the teacher's environment; by default that in its note, or the student's simulator
     :param settings: how the student learns (see `DistilSettings`)
-    :param finetune_steps: steps of recurrent PPO after that, in the folder `finetuned` of `out`, in which the student
-        learns from the rewards of its environment
+    :param finetune_steps: steps of recurrent PPO after that, in the folder `finetuned` of `out`, in which the student,
+        unpruned, learns from the rewards of its environment; in the first of them only its critic learns
     :param pruning: how the student is then made smaller, in the folder `pruned` of `out` (see `PruneSettings`); None
         leaves it as it is
     :param seed: everything random follows from it
@@ -129,8 +129,13 @@ def distil(
             record = {"command": command, "versions": versions(PACKAGES)}
             held.enter_context(prepare_run(folder, about, resume, results=(STATE,), **record))
         made = student, teacher, shown, partial(make_place, recipe, teacher, known), recipe.make
-        loop = taught(*made, settings, seed, folder, note, out is not None, progress)
-        found = last_evaluation(loop, seed_of(seed, LAST_SEED), None if shown is None else shown.returns)
+        try:
+            loop = taught(*made, settings, seed, folder, note, progress)
+            found = last_evaluation(loop, seed_of(seed, LAST_SEED), None if shown is None else shown.returns)
+        except KeyboardInterrupt:
+            is_kept = out is not None and (folder / STATE).exists()
+            say(f"\ninterrupted: {f'--resume continues from {folder / STATE}' if is_kept else 'nothing is kept'}")
+            raise
         if pruning is not None:
             make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
             found.pruned = prune(loop, make_smaller, pruning, found.agent.note, out is not None, progress)
@@ -152,7 +157,6 @@ def taught(
     seed: int,
     folder: Path,
     note: dict[str, Any],
-    is_kept: bool,
     progress: bool,
 ) -> DistilLoop:
     """Does all iterations that are left, and returns them with the best student.
@@ -160,7 +164,6 @@ def taught(
     The parameters are those of `DistilLoop`.
 
     :param shown: what the student saw of recorded episodes; None if its teacher acts
-    :param is_kept: whether the folder stays
     :param progress: show a progress bar on stderr
     """
     loop: DistilLoop
@@ -173,13 +176,6 @@ def taught(
             loop = DistilLoop(student, teacher, make_place, make_env, settings, seed, folder, note, tracker)
         else:
             loop = cloning.CloningLoop(student, teacher, shown, make_env, settings, seed, folder, note, tracker)
-        try:
-            loop.run()
-        except KeyboardInterrupt:
-            advice = (
-                f"--resume continues from {folder / STATE}" if loop.progress.rows and is_kept else "nothing is kept"
-            )
-            say(f"\ninterrupted after {len(loop.progress.rows)} iterations: {advice}")
-            raise
+        loop.run()
     loop.finish()
     return loop

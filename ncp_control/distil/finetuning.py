@@ -25,15 +25,16 @@ FOLDER = "finetuned"
 CRITIC = {"critic": "lstm", "critic_units": 64}
 PPO = {
     "learning_rate": "lin_1e-3", "n_steps": 512, "batch_size": 1024, "n_epochs": 5, "gamma": 0.99, "gae_lambda": 0.95,
-    "clip_range": 0.1, "max_grad_norm": 0.8, "critic_warmup": 20_000,
+    "clip_range": 0.1, "max_grad_norm": 0.8,
 }  # fmt: skip
+WARM_UP = 20_000  # steps in which only the critic learns, but at most a fifth of all
 
 
 @dataclass
 class Finetuned:
     """The outcome of a fine-tuning.
 
-    :param agent: the best agent
+    :param agent: the best agent, whose note has the `steps` after which it was best, and all steps as `finetuned`
     :param returns: its returns over the same new episodes as the student's
     :param steps: the steps of the fine-tuning
     :param seconds: its duration
@@ -61,7 +62,7 @@ def recipe_of(note: dict[str, Any], steps: int, settings: DistilSettings) -> Rec
         env_wrapper=note["env_wrapper"],
         normalize=True,
         policy_kwargs=dict(CRITIC),
-        settings=dict(PPO),
+        settings={**PPO, "critic_warmup": min(WARM_UP, steps // 5)},
     )
 
 

@@ -68,4 +68,8 @@ def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping
         raise ValueError(
             f"a student chooses actions from a Box or a Discrete space, and those of {recipe.env} are {space}"
         )
-    return RecurrentPPO("NCPPolicy", envs, policy_kwargs=arguments, seed=seed, device="cpu")
+    try:
+        return RecurrentPPO("NCPPolicy", envs, policy_kwargs=arguments, seed=seed, device="cpu")
+    except TypeError as error:
+        envs.close()
+        raise ValueError(f"the cell {cell} does not take the settings {dict(cell_kwargs or {})}: {error}") from error

@@ -104,7 +104,7 @@ class Pruning:
         self.seed, self.out = loop.seed, loop.out / PRUNED
         self.settings = settings_of_round(loop.settings, settings)
         self.began, self.before = time.monotonic(), 0.0
-        self.rows = read_rows(self.out / TABLE)
+        self.rows = read_rows(self.out / TABLE)[: settings.rounds + 1]
         if self.rows:
             self.before = self.rows[-1].seconds
             self.tracker.advance(len(self.rows) - 1, note=self.told())

@@ -24,8 +24,8 @@ def circuit_arguments(start: LoadedPolicy, algo: str) -> dict[str, Any]:
     policy = start.policy
     if algo not in ALGORITHMS or not isinstance(policy, NCPPolicy):
         raise ValueError(
-            f"{start.name} is a {type(policy).__name__} and the recipe's algo is {algo}: a training begins with a "
-            f"circuit that {' or '.join(ALGORITHMS)} or distilling made, and goes on with one of these algorithms"
+            f"{start.name} holds the policy {type(policy).__name__} and the recipe's algo is {algo}: --start takes a "
+            f"circuit of {' or '.join(ALGORITHMS)}, or one that was distilled, and goes on with one of these algorithms"
         )
     return {
         **{key: policy.circuit_kwargs[key] for key in CIRCUIT},
@@ -68,7 +68,7 @@ def set_normalization(model: Any, start: LoadedPolicy) -> None:
     if normalizes != (given is not None):
         raise ValueError(
             f"{start.name} {'normalises no' if normalizes else 'normalises its'} observations: set the recipe's "
-            f"normalize to {'{norm_obs: false}' if normalizes else 'true'}"
+            f"normalize to {'false' if normalizes else 'true'}"
         )
     if given is None:
         return

@@ -40,7 +40,7 @@ from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
 from ncp_control.storage.curves import CURVE as CURVE
 from ncp_control.storage.descriptions import described_in
-from ncp_control.storage.run_folder import prepare_run, seed_of, versions
+from ncp_control.storage.run_folder import RECORD, prepare_run, read_record, seed_of, versions
 from ncp_control.support.devices import pick_device
 from ncp_control.support.progress import Tracker, tracked
 from ncp_control.support.streams import say
@@ -117,7 +117,11 @@ def train(
         "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
     }  # fmt: skip
     if start is not None:
-        about["start"] = {"name": start.name, "weights": hash_of_weights(start)}
+        about["start"] = hash_of_weights(start)
+    elif resume and (out / RECORD).exists() and "start" in read_record(out / RECORD):
+        raise ValueError(
+            f"the run in {out} began with a policy's circuit: name the policy's file again, --start POLICY"
+        )
     random.seed(seed)
     envs = make_envs(recipe, recipe.n_envs, training=True)
     with ExitStack() as held:

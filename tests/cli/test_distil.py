@@ -51,11 +51,12 @@ def test_fine_tuning_is_printed_beside_the_distillation(folder: Path, capsys: py
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "fine-tuned for 1,024 steps in" in out
-    assert "ncp-control evaluate run/finetuned/best.safetensors" in out
     assert main([*words, "--resume", "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["finetuned"]["steps"] == 1024
     assert f"{found['finetuned']['return']:,.1f}" in out
+    better = "run/finetuned/best" if found["finetuned"]["return"] >= found["return"] else "run/best"
+    assert f"see it act:  ncp-control evaluate {better}.safetensors" in out
     assert main(["describe", "run/finetuned"]) == 0
     assert load_policy("run/finetuned/best.safetensors").note["teacher"]["name"] == "braking:brake"
 
@@ -65,6 +66,18 @@ def test_settings_of_the_cell_are_in_the_circuit(folder: Path) -> None:
     for given, unfolds in ((["--set", "unfolds=2"], 2), ([], 3)):
         assert main([*words, *given, "--out", f"run{unfolds}"]) == 0
         assert load_policy(f"run{unfolds}/best.safetensors").policy.lstm_actor.cell.unfolds == unfolds
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("nonsense=3", "the cell ltc does not take the settings"), ("nonsense", "KEY=VALUE, such as unfolds=6")],
+)
+def test_settings_that_the_cell_does_not_have_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], given: str, told: str
+) -> None:
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *FAST, "--set", given]
+    assert told in refused(capsys, *words)
+    assert not (folder / "run").exists()
 
 
 def test_disturbances_of_the_student_are_in_its_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

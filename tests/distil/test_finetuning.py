@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from helpers.distilling import turning
 from ncp_control.distil import DistilSettings, distil
-from ncp_control.distil.finetuning import FOLDER, PPO
+from ncp_control.distil.finetuning import FOLDER, recipe_of
 from ncp_control.distil.loop import BEST
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
@@ -23,19 +23,23 @@ SMALL = DistilSettings(steps=1200, iterations=1, first=0.5, batches=4, batch=8, 
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(8, 3)", "settings": SMALL}
 
 
-def test_the_student_itself_comes_out_while_only_the_critic_learns(tmp_path: Path) -> None:
-    assert PPO["critic_warmup"] > 2048
+def test_the_actor_learns_once_the_critic_is_warm(tmp_path: Path) -> None:
     found = distil(turning, ENV, out=tmp_path / "run", finetune_steps=2048, **QUIET)
     assert found.finetuned is not None
     assert found.finetuned.steps == 2048
     student, last = load_policy(tmp_path / "run" / BEST), load_policy(tmp_path / "run" / FOLDER / LAST)
     given, own = student.policy.state_dict(), last.policy.state_dict()
-    actor = [name for name in given if not student.policy.is_critics(name)]
-    assert actor
-    for name in actor:
-        torch.testing.assert_close(own[name], given[name], rtol=0, atol=0)
-    # Statistics that count as many steps move by so little that returns change in their last digits only.
-    np.testing.assert_allclose(found.finetuned.returns, found.returns, rtol=1e-6)
+    actor = {name for name in given if not student.policy.is_critics(name)}
+    moved = {name for name in actor if not torch.equal(own[name], given[name])}
+    assert {"action_net.weight", "log_std"} <= moved
+    for name in actor:  # it is the student that went on, and not a new actor
+        torch.testing.assert_close(own[name], given[name], rtol=0, atol=0.1)
+
+
+def test_only_the_critic_learns_at_first() -> None:
+    note = {"env": ENV, "env_kwargs": {}, "env_wrapper": []}
+    found = {steps: recipe_of(note, steps, SMALL).settings["critic_warmup"] for steps in (5, 5000, 500_000)}
+    assert found == {5: 1, 5000: 1000, 500_000: 20_000}
 
 
 def test_the_note_names_the_teacher_and_the_steps_and_the_returns_can_be_had_again(tmp_path: Path) -> None:

@@ -79,9 +79,13 @@ def test_a_stopped_training_goes_on_exactly(trained: Path, tmp_path: Path) -> No
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
-def test_a_run_that_began_with_another_policy_is_not_resumed(trained: Path, tmp_path: Path) -> None:
+def test_a_run_is_resumed_with_the_policy_that_it_began_with(trained: Path, tmp_path: Path) -> None:
     recipe = recipe_with(tmp_path)
     train(recipe, tmp_path / "run", seed=3, start=load_policy(trained), **QUIET)
+    record = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(ValueError, match="began with a policy's circuit: name the policy's file again, --start"):
+        train(recipe, tmp_path / "run", seed=3, resume=True, **QUIET)
+    assert (tmp_path / "run" / "run.json").read_bytes() == record
     with pytest.raises(ValueError, match="holds a run with another start"):
         train(recipe, tmp_path / "run", seed=3, start=load_policy(tmp_path / "run" / BEST), resume=True, **QUIET)
 
@@ -93,7 +97,7 @@ def test_a_run_that_began_with_another_policy_is_not_resumed(trained: Path, tmp_
         ("ppo", {"normalize": False}, "set the recipe's normalize to true"),
         ("ppo", {"normalize": {"clip_obs": 5.0}}, "set the recipe's normalize to the same"),
         ("ppo", {"use_sde": True}, "another actor than best has: they differ in log_std"),
-        ("sac", {}, "begins with a circuit that RecurrentPPO or RecurrentA2C or distilling made"),
+        ("sac", {}, "--start takes a circuit of RecurrentPPO or RecurrentA2C"),
     ],
 )
 def test_a_recipe_that_does_not_fit_the_policy_is_refused(
@@ -106,7 +110,7 @@ def test_a_recipe_that_does_not_fit_the_policy_is_refused(
 
 def test_a_policy_without_a_circuit_is_refused(trained: Path, tmp_path: Path) -> None:
     train(recipe_with(tmp_path, "mlp"), tmp_path / "mlp", **QUIET)
-    with pytest.raises(ValueError, match="best is a ActorCriticPolicy"):
+    with pytest.raises(ValueError, match="best holds the policy ActorCriticPolicy"):
         train(recipe_with(tmp_path), tmp_path / "run", start=load_policy(tmp_path / "mlp" / BEST), **QUIET)
 
 

@@ -242,12 +242,16 @@ def set_value(flat: dict[str, Any], key: str, value: Any) -> None:
     inner[last] = value
 
 
-def read_changes(words: list[str]) -> dict[str, Any]:
-    """Reads changes to a recipe that are written as KEY=VALUE, with the value in YAML."""
+def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> dict[str, Any]:
+    """Reads changes to a recipe that are written as KEY=VALUE, with the value in YAML.
+
+    :param words: the changes
+    :param example: one for the message that refuses another word
+    """
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise ValueError(f"write a change as KEY=VALUE, such as policy_kwargs.cell=cfc, not as {word!r}")
+            raise ValueError(f"write a change as KEY=VALUE, such as {example}, not as {word!r}")
         found[key] = read_yaml(value, word)
     return found

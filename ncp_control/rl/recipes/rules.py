@@ -33,7 +33,8 @@ class Linear:
     first: float
 
     def __call__(self, left: float) -> float:
-        return left * self.first
+        # The last rollout may take more steps than were asked for.
+        return max(left, 0.0) * self.first
 
 
 def read_number(value: Any) -> Any:

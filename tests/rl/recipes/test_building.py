@@ -46,6 +46,8 @@ def test_environments_and_models_are_as_the_recipe_says(tmp_path: Path) -> None:
     assert (model.gamma, model.n_epochs, model.n_steps) == (0.5, 7, 32)
     assert model.policy.optimizer.defaults["eps"] == 1e-7
     assert model.learning_rate == Linear(3e-3)
+    # The last rollout may go beyond the steps of the training, and a negative rate would undo what was learnt.
+    assert [Linear(3e-3)(left) for left in (1, 0.5, 0, -0.2)] == [3e-3, 1.5e-3, 0, 0]
     assert model.learning_rate(0.5) == 1.5e-3
     assert type(model.policy.lstm_actor.cell).__name__ == "CfC"
     assert model.policy.circuit_kwargs["wiring"] == AutoNCP(9, 3)
