@@ -21,8 +21,8 @@ from ncp_control.wiring import NCP
 from ncp_control.wiring.plan_text import parse_plan
 
 DEFAULT_CELL = "ltc"
-# 48 neurons with every synapse that an NCP can have. With the half of them that AutoNCP(48, 16) has, a liquid circuit
-# does not hold a fast gait.
+# 48 neurons with every synapse that an NCP can have. With the quarter of them that AutoNCP(48, 16) has, a liquid
+# circuit does not hold a fast gait.
 DEFAULT_WIRING = NCP(
     20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=144, motor_fanin=12, recurrent_inter=400
 )
