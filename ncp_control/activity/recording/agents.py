@@ -127,7 +127,8 @@ class EpisodeRecorder:
         self.rows: dict[str, list[Any]] = {}
         self.body = BodyPoses(env)
         self.normalize = normalizer_of(actor)
-        self.critic = CriticValues(policy, getattr(actor, "normalize", self.normalize))
+        is_trained = getattr(actor, "has_trained_critic", True)
+        self.critic = CriticValues(policy, getattr(actor, "normalize", self.normalize), is_trained)
         self.observations: list[Any] = []
         self.observation: Any = None
         self.state: Any = None

@@ -15,15 +15,18 @@ Array = NDArray[Any]
 class CriticValues:
     """Values from the critic of a recurrent on-policy agent, computed once for each chunk of a recording.
 
-    Agents of other algorithms have no such values, because their critics rate actions rather than states.
+    Agents of other algorithms have no such values, because their critics rate actions rather than states; nor has a
+    distilled agent, whose critic has learnt nothing.
 
     :param policy: of the agent
     :param normalize: maps observations of the environment to those that the policy reads
+    :param is_trained: whether the critic has learnt
     """
 
-    def __init__(self, policy: Any, normalize: Any) -> None:
+    def __init__(self, policy: Any, normalize: Any, is_trained: bool = True) -> None:
         self.policy, self.normalize = policy, normalize
-        self.has_values = all(hasattr(policy, name) for name in ("lstm_actor", "value_net", "predict_values"))
+        is_recurrent = all(hasattr(policy, name) for name in ("lstm_actor", "value_net", "predict_values"))
+        self.has_values = is_recurrent and is_trained
         self.state: Any = None
 
     @torch.no_grad()

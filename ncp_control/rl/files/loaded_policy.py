@@ -52,6 +52,11 @@ class LoadedPolicy:
         return isinstance(getattr(self.policy, "critic", None), NoCritic)
 
     @property
+    def has_trained_critic(self) -> bool:
+        """Whether the critic has learnt anything: distilling trains the actor alone."""
+        return "teacher" not in self.note or "finetuned" in self.note
+
+    @property
     def observation_space(self) -> spaces.Space[Any]:
         """The observation space of the environment that the policy was trained in."""
         found: spaces.Space[Any] = self.policy.observation_space

@@ -228,3 +228,20 @@ def test_the_body_of_a_half_cheetah_is_kept(tmp_path: Path) -> None:
     assert found.about["action_names"][0] == "bthigh"
     assert found.about["observation_names"][0] == "front tip z"
     assert np.abs(np.diff(ends, axis=0)).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("note", "has_values"),
+    [
+        ({}, True),
+        ({"teacher": {"name": "another"}}, False),
+        ({"teacher": {"name": "another"}, "finetuned": 4096}, True),
+    ],
+)
+def test_a_critic_that_has_learnt_nothing_says_nothing(note: dict[str, Any], has_values: bool, tmp_path: Path) -> None:
+    """Distilling trains the actor alone."""
+    model = RecurrentPPO("NCPPolicy", pendulum(), policy_kwargs={"wiring": PLAN}, seed=0)
+    save_policy(model, tmp_path / "agent.safetensors", note)
+    agent = load_policy(tmp_path / "agent.safetensors")
+    found = record(agent, pendulum(), tmp_path / "run.npz", 5, progress=False)
+    assert (found.get("values") is not None) == has_values
