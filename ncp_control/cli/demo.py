@@ -18,8 +18,8 @@ RESUMED = ("fit", "distil")  # their folders exist before they have ended; --res
 
 @dataclass
 class Arguments:
-    """A tour of two or three minutes: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording
-    becomes a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
+    """A tour of a minute or two: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording becomes
+    a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
     the half-cheetah's dynamics from rollouts, and its error is compared.
 
     Each step prints its command, so that you can run it yourself. The folder also gets checkpoints/, the trained agents

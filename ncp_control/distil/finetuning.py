@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.loop import share_of
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, with_note
-from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.training import BEST, train
 
@@ -97,9 +97,8 @@ def finetune(
         start=student,
     )  # fmt: skip
     best = load_policy(folder / BEST)
-    returns = evaluate(
-        best, lambda: make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs), episodes, episodes_seed
-    ).returns
+    own = EnvRecipe(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
+    returns = evaluate(best, own.make, episodes, episodes_seed).returns
     note = {
         **student.note,
         **best.note,

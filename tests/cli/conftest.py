@@ -6,6 +6,9 @@ import pytest
 
 import ncp_control as nc
 
+# A teacher of the pendulum: its torque opposes the velocity.
+BRAKE = "import numpy as np\n\n\ndef brake(observations):\n    return np.clip(-observations[:, 2:], -2, 2)\n"
+
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -32,3 +35,11 @@ def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of Minari's datasets, for one test alone."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     return tmp_path / "datasets"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a teacher in a module."""
+    (tmp_path / "braking.py").write_text(BRAKE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -15,15 +15,6 @@ FAST = [
     "--steps", "1600", "--iterations", "1", "--first", "0.5", "--batches", "3", "--batch", "4", "--length", "16",
     "--envs", "2", "--eval-episodes", "2", "--wiring", "AutoNCP(8, 3)",
 ]  # fmt: skip
-TEACHER = "import numpy as np\n\n\ndef brake(observations):\n    return np.clip(-observations[:, 2:], -2, 2)\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a teacher in a module."""
-    (tmp_path / "braking.py").write_text(TEACHER)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_a_function_teaches_a_circuit_and_the_result_is_printed(

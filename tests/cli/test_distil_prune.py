@@ -16,15 +16,6 @@ WORDS = [
     "--eval-episodes", "2",
 ]  # fmt: skip
 SMALL = [*WORDS, "--wiring", "AutoNCP(12, 4)", "--prune", "--prune-rounds", "2"]
-TEACHER = "import numpy as np\n\n\ndef brake(observations):\n    return np.clip(-observations[:, 2:], -2, 2)\n"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a teacher in a module."""
-    (tmp_path / "braking.py").write_text(TEACHER)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_sizes_are_printed_and_written_and_the_smallest_good_one_acts(
