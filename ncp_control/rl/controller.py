@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.distributions import CategoricalDistribution, DiagGaussianDistribution
+from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
 from torch import Tensor, nn
 
 from ncp_control.ops import check_backend
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.normalizer import Normalizer
+from ncp_control.rl.monitor import ELAPSED, NOT_FINITE, OBSERVATION, STATE, Monitor
+from ncp_control.rl.policies.circuit import Circuit
+from ncp_control.rl.policies.elapsed import KEY, TimedExtractor, is_timed
+from ncp_control.rl.policies.numpy_actor import layers_of
 from ncp_control.rl.policies.recurrent import NCPPolicy
 from ncp_control.rl.policies.sequence import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.rnn import RNN
@@ -23,7 +29,8 @@ class Controller(nn.Module):
 
         z = clip((o - mean) / scale),    y, s' = circuit(z, s),    action = clip(head(y))
 
-    It holds copies of the agent's weights. As exported code cannot check values, it does not refuse NaN.
+    An agent without a memory has a state of size 0, and its head reads z. It holds copies of the agent's weights. As
+    exported code cannot check values, it does not refuse NaN; with a monitor it raises a flag.
 
     Example::
 
@@ -31,16 +38,29 @@ class Controller(nn.Module):
         action, state = controller(observation, controller.initial_state())
         program = torch.export.export(controller, (observation, state))
 
-    :param agent: a policy loaded from a file of `save_policy`, with a circuit, vector observations and Box or Discrete
-        actions
+    :param agent: a policy loaded from a file of `save_policy`, with Box or Discrete actions, whose observations are
+        vectors, or dictionaries of one vector and the elapsed time
     :param backend: the backend of the scan, as in `RNN`; with "reference" an exported program consists of torch's own
         operations
+    :param monitor: the certified ranges; with one, every step also returns flags
+    :param sensors: a name for each number of the observation
+    :param actions: a name for each number of the action, or for each choice
+    :ivar rnn: the circuit; None for an agent without a memory
+    :ivar timed: whether the agent was trained with elapsed times that vary
     """
 
     low: Tensor
     high: Tensor
 
-    def __init__(self, agent: LoadedPolicy, backend: str = "auto") -> None:
+    def __init__(
+        self,
+        agent: LoadedPolicy,
+        backend: str = "auto",
+        monitor: Monitor | None = None,
+        *,
+        sensors: Sequence[str] = (),
+        actions: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         check_backend(backend)
         if not isinstance(agent, LoadedPolicy):
@@ -48,73 +68,190 @@ class Controller(nn.Module):
                 "a Controller needs a policy that nc.load read from a file of save_policy, not a "
                 f"{type(agent).__name__}"
             )
-        seen, acted, policy = agent.observation_space, agent.action_space, agent.policy
-        if not isinstance(seen, spaces.Box) or len(seen.shape) != 1:
-            raise ValueError(f"a Controller reads vectors, and this agent's observations are {seen}")
-        self.normalize = nn.Identity() if agent.normalizer is None else Normalize(agent.normalizer)
-        self.extractor, circuit, self.head = (copy.deepcopy(part) for part in parts_of(policy))
-        self.rnn: RNN = circuit.rnn
-        self.rnn.backend = backend
+        key, seen = read_vector(agent.observation_space)
+        acted, policy = agent.action_space, agent.policy
+        parts = parts_of(policy)
+        self.timed = is_timed(agent.observation_space)
+        self.normalize: nn.Module = nn.Identity()
+        if agent.normalizer is not None and key in agent.normalizer.scales:
+            self.normalize = Normalize(agent.normalizer, key)
+        if self.timed and not flattens(parts.extractor):
+            raise ValueError(
+                "a Controller with elapsed times needs the usual CombinedExtractor, and this agent has "
+                f"{type(parts.extractor.inner).__name__}"
+            )
+        self.extractor = nn.Identity() if flattens(parts.extractor) else copy.deepcopy(parts.extractor)
+        self.head = copy.deepcopy(parts.head)
+        self.rnn: RNN | None = None if parts.circuit is None else copy.deepcopy(parts.circuit.rnn)
+        self.reads_elapsed = self.timed and not (parts.circuit is not None and parts.circuit.timed)
+        if self.rnn is not None:
+            self.rnn.backend = backend
         self.chooses = isinstance(acted, spaces.Discrete)
         self.first = int(acted.start) if isinstance(acted, spaces.Discrete) else 0
-        self.squashes = not isinstance(policy, NCPPolicy)
+        self.squashes = bool(policy.squash_output)
         low, high = (acted.low, acted.high) if isinstance(acted, spaces.Box) else (0.0, 0.0)
         self.register_buffer("low", torch.as_tensor(low))
         self.register_buffer("high", torch.as_tensor(high))
+        self.sensors = names("sensors", sensors, "observation", int(seen.shape[0]))
+        what, count = ("choice", int(acted.n)) if isinstance(acted, spaces.Discrete) else ("action", self.low.numel())
+        self.actions = names("actions", actions, what, count)
+        self.watch = None if monitor is None else Watch(monitor, len(self.sensors), self.state_size)
         self.eval().requires_grad_(False)
+
+    @property
+    def state_size(self) -> int:
+        """The size of the state, N."""
+        return 0 if self.rnn is None else self.rnn.cell.state_size
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating-point type of the weights, in which everything after the normalisation is computed."""
+        return next(self.parameters()).dtype
 
     def initial_state(self, batch: int = 1) -> Tensor:
         """Returns the state before an episode, (B, N)."""
-        return self.rnn.initial_state(batch)
+        return torch.zeros(batch, 0, dtype=self.dtype) if self.rnn is None else self.rnn.initial_state(batch)
 
-    def forward(self, observation: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def features(self, observation: Tensor, elapsed: float | Tensor = 1.0) -> Tensor:
+        """Returns what the circuit reads, (B, F): the normalised observation.
+
+        The elapsed time is its last number in an agent that was trained with elapsed times and whose cell has no use
+        for them.
+        """
+        found: Tensor = self.extractor(self.normalize(observation).to(self.dtype))
+        if not self.reads_elapsed:
+            return found
+        column = torch.as_tensor(elapsed, dtype=found.dtype, device=found.device).expand(found.shape[:1])
+        return torch.cat([found, column[:, None]], dim=1)
+
+    def act(self, outputs: Tensor) -> Tensor:
+        """Returns the actions for the circuit's outputs (B, O)."""
+        found: Tensor = self.head(outputs)
+        if self.chooses:
+            return found.argmax(dim=-1) + self.first
+        if self.squashes:
+            return self.low + 0.5 * (found + 1) * (self.high - self.low)
+        return torch.minimum(torch.maximum(found, self.low), self.high)
+
+    def forward(self, observation: Tensor, state: Tensor, elapsed: float | Tensor = 1.0) -> tuple[Tensor, ...]:
         """Returns the deterministic actions and the state after them.
 
         :param observation: (B, n), as the environment returns it
         :param state: the state that the last call returned, (B, N)
-        :return: the actions, (B, A) for a Box and (B,) for a Discrete space, and the state (B, N)
+        :param elapsed: time since the last observation, in steps of the training; a number or (B,)
+        :return: the actions, (B, A) for a Box and (B,) for a Discrete space, the state (B, N), and with a monitor the
+            flags (B,)
         """
-        outputs, after = self.rnn.step(self.extractor(self.normalize(observation)), state)
-        found = self.head(outputs)
-        if self.chooses:
-            return found.argmax(dim=-1) + self.first, after
-        if self.squashes:
-            return self.low + 0.5 * (found + 1) * (self.high - self.low), after
-        return torch.minimum(torch.maximum(found, self.low), self.high), after
+        features = self.features(observation, elapsed)
+        if self.rnn is None:
+            outputs, after = features, state
+        else:
+            outputs, after = self.rnn.step(features, state, elapsed)
+        action = self.act(outputs)
+        return (action, after) if self.watch is None else (action, *self.watch(observation, state, after, elapsed))
 
 
 class Normalize(nn.Module):
-    """A `Normalizer` of vectors as a module of torch."""
+    """A `Normalizer` of vectors as a module of torch, which computes in the statistics' float64.
+
+    :param normalizer: normalises vectors, or the entry `key` of dictionaries
+    :param key: the name of the entry, and "" for vectors
+    """
 
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, normalizer: Normalizer) -> None:
+    def __init__(self, normalizer: Normalizer, key: str = "") -> None:
         super().__init__()
         self.clip = normalizer.clip
-        mean, scale = normalizer.scales[""]
+        mean, scale = normalizer.scales[key]
         self.register_buffer("mean", torch.as_tensor(mean))
         self.register_buffer("scale", torch.as_tensor(scale))
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Normalises observations (B, n) in the statistics' float64, and returns them in float32."""
-        return ((observation - self.mean) / self.scale).clamp(-self.clip, self.clip).float()
+        """Returns normalised observations, (B, n)."""
+        return ((observation - self.mean) / self.scale).clamp(-self.clip, self.clip)
 
 
-def parts_of(policy: Any) -> tuple[Any, Any, Any]:
+class Watch(nn.Module):
+    """Compares what an agent sees and does with the ranges of a monitor."""
+
+    observation_low: Tensor
+    observation_high: Tensor
+    state_low: Tensor
+    state_high: Tensor
+
+    def __init__(self, monitor: Monitor, observations: int, states: int) -> None:
+        super().__init__()
+        monitor.check_sizes(observations, states)
+        self.elapsed = monitor.elapsed_low, monitor.elapsed_high
+        for name in ("observation_low", "observation_high", "state_low", "state_high"):
+            self.register_buffer(name, torch.as_tensor(getattr(monitor, name)))
+
+    def forward(
+        self, observation: Tensor, before: Tensor, after: Tensor, elapsed: float | Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Returns the state to go on with, (B, N), and the flags, (B,)."""
+        time = torch.as_tensor(elapsed, dtype=before.dtype, device=before.device)
+        usable = torch.isfinite(observation).all(dim=1) & torch.isfinite(time) & (time >= 0)
+        strange = ((observation < self.observation_low) | (observation > self.observation_high)).any(dim=1)
+        moved = ((after < self.state_low) | (after > self.state_high)).any(dim=1)
+        late = (time < self.elapsed[0]) | (time > self.elapsed[1])
+        flags = OBSERVATION * strange.int() + STATE * moved.int() + ELAPSED * late.int()
+        return torch.where(usable[:, None], after, before), torch.where(usable, flags, NOT_FINITE)
+
+
+class Parts(NamedTuple):
+    """The parts of a policy that act: an extractor, a circuit (or None), and the layers behind it."""
+
+    extractor: Any
+    circuit: Circuit | None
+    head: Any
+
+
+def parts_of(policy: Any) -> Parts:
     """Returns the features extractor, the circuit, and the layers from its outputs to the deterministic actions."""
     distributions = (DiagGaussianDistribution, CategoricalDistribution)
     if isinstance(policy, NCPPolicy) and isinstance(policy.action_dist, distributions):
-        extractor = policy.pi_features_extractor
-        return extractor, policy.lstm_actor, nn.Sequential(policy.mlp_extractor.actor, policy.action_net)
+        head = nn.Sequential(policy.mlp_extractor.actor, policy.action_net)
+        return Parts(policy.pi_features_extractor, policy.lstm_actor, head)
     if isinstance(policy, TD3SequencePolicy):
-        extractor = policy.actor.features_extractor
-        return extractor.row, extractor.circuit, policy.actor.mu
+        extractor: Any = policy.actor.features_extractor
+        return Parts(extractor.row, extractor.circuit, policy.actor.mu)
     if isinstance(policy, SACSequencePolicy):
-        actor = policy.actor
+        actor: Any = policy.actor
         layers = nn.Sequential(actor.latent_pi, actor.mu, nn.Tanh())
-        return actor.features_extractor.row, actor.features_extractor.circuit, layers
+        return Parts(actor.features_extractor.row, actor.features_extractor.circuit, layers)
+    plain = layers_of(policy)
+    if plain is not None:
+        return Parts(nn.Flatten(), None, nn.Sequential(*plain))
     raise ValueError(
-        "a Controller needs an NCPPolicy whose actions are Gaussian or one choice, and this agent has the policy "
-        f"{type(policy).__name__} with actions of {policy.action_space}"
+        "a Controller needs an NCPPolicy whose actions are Gaussian or one choice, or an MLP with Box actions, and "
+        f"this agent has the policy {type(policy).__name__} with actions of {policy.action_space}"
     )
+
+
+def read_vector(space: spaces.Space[Any]) -> tuple[str, spaces.Box]:
+    """Returns the vector of which observations consist, and its key, which is "" unless they are dictionaries."""
+    found: dict[str, Any] = {"": space}
+    if is_timed(space) and isinstance(space, spaces.Dict):
+        found = {key: entry for key, entry in space.spaces.items() if key != KEY}
+    key, vector = next(iter(found.items()))
+    if len(found) != 1 or not isinstance(vector, spaces.Box) or len(vector.shape) != 1:
+        raise ValueError(
+            f"a Controller reads vectors, alone or with the elapsed time, and this agent's observations are {space}"
+        )
+    return key, vector
+
+
+def flattens(extractor: Any) -> bool:
+    """Whether an extractor returns a vector, or a dictionary's only vector, as it is."""
+    inner = extractor.inner if isinstance(extractor, TimedExtractor) else extractor
+    return type(inner) in (FlattenExtractor, CombinedExtractor, nn.Flatten)
+
+
+def names(what: str, given: Sequence[str], default: str, count: int) -> tuple[str, ...]:
+    """Returns `count` names, by default numbered ones."""
+    if given and len(given) != count:
+        raise ValueError(f"{what} must have {count} names, got {len(given)}")
+    return tuple(given) or tuple(f"{default}{k}" for k in range(count))

@@ -11,12 +11,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from stable_baselines3 import PPO
+from sb3_contrib import TQC, CrossQ
+from stable_baselines3 import PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import ncp_control as nc
 from ncp_control.rl import Controller, RecurrentPPO, RecurrentSAC, RecurrentTD3, load_policy, save_policy
-from ncp_envs import IrregularTime
+from ncp_control.rl.monitor import ELAPSED, NOT_FINITE, OBSERVATION, STATE, Monitor
+from ncp_envs import History, IrregularTime
 
 AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah.safetensors"
 CASES = {
@@ -161,17 +163,109 @@ def test_a_policy_itself_can_be_exported() -> None:
     torch.testing.assert_close(program(seen, state), acting(seen, state))
 
 
+@pytest.mark.parametrize("kind", [PPO, SAC, TD3, TQC, CrossQ])
+def test_an_agent_without_a_memory_has_a_state_of_size_0(kind: Any, tmp_path: Path) -> None:
+    envs = VecNormalize(DummyVecEnv([lambda: gym.make("Pendulum-v1")]), clip_obs=1.5)
+    save_policy(kind("MlpPolicy", envs, seed=0, device="cpu"), tmp_path / "agent.safetensors")
+    found = load_policy(tmp_path / "agent.safetensors")
+    controller = Controller(found)
+    seen = np.random.default_rng(0).normal(scale=2, size=(5, 3)).astype(np.float32)
+    action, state = controller(torch.as_tensor(seen), controller.initial_state(5))
+    assert state.shape == (5, 0)
+    assert np.ptp(action.numpy()) > 0
+    np.testing.assert_allclose(action.numpy(), found.predict(seen)[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", ["ltc", "lstm"])
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentSAC])
+def test_an_agent_that_knows_the_elapsed_time_gets_it_apart(cell: str, kind: Any, tmp_path: Path) -> None:
+    timed = IrregularTime(gym.make("Pendulum-v1"), frames=(1, 3), observe_elapsed="apart")
+    kwargs = {"wiring": nc.AutoNCP(9, 3) if cell == "ltc" else 5, "cell": cell}
+    save_policy(kind("NCPPolicy", timed, seed=0, device="cpu", policy_kwargs=kwargs), tmp_path / "agent.safetensors")
+    found = load_policy(tmp_path / "agent.safetensors")
+    controller, state = Controller(found), None
+    assert controller.timed
+    key = next(name for name in found.observation_space.spaces if name != "elapsed")
+    before, generator = controller.initial_state(2), np.random.default_rng(0)
+    for _ in range(5):
+        seen = generator.normal(size=(2, 3)).astype(np.float32)
+        elapsed = generator.uniform(0.5, 3, size=2).astype(np.float32)
+        wanted, state = found.predict({key: seen, "elapsed": elapsed[:, None]}, state)
+        action, before = controller(torch.as_tensor(seen), before, torch.as_tensor(elapsed))
+        np.testing.assert_allclose(action.numpy(), wanted, rtol=0, atol=1e-5)
+    assert not torch.equal(before, controller(torch.as_tensor(seen), before, 7.0)[1])
+
+
+def test_in_float64_a_controller_computes_everything_in_float64() -> None:
+    one, other = Controller(nc.load(AGENT)), Controller(nc.load(AGENT), backend="reference").double()
+    seen = torch.randn(4, 17, dtype=torch.float64)
+    action, state = other(seen, other.initial_state(4))
+    assert action.dtype == state.dtype == torch.float64
+    torch.testing.assert_close(action.float(), one(seen.float(), one.initial_state(4))[0], rtol=0, atol=1e-4)
+    changed = other(seen + 1e-9, other.initial_state(4))[0]
+    assert 0 < (changed - action).abs().max() < 1e-6
+
+
+def watched() -> Controller:
+    wide = np.full(48, 100.0)
+    monitor = Monitor(np.full(17, -3.0), np.full(17, 3.0), -wide, wide, 0.5, 2.0)
+    return Controller(nc.load(AGENT), monitor=Monitor.from_json(monitor.to_json()))
+
+
+def test_a_monitor_raises_flags_that_add_up() -> None:
+    controller = watched()
+    seen, state = torch.zeros(6, 17), controller.initial_state(6)
+    seen[1, 3], seen[2, 0], seen[3, 16] = 4.0, torch.nan, torch.inf
+    elapsed = torch.tensor([1.0, 1.0, 1.0, 1.0, -1.0, 2.5])
+    state[0] = 1e30
+    _, after, flags = controller(seen, state, elapsed)
+    assert flags.tolist() == [STATE, OBSERVATION, NOT_FINITE, NOT_FINITE, NOT_FINITE, ELAPSED]
+    assert torch.equal(after[2:5], state[2:5])
+    assert not torch.equal(after[1], state[1])
+    seen[5, 0] = -3.5
+    assert controller(seen, state, elapsed)[2][5] == ELAPSED + OBSERVATION
+    program = torch.export.export(controller, (seen, state, elapsed)).module()
+    assert program(seen, state, elapsed)[2].tolist() == controller(seen, state, elapsed)[2].tolist()
+
+
+def test_a_monitor_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="is for 3 observations and a state of 48, and the agent has 17 and 48"):
+        Controller(nc.load(AGENT), monitor=Monitor([0] * 3, [1] * 3, [0] * 48, [1] * 48))
+    with pytest.raises(ValueError, match="observation_low of a monitor must be as long as observation_high"):
+        Monitor([1.0], [0.0], [0.0], [0.0])
+    with pytest.raises(ValueError, match="elapsed times of a monitor must be 0 <= low <= high, got 2, 1"):
+        Monitor([1.0], [1.0], [0.0], [0.0], 2, 1)
+    for text in ("", "[]", "{}", '{"format": "ncp_control monitor 1"}'):
+        with pytest.raises(ValueError, match="this is not a monitor"):
+            Monitor.from_json(text)
+
+
+def test_a_monitor_without_bounds_comes_back_from_its_json() -> None:
+    found = Monitor.from_json(Monitor([-np.inf], [2.0], [-np.inf], [np.inf]).to_json())
+    assert (found.observation_low, found.observation_high, found.state_high) == (-np.inf, 2.0, np.inf)
+    assert (found.elapsed_low, found.elapsed_high) == (0.0, np.inf)
+
+
+def test_names_go_with_the_numbers() -> None:
+    assert Controller(nc.load(AGENT)).sensors[:2] == ("observation0", "observation1")
+    named = Controller(nc.load(AGENT), actions=[f"joint {k}" for k in range(6)])
+    assert named.actions[5] == "joint 5"
+    with pytest.raises(ValueError, match="sensors must have 17 names, got 1"):
+        Controller(nc.load(AGENT), sensors=["angle"])
+
+
 def test_an_agent_that_cannot_become_a_controller_is_refused(tmp_path: Path) -> None:
     def written(made: Any) -> Any:
         save_policy(made, tmp_path / "agent.safetensors")
         return load_policy(tmp_path / "agent.safetensors")
 
-    plain = PPO("MlpPolicy", "Pendulum-v1", n_steps=16, batch_size=16, device="cpu")
-    with pytest.raises(ValueError, match="this agent has the policy ActorCriticPolicy with actions of Box"):
+    plain = PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16, device="cpu")
+    with pytest.raises(ValueError, match="this agent has the policy ActorCriticPolicy with actions of Discrete"):
         Controller(written(plain))
-    timed = IrregularTime(gym.make("Pendulum-v1"), frames=(1, 3), observe_elapsed="apart")
-    with pytest.raises(ValueError, match="reads vectors, and this agent's observations are Dict"):
-        Controller(written(RecurrentPPO("NCPPolicy", timed, policy_kwargs={"wiring": 4}, device="cpu")))
+    window = History(gym.make("Pendulum-v1"), window=4)
+    windowed = PPO("MultiInputPolicy", window, n_steps=16, batch_size=16, device="cpu")
+    with pytest.raises(ValueError, match="reads vectors, alone or with the elapsed time, and this agent's obs"):
+        Controller(written(windowed))
     with pytest.raises(TypeError, match=r"needs a policy that nc.load read from a file of save_policy, not a PPO"):
         Controller(plain)
     with pytest.raises(ValueError, match="unknown backend 'fast'"):

@@ -1,0 +1,102 @@
+"""The ranges in which an agent was certified, checked while it acts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FORMAT = "ncp_control monitor 1"
+NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8
+FLAGS = {
+    NOT_FINITE: "the observation holds a NaN or infinity, or the elapsed time is none",
+    OBSERVATION: "an observation lies outside the certified range",
+    STATE: "a state lies outside the certified range",
+    ELAPSED: "the elapsed time lies outside the certified range",
+}
+ARRAYS = ("observation_low", "observation_high", "state_low", "state_high")
+TIMES = ("elapsed_low", "elapsed_high")
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """The ranges outside which nothing was certified. `Controller` and the C code raise a flag there.
+
+    Flags are bits that add up, see `FLAGS`. A step whose observation is not finite, or whose elapsed time is not a
+    number of at least 0, raises `NOT_FINITE` alone and leaves the state as it was.
+
+    :param observation_low: the least certified value of every observation, before normalisation, (n,)
+    :param observation_high: the greatest, (n,)
+    :param state_low: the least certified value of every number of the state, (N,)
+    :param state_high: the greatest, (N,)
+    :param elapsed_low: the shortest certified time between two observations
+    :param elapsed_high: the longest
+    """
+
+    observation_low: NDArray[np.float32]
+    observation_high: NDArray[np.float32]
+    state_low: NDArray[np.float32]
+    state_high: NDArray[np.float32]
+    elapsed_low: float = 0.0
+    elapsed_high: float = float("inf")
+
+    def __post_init__(self) -> None:
+        for name in ARRAYS:
+            values = np.array(getattr(self, name), dtype=np.float32)
+            if values.ndim != 1 or np.isnan(values).any():
+                raise ValueError(f"{name} of a monitor must be a list of numbers, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, values)
+        for what in ("observation", "state"):
+            low, high = getattr(self, f"{what}_low"), getattr(self, f"{what}_high")
+            if low.shape != high.shape or (low > high).any():
+                raise ValueError(f"{what}_low of a monitor must be as long as {what}_high, and nowhere above it")
+        if not 0 <= self.elapsed_low <= self.elapsed_high:
+            raise ValueError(
+                f"the elapsed times of a monitor must be 0 <= low <= high, got {self.elapsed_low}, {self.elapsed_high}"
+            )
+
+    def check_sizes(self, observations: int, states: int) -> None:
+        """Refuses an agent of other sizes."""
+        found = len(self.observation_low), len(self.state_low)
+        if found != (observations, states):
+            raise ValueError(
+                f"this monitor is for {found[0]} observations and a state of {found[1]}, and the agent has "
+                f"{observations} and {states}: make one with `ncp-control audit CHECKPOINT --monitor FILE`"
+            )
+
+    def to_json(self) -> str:
+        """Returns the ranges as JSON, in which an infinite end is null."""
+        values: dict[str, Any] = {"format": FORMAT}
+        for name in (*ARRAYS, *TIMES):
+            values[name] = _finite_or_none(getattr(self, name))
+        return json.dumps(values)
+
+    @classmethod
+    def from_json(cls, text: str) -> Monitor:
+        """Reads what `to_json` wrote."""
+        try:
+            values = json.loads(text)
+            if values["format"] != FORMAT:
+                raise ValueError
+            ends = {"low": -np.inf, "high": np.inf}
+            arrays = {
+                name: [ends[name.rpartition("_")[2]] if one is None else float(one) for one in values[name]]
+                for name in ARRAYS
+            }
+            times = [float("inf") if values[name] is None else float(values[name]) for name in TIMES]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one"
+            ) from error
+        low, high, state_low, state_high = (np.array(arrays[name], dtype=np.float32) for name in ARRAYS)
+        return cls(low, high, state_low, state_high, *times)
+
+
+def _finite_or_none(value: ArrayLike) -> Any:
+    numbers = np.asarray(value, dtype=np.float64)
+    if numbers.ndim:
+        return [_finite_or_none(one) for one in numbers]
+    return float(numbers) if np.isfinite(numbers) else None
