@@ -28,6 +28,8 @@ COMMANDS = {
     "record": "every neuron, synapse and time constant of a rollout",
     "view": "a recording as a page, a video, figures",
     "ablate": "which neurons of an agent matter: the return without each",
+    "audit": "what an agent can never do, proved by interval arithmetic",
+    "export": "an agent as code for a robot: C99, ONNX, torch.export",
     "bench": "how fast circuits train and act on this machine",
     "demo": "a tour of a minute or two: an agent, its page and video, a fitted model",
     "doctor": "what is installed here, what can run, and how to fix what cannot",

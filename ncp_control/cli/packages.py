@@ -45,6 +45,9 @@ PACKAGES = (
     Package("scipy", "scipy", "data", "statistics, and the studies of the paper"),
     Package("matplotlib", "matplotlib", "plot", "figures"),
     Package("imageio-ffmpeg", "imageio_ffmpeg", "plot", "video"),
+    Package("onnx", "onnx", "export", "files of ONNX"),
+    Package("onnxscript", "onnxscript", "export", "agents as ONNX"),
+    Package("onnxruntime", "onnxruntime", "export", "running ONNX, to compare it with the agent"),
 )
 
 

@@ -194,10 +194,11 @@ class Watch(nn.Module):
         """Returns the state to go on with, (B, N), and the flags, (B,)."""
         time = torch.as_tensor(elapsed, dtype=before.dtype, device=before.device)
         usable = torch.isfinite(observation).all(dim=1) & torch.isfinite(time) & (time >= 0)
-        strange = ((observation < self.observation_low) | (observation > self.observation_high)).any(dim=1)
-        moved = ((after < self.state_low) | (after > self.state_high)).any(dim=1)
+        inside = (observation >= self.observation_low) & (observation <= self.observation_high)
+        stayed = (after >= self.state_low) & (after <= self.state_high)  # which a NaN does not
         late = (time < self.elapsed[0]) | (time > self.elapsed[1])
-        flags = OBSERVATION * strange.int() + STATE * moved.int() + ELAPSED * late.int()
+        outside = [~one.all(dim=1) for one in (inside, stayed)]
+        flags = OBSERVATION * outside[0].int() + STATE * outside[1].int() + ELAPSED * late.int()
         return torch.where(usable[:, None], after, before), torch.where(usable, flags, NOT_FINITE)
 
 

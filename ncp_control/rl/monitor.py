@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 FORMAT = "ncp_control monitor 1"
 NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8
 FLAGS = {
-    NOT_FINITE: "the observation holds a NaN or infinity, or the elapsed time is none",
+    NOT_FINITE: "the observation holds a NaN or infinity, or the elapsed time is not a number of at least 0",
     OBSERVATION: "an observation lies outside the certified range",
     STATE: "a state lies outside the certified range",
     ELAPSED: "the elapsed time lies outside the certified range",

@@ -36,6 +36,8 @@ COMMANDS: dict[str, tuple[Callable[[Path], Words], str]] = {
     "describe": (lambda place: ["describe", "AutoNCP(12, 2)", "--inputs", "4"], ""),
     "evaluate": (lambda place: ["evaluate", AGENT, "--episodes", "1"], ""),
     "ablate": (lambda place: ["ablate", AGENT, "--neurons", "inter0", "--episodes", "1", "--out", "a.csv"], "a.csv"),
+    "audit": (lambda place: ["audit", AGENT, "--deviations", "2", "--markdown", "a.md"], "a.md"),
+    "export": (lambda place: ["export", AGENT, "--to", "pt2", "--out", "e", "--steps", "9"], "e/controller.pt2"),
     "record": (lambda place: ["record", AGENT, "--steps", "5", "--out", "e.npz"], "e.npz"),
     "view": (lambda place: ["view", "e.npz", "--html", "page.html"], "page.html"),
     "bench": (lambda place: ["bench", "--units", "4", "--batch", "2", "--time", "4", "--repeats", "1"], ""),
@@ -53,7 +55,7 @@ if kind == "closed":
     sys.stdout.close(), sys.stderr.close()
 from ncp_control.cli import main
 codes = {}
-for words in lines:
+for words in lines if __name__ == "__main__" else []:  # the workers of `compare` import this file, too
     try:
         codes[" ".join(words)] = main(words)
     except BaseException as error:

@@ -25,12 +25,15 @@ def name(path: Path) -> str:
     return path.stem
 
 
-TEACHERS = {"halfcheetah-teacher", "hopper-teacher"}
+TEACHERS = {"halfcheetah-teacher", "hopper-teacher", "swimmer-teacher"}
 
 
-def test_there_are_two_teachers_two_circuits_and_a_model() -> None:
-    assert {path.stem for path in AGENTS} == {"halfcheetah", "halfcheetah-novel", *TEACHERS}
-    assert len(FILES) == 5
+CIRCUITS = {"halfcheetah", "halfcheetah-novel", "halfcheetah-novel-cascade"}
+
+
+def test_there_are_three_teachers_three_circuits_and_a_model() -> None:
+    assert {path.stem for path in AGENTS} == CIRCUITS | TEACHERS
+    assert len(FILES) == 7
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)

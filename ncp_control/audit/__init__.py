@@ -1,0 +1,23 @@
+"""Audits: what is proved about an agent for every sequence of observations, and the search for what breaks it.
+
+Names are imported when they are first used, so that a help page needs no torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ncp_control.support.lazy import names_of
+
+if TYPE_CHECKING:
+    from ncp_control.audit.auditing import audit
+    from ncp_control.audit.certificate import Certificate
+
+_HOME = {
+    "ncp_control.audit.auditing": ("audit",),
+    "ncp_control.audit.certificate": ("Certificate",),
+}
+
+__all__ = ["Certificate", "audit"]
+
+__getattr__, __dir__ = names_of(__name__, _HOME)

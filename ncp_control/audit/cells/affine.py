@@ -1,0 +1,206 @@
+"""What is known about the neurons that are driven by one nonlinearity: NeuralLTC, CT-RNN and Neural ODE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
+from ncp_control.audit.curves import CURVES, pieces
+from ncp_control.audit.intervals import (
+    Array,
+    Interval,
+    add,
+    affine,
+    between,
+    divide,
+    finite_size,
+    joined,
+    multiply,
+    outward,
+    point,
+    product,
+)
+from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
+from ncp_control.cells import CTRNN, NeuralLTC, NeuralODE
+from ncp_control.cells.affine import ACTIVATIONS
+
+ROUNDINGS = 16  # of a solver step
+NEAR_TWO = 1e-3  # with h rate this close to 2, or above, an Euler step adds up rounding without end
+
+
+class KnownAffine(Known):
+    """A NeuralLTC, a CT-RNN or a Neural ODE, solved by fused steps or by explicit Euler.
+
+    With `h = elapsed / unfolds`, `f = act(z)`, `z = gamma_r x + gamma I + mu`, `rate = 1 / tau + liquid f` and
+    `drive = A f`, the steps are::
+
+        fused:  x' = (x + h drive) / (1 + h rate)          euler:  x' = x + h (drive - rate x)
+
+    While `rate > 0`, a fused step is a weighted mean of x and the target `m = drive / rate`, and so is an Euler step
+    while `h rate <= 1`. With `1 < a = h rate < 2`, an Euler step jumps over the target: for targets in c - r to c + r,
+    no state comes further from c than `max(|c|, r a / (2 - a))`.
+    """
+
+    def __init__(self, cell: NeuralLTC | CTRNN | NeuralODE, elapsed: Elapsed) -> None:
+        super().__init__(cell, elapsed)
+        self.substeps, self.is_euler, self.liquid = cell.unfolds, cell.solver == "euler", cell.liquid
+        constants = cell.constants()
+        recurrent, sensory = (numbers(weights.values).T for weights in (constants.gamma_r, constants.gamma))
+        self.weights, self.own_weights = np.concatenate([sensory, recurrent], axis=1), np.diag(recurrent)
+        self.mu = numbers(cell.mu)
+        leak = np.broadcast_to(numbers(constants.leak), (self.units,))
+        self.leaks = bool((leak > 0).all())
+        self.leak = outward(leak, leak, 2) if self.leaks else point(leak)
+        self.A = np.ones(self.units) if cell.A is None else numbers(cell.A)
+        self.curve, self.activation = CURVES[cell.activation], cell.activation
+        self.h = Interval(*(np.full(self.units, time / self.substeps) for time in elapsed))
+
+    def outer(self) -> Interval:
+        """Returns bounds that hold whatever f is in the range of its activation."""
+        _, low, high = ACTIVATIONS[self.activation]
+        return self._around_targets(between(low, high, self.units)).hull(between(0.0, 0.0, self.units))
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of the targets, or with longer Euler steps an interval that no state leaves."""
+        found = self._around_targets(self.curve.values(self._arguments(states, features)))
+        self.gap = None if np.isfinite(found.width).all() else self._reason()
+        return found
+
+    def _reason(self) -> str:
+        """Returns why a state has no bounds."""
+        if not self.leaks:
+            return "the neurons have no leak, so that their states can grow without end"
+        if self.activation == "relu":
+            return "relu has no upper end, so that states which depend on each other can grow without end"
+        if self.liquid and ACTIVATIONS[self.activation].low < 0:
+            return f"{self.activation} can be negative, so that the rate 1 / tau + f of a slow neuron can be too"
+        return (
+            'with solver="euler" a state can grow without end, because elapsed / unfolds is twice as long as the '
+            "shortest time constant, or longer"
+        )
+
+    def _arguments(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of z, (N,)."""
+        return affine(joined(features, states), self.weights, self.mu)
+
+    def _rate(self, f: Interval) -> Interval:
+        return add(self.leak, f) if self.liquid else self.leak
+
+    def _around_targets(self, f: Interval) -> Interval:
+        """Returns the range of the targets for f in a range, widened where Euler steps jump over them."""
+        if not self.leaks:
+            return Interval(np.where(f.low >= 0, 0.0, -np.inf), np.where(f.high <= 0, 0.0, np.inf))
+        # A target rises or falls with f everywhere, so its range lies between those of both ends of f.
+        targets = hull_of(*(self._target(end) for end in f))
+        gain = multiply(self.h, self._rate(f)).high if self.is_euler else np.zeros(self.units)
+        longest = np.maximum(gain, 1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            center, radius = targets.middle, targets.width / 2
+            first = np.maximum(np.abs(center), radius * longest / (2 - longest))
+            lost = outward(0.0, 0.0, 2 * ROUNDINGS, np.abs(center) + first).high
+            radius = np.maximum(first, (radius * longest + lost) / (2 - longest))
+            wider = outward(center - radius, center + radius, ROUNDINGS, np.abs(center) + radius)
+        plain = outward(*targets, ROUNDINGS, finite_size(targets))
+        shown = (self._rate(f).low > 0) & (gain < 2 - NEAR_TWO) & (np.isfinite(targets.width) | (gain <= 1))
+        low, high = (np.where(gain > 1, one, other) for one, other in zip(wider, plain, strict=True))
+        return _where(shown, Interval(low, high))
+
+    def _target(self, f: Array) -> Interval:
+        """Returns the target `A f / (1 / tau + liquid f)`, which is A for an infinite f of a liquid neuron."""
+        found = divide(multiply(point(self.A), point(f)), self._rate(point(f)))
+        if not self.liquid:
+            return found
+        return Interval(*(np.where(np.isinf(f), self.A, end) for end in found))
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of a step, which has its extremes at the ends of x, f and h."""
+        f = self.curve.values(self._arguments(states, features))
+        corners = [self._step(*corner) for corner in vertices(states, f, self.h, self.leak)]
+        low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
+        size = np.maximum(np.abs(low), np.abs(high)) + states.size
+        if self.is_euler:
+            size = size + product(product(self.h.high, self._rate(f).size), states.size)
+        found = outward(low, high, ROUNDINGS, np.where(np.isfinite(size), size, 0.0))
+        return _where((self._divisor(f).low > 0) & ~np.isnan(low), found)
+
+    def _step(self, x: Array, f: Array, h: Array, leak: Array) -> Array:
+        """Returns x' for numbers, (N,)."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            drive, rate = product(self.A, f), leak + f if self.liquid else leak
+            if self.is_euler:
+                found = x + product(h, drive - product(rate, x))
+            else:
+                s, r = self._span(h)
+                found = (product(r, x) + product(s, drive)) / (r + s * rate)
+                if self.liquid:
+                    found = np.where(np.isinf(f) & (s > 0), self.A, found)
+        return found
+
+    def _divisor(self, f: Interval) -> Interval:
+        """Returns `r + s rate` of a fused step with `h = s / r`, which must be positive; 1 for Euler."""
+        if self.is_euler:
+            return between(1.0, 1.0, self.units)
+        rate = self._rate(f)
+        parts = [self._span(h) for h in self.h]
+        ends = [r + product(s, end) for s, r in parts for end in rate]
+        return Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+
+    @staticmethod
+    def _span(h: Array) -> tuple[Array, Array]:
+        """Returns s and r, neither above 1, with `h = s / r`."""
+        return np.minimum(h, 1.0), 1 / np.maximum(h, 1.0)
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step, of which the part through z is found piece by piece of the range of z."""
+        arguments = self._arguments(states, features)
+        by_z, own = [], []
+        for piece in pieces(arguments):
+            f = self.curve.values(piece)
+            through, kept = self._by_f_and_own(states, f)
+            by_z.append(times(through, self.curve.slopes(piece)))
+            own.append(plus(kept, times(by_z[-1], point(self.own_weights))))
+        found = rows_times(hull_of(*by_z), self.weights)
+        inputs, before = split(found, self.features)
+        for end, values in zip(before, hull_of(*own), strict=True):
+            np.fill_diagonal(end, values)
+        if not np.isfinite(before.size).all() or not np.isfinite(inputs.size).all():
+            return None
+        return Slopes(point(np.zeros((self.size, self.size))), before, inputs)
+
+    def _by_f_and_own(self, states: Interval, f: Interval) -> tuple[Interval, Interval]:
+        """Returns the derivatives of a step by f, and by the neuron's own state with f held.
+
+        fused:  dx'/df = h (A - liquid x') / (1 + h rate),   dx'/dx = 1 / (1 + h rate)
+        euler:  dx'/df = h (A - liquid x),                   dx'/dx = 1 - h rate
+        """
+        rate = plus(self.leak, f) if self.liquid else self.leak
+        if self.is_euler:
+            to_end = minus(point(self.A), states) if self.liquid else point(self.A)
+            return times(self.h, to_end), minus(point(np.ones(self.units)), times(self.h, rate))
+        corners = []
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            for h, x, one, leak in vertices(self.h, states, f, self.leak):
+                s, r = self._span(h)
+                divisor = r + s * (leak + one) if self.liquid else r + s * leak
+                # the last is A - x', without x'
+                corners.append((s / divisor, r / divisor, (self.A * (r + product(s, leak)) - product(r, x)) / divisor))
+            low, high = np.min(corners, axis=0), np.max(corners, axis=0)
+        shown, known = self._divisor(f).low > 0, ~np.isnan(low[2])
+        size = np.abs(self.A) + finite_size(states)
+        gain, kept = widened(low[0], high[0]), widened(low[1], high[1])
+        by_f = times(gain, _where(known, widened(low[2], high[2], size))) if self.liquid else gain
+        return _where(shown, by_f), _where(shown, kept)
+
+    def time_constants(self, states: Interval, features: Interval) -> Interval:
+        """Returns `1 / rate`."""
+        if not self.leaks:
+            return between(np.inf, np.inf, self.units)
+        rate = self._rate(self.curve.values(self._arguments(states, features)))
+        return divide(point(np.ones(self.units)), rate)
+
+
+def _where(shown: Any, found: Interval) -> Interval:
+    """Returns an interval that is infinite where nothing is shown."""
+    return Interval(np.where(shown, found.low, -np.inf), np.where(shown, found.high, np.inf))

@@ -1,0 +1,171 @@
+"""What is known about a CfC of the default or the no_gate mode: its layers move one after another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
+from ncp_control.audit.curves import TANH, pieces, sigmoid_slopes, tanh_line
+from ncp_control.audit.intervals import (
+    FUNCTION_ROUNDINGS,
+    Array,
+    Interval,
+    affine,
+    between,
+    divide,
+    finite_size,
+    joined,
+    outward,
+    point,
+    product,
+    sigmoid,
+)
+from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices
+from ncp_control.cells import CfC
+
+ROUNDINGS = 8  # of the closed form
+FEW = 4  # pieces, where more of them take time in every round and gain little
+
+
+class KnownCfC(Known):
+    """A CfC without a backbone. With maps `z1, z2, a, b` of what a neuron reads, `T = tanh(z)` and the time t elapsed::
+
+        default:  h' = T1 + s (T2 - T1),    no_gate:  h' = T1 + s T2,    s = sigmoid(a t + b)
+
+        dh' = k (1 - T1^2) dz1 + s (1 - T2^2) dz2 + (T2 - T1) s (1 - s) (t da + db),    k = 1 - s
+
+    with `k = 1` and T2 in the place of `T2 - T1` in the mode no_gate. A neuron reads the present state of the layers
+    before its own, and the former state of its own layer and of those behind it.
+    """
+
+    def __init__(self, cell: CfC, elapsed: Elapsed) -> None:
+        super().__init__(cell, elapsed)
+        constants = cell.constants()
+        assert constants.recurrent is not None
+        assert constants.sensory is not None
+        recurrent, sensory = (
+            numbers(weights.values).transpose(1, 2, 0) for weights in (constants.recurrent, constants.sensory)
+        )
+        self.weights, self.bias = np.concatenate([sensory, recurrent], axis=2), numbers(cell.bias)
+        self.gated, self.parts = cell.mode == "default", cell.parts
+        layer = np.repeat(np.arange(len(self.parts)), [part.stop - part.start for part in self.parts])
+        self.earlier = layer[None, :] < layer[:, None]
+
+    def outer(self) -> Interval:
+        """Returns the cell's own bounds, widened by rounding."""
+        return outward(*as_interval(self.cell.state_bounds()), ROUNDINGS)
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of the next state."""
+        return self.after(states, features)
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of the next state."""
+        return self._step(states, features)[0]
+
+    def _step(self, states: Interval, features: Interval) -> tuple[Interval, list[Interval]]:
+        """Returns the range of the next state, and those of z1, z2 and `a t + b`."""
+        after = Interval(states.low.copy(), states.high.copy())
+        maps = [Interval(np.empty(self.size), np.empty(self.size)) for _ in range(3)]
+        for part in self.parts:
+            sources = joined(features, after)
+            found = [affine(sources, self.weights[k, part], self.bias[k, part]) for k in range(2)]
+            found.append(self._gate_argument(sources, part))
+            for interval, values in zip(maps, found, strict=True):
+                interval.low[part], interval.high[part] = values
+            after.low[part], after.high[part] = self._combine(*found).within(self._together(sources, found, part))
+        return after, maps
+
+    def _gate_argument(self, sources: Interval, part: slice) -> Interval:
+        """Returns the range of `a t + b`, in which a and b read the same numbers."""
+        a, b = self.weights[2:, part]
+        if not np.isfinite(self.elapsed.high):
+            return between(-np.inf, np.inf, len(b))
+        found = []
+        for t in self.elapsed:
+            shift = t * self.bias[2, part] + self.bias[3, part]
+            one = affine(sources, t * a + b, shift)
+            size = (t * np.abs(a) + np.abs(b)) @ finite_size(sources) + np.abs(shift)
+            found.append(outward(*one, 2 * b.shape[1] + 4, size))
+        return hull_of(*found)
+
+    def _combine(self, one: Interval, other: Interval, gate: Interval) -> Interval:
+        """Returns the range of h', which has its extremes at the ends of T1, T2 and s."""
+        ends = vertices(TANH.values(one), TANH.values(other), sigmoid(gate))
+        values = [T1 + s * (T2 - T1) if self.gated else T1 + s * T2 for T1, T2, s in ends]
+        return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS, 1.0)
+
+    def _together(self, sources: Interval, maps: list[Interval], part: slice) -> Interval:
+        """Returns the range of h' in which T1 and T2 read the same numbers, piece by piece of the range of a t + b.
+
+        With lines `T = l z + e` and the middle c of a piece of s, h' is one sum over the sources and little besides::
+
+            h' = (k l1 W1 + c l2 W2) x + k e1 + c e2 + (s - c) (T2 - T1),    k = 1 - c
+        """
+        one, other, gate = maps
+        (line1, rest1), (line2, rest2) = tanh_line(one), tanh_line(other)
+        T1, T2 = TANH.values(one), TANH.values(other)
+        apart, found = minus(T2, T1) if self.gated else T2, []
+        for piece in pieces(gate, FEW):
+            s = sigmoid(piece)
+            c, k = s.middle, 1 - s.middle if self.gated else np.ones_like(s.low)
+            lines = (k * line1)[:, None] * self.weights[0, part] + (c * line2)[:, None] * self.weights[1, part]
+            shift = k * line1 * self.bias[0, part] + c * line2 * self.bias[1, part]
+            rests = times(point(k), rest1), times(point(c), rest2), times(minus(s, point(c)), apart)
+            found.append(plus(affine(sources, lines, shift), *rests))
+        whole = hull_of(*found)
+        return outward(*whole, 1, self._roundings(sources, part))
+
+    def _roundings(self, sources: Interval, part: slice) -> Array:
+        """Returns how many roundings of a number of size 1 the computed h' is off by at most.
+
+        With z1 and z2, h' moves by at most as much, and with a t + b by at most half as much.
+        """
+        t = self.elapsed.high if np.isfinite(self.elapsed.high) else 0.0  # for any t, s is taken as anything
+        weights, size = np.abs(self.weights[:, part]), finite_size(sources)
+        one, other, a, b = (weights[k] @ size + np.abs(self.bias[k, part]) for k in range(4))
+        count = weights.shape[2]
+        found: Array = (count + 1) * (one + other) + (count + 2) * (t * a + b) + ROUNDINGS + 2 * FUNCTION_ROUNDINGS
+        return found
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step, found piece by piece of the range of `a t + b`."""
+        _, (z1, z2, gate) = self._step(states, features)
+        T1, T2 = TANH.values(z1), TANH.values(z2)
+        steep1, steep2 = TANH.slopes(z1), TANH.slopes(z2)
+        apart = minus(T2, T1) if self.gated else T2
+        W1, W2, a, b = self.weights
+        by_time = hull_of(*(point(product(t, a) + b) for t in self.elapsed))
+        found = []
+        for piece in pieces(gate):
+            s = sigmoid(piece)
+            kept = minus(point(np.ones(self.size)), s) if self.gated else point(np.ones(self.size))
+            by_gate = times(apart, sigmoid_slopes(piece))
+            found.append(
+                plus(
+                    rows_times(times(kept, steep1), W1), rows_times(times(s, steep2), W2), rows_times(by_gate, by_time)
+                )
+            )
+        whole = hull_of(*found)
+        if not np.isfinite(whole.size).all():
+            self.gap = "a synapse's slope has no bounds, because the elapsed time has none"
+            return None
+        inputs, among = split(whole, self.features)
+        same, before = (
+            Interval(*(np.where(which, end, 0.0) for end in among)) for which in (self.earlier, ~self.earlier)
+        )
+        return Slopes(same, before, inputs)
+
+    def time_constants(self, states: Interval, features: Interval) -> Interval:
+        """Returns `1 / |a|`, which reads the state before the step in all layers."""
+        a = affine(joined(features, states), self.weights[2], self.bias[2])
+        least = np.maximum(np.maximum(a.low, -a.high), 0.0)
+        with np.errstate(divide="ignore"):
+            found = divide(point(np.ones(self.units)), Interval(least, a.size))
+        return Interval(np.where(least > 0, found.low, 1 / outward_size(a)), np.where(least > 0, found.high, np.inf))
+
+
+def outward_size(values: Interval) -> Array:
+    """Returns the greatest magnitude, widened by a rounding."""
+    found: Array = outward(values.size, values.size).high
+    return found

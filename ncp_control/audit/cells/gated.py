@@ -1,0 +1,196 @@
+"""What is known about an LSTM and a GRU."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
+from ncp_control.audit.curves import pieces, sigmoid_slopes, tanh_slopes
+from ncp_control.audit.intervals import (
+    FUNCTION_ROUNDINGS,
+    Interval,
+    add,
+    affine,
+    between,
+    joined,
+    multiply,
+    outward,
+    point,
+    sigmoid,
+    tanh,
+)
+from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices
+from ncp_control.cells import GRU, LSTM
+
+ROUNDINGS = 8  # of a step behind the gates
+TOO_LONG = 8e37  # a time constant above this may be infinity in float32
+
+
+class KnownGated(Known):
+    """A cell with gates, each a map of the inputs and the neurons: `W_ih x + b_ih + W_hh h + b_hh`."""
+
+    def __init__(self, cell: LSTM | GRU, elapsed: Elapsed) -> None:
+        super().__init__(cell, elapsed)
+        sensory, recurrent = (
+            numbers(weight).reshape(cell.gates, self.units, -1) for weight in (cell.weight_ih, cell.weight_hh)
+        )
+        self.sensory, self.recurrent = sensory, recurrent
+        self.weights = np.concatenate([sensory, recurrent], axis=2)
+        self.sensory_bias, self.recurrent_bias = (
+            numbers(bias).reshape(cell.gates, self.units) for bias in (cell.bias_ih, cell.bias_hh)
+        )
+
+    def _map(self, gate: int, neurons: Interval, features: Interval) -> Interval:
+        """Returns the range of a gate's map."""
+        sources = joined(features, neurons)
+        one, other = self.sensory_bias[gate], self.recurrent_bias[gate]
+        found = affine(sources, self.weights[gate], one + other)
+        return outward(*found, 2, np.abs(one) + np.abs(other))
+
+    @abstractmethod
+    def _decay(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of the map of the gate that keeps the state."""
+
+    def time_constants(self, states: Interval, features: Interval) -> Interval:
+        """Returns `-1 / ln(sigmoid(z))`, which rises with the map z of the gate."""
+        low, high = (1 / np.maximum(np.logaddexp(0.0, -end), 1e-300) for end in self._decay(states, features))
+        found = outward(low, high, FUNCTION_ROUNDINGS)
+        return Interval(np.minimum(found.low, TOO_LONG), np.where(found.high > TOO_LONG, np.inf, found.high))
+
+
+class KnownGRU(KnownGated):
+    """A GRU: `h' = (1 - z) n + z h` is a weighted mean of h and `n = tanh(W x + b + r m)`, with `m = W_hn h + b_hn`::
+
+    dh' = (1 - z) (1 - n^2) (d(W x) + r dm + m r (1 - r) dr) + (h - n) z (1 - z) dz + z dh
+    """
+
+    def outer(self) -> Interval:
+        """Returns [-1, 1], widened by rounding."""
+        return outward(*between(-1.0, 1.0, self.size), ROUNDINGS)
+
+    def _decay(self, states: Interval, features: Interval) -> Interval:
+        return self._map(1, states, features)
+
+    def _candidate(self, states: Interval, features: Interval) -> tuple[Interval, Interval, Interval]:
+        """Returns the ranges of the maps of r and m, and of the argument of n."""
+        reset = self._map(0, states, features)
+        recurrent = affine(states, self.recurrent[2], self.recurrent_bias[2])
+        direct = affine(features, self.sensory[2], self.sensory_bias[2])
+        return reset, recurrent, add(direct, multiply(sigmoid(reset), recurrent))
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of n."""
+        found = tanh(self._candidate(states, features)[2])
+        return outward(*found, ROUNDINGS, found.size)
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of a step, which has its extremes at the ends of h, n and z."""
+        n, z = tanh(self._candidate(states, features)[2]), sigmoid(self._decay(states, features))
+        values = [one + keep * (h - one) for h, one, keep in vertices(states, n, z)]
+        size = np.maximum(states.size, n.size)
+        return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS, size)
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step, found piece by piece of the range of the map of z."""
+        reset, m, argument = self._candidate(states, features)
+        r, n, steep = sigmoid(reset), tanh(argument), tanh_slopes(argument)
+        only_sensory = np.concatenate([self.sensory[2], np.zeros((self.units, self.units))], axis=1)
+        only_recurrent = np.concatenate([np.zeros((self.units, self.features)), self.recurrent[2]], axis=1)
+        inside = plus(
+            point(only_sensory),
+            rows_times(r, only_recurrent),
+            rows_times(times(m, sigmoid_slopes(reset)), self.weights[0]),
+        )
+        apart, found = minus(states, n), []
+        own = np.concatenate([np.zeros((self.units, self.features)), np.eye(self.units)], axis=1)
+        for piece in pieces(self._decay(states, features)):
+            z = sigmoid(piece)
+            moved = times(minus(point(np.ones(self.units)), z), steep)
+            found.append(
+                plus(
+                    rows_times(moved, inside),
+                    rows_times(times(apart, sigmoid_slopes(piece)), self.weights[1]),
+                    rows_times(z, own),
+                )
+            )
+        inputs, before = split(hull_of(*found), self.features)
+        return Slopes(point(np.zeros((self.size, self.size))), before, inputs)
+
+
+class KnownLSTM(KnownGated):
+    """An LSTM, whose state is [h, c]: `c' = f c + i g` and `h' = o tanh(c')`::
+
+        dc' = f dc + c f (1 - f) df + g i (1 - i) di + i (1 - g^2) dg
+        dh' = o (1 - tanh(c')^2) dc' + tanh(c') o (1 - o) do
+
+    with f, i and o for the sigmoids and g for the tanh of their maps. While f stays below F < 1 and `i g` in
+    [low, high], c stays between `min(low, 0) / (1 - F)` and `max(high, 0) / (1 - F)`.
+    """
+
+    def outer(self) -> Interval:
+        """Returns [-1, 1] for h, widened by rounding, and infinite bounds for c."""
+        h = outward(*between(-1.0, 1.0, self.units), ROUNDINGS)
+        c = between(-np.inf, np.inf, self.units)
+        return joined(h, c)
+
+    def _decay(self, states: Interval, features: Interval) -> Interval:
+        return self._map(1, self._h(states), features)
+
+    def _h(self, states: Interval) -> Interval:
+        return states.at(slice(self.units))
+
+    def _written(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of `i g`."""
+        i, g = sigmoid(self._map(0, self._h(states), features)), tanh(self._map(2, self._h(states), features))
+        return multiply(i, g)
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns the limits of c, and the range of h while c is between them."""
+        written, kept = self._written(states, features), sigmoid(self._decay(states, features))
+        left = 1 - outward(kept.high, kept.high, 2).high
+        shown = left > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = np.minimum(written.low, 0.0) / left, np.maximum(written.high, 0.0) / left
+        size = np.where(shown, np.maximum(-low, high) / np.where(shown, left, 1.0), 0.0)
+        c = outward(np.where(shown, low, -np.inf), np.where(shown, high, np.inf), ROUNDINGS, size)
+        self.gap = None if shown.all() else "the memory c of an LSTM can grow with every step where a forget gate opens"
+        return self._with_output(c, states, features)
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of a step."""
+        return self._with_output(self._memory(states, features), states, features)
+
+    def _memory(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of c'."""
+        kept = multiply(sigmoid(self._decay(states, features)), states.at(slice(self.units, None)))
+        return add(kept, self._written(states, features))
+
+    def _with_output(self, c: Interval, states: Interval, features: Interval) -> Interval:
+        """Returns the range of [h', c'] for that of c'."""
+        opened = sigmoid(self._map(3, self._h(states), features))
+        h = multiply(opened, tanh(c))
+        return joined(h, c)
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step; None if c has no bounds."""
+        after = self._memory(states, features)
+        if not np.isfinite(after.size).all():
+            return None
+        gates = [self._map(gate, self._h(states), features) for gate in range(4)]
+        i, f, o = (sigmoid(gates[k]) for k in (0, 1, 3))
+        c, g = states.at(slice(self.units, None)), tanh(gates[2])
+        by_gates = plus(
+            rows_times(times(c, sigmoid_slopes(gates[1])), self.weights[1]),
+            rows_times(times(g, sigmoid_slopes(gates[0])), self.weights[0]),
+            rows_times(times(i, tanh_slopes(gates[2])), self.weights[2]),
+        )
+        through = times(o, tanh_slopes(after))
+        by_output = rows_times(times(tanh(after), sigmoid_slopes(gates[3])), self.weights[3])
+        h_inputs, h_before = split(plus(rows_times(through, by_gates), by_output), self.features)
+        c_inputs, c_before = split(by_gates, self.features)
+        eye = np.eye(self.units)
+        blocks = [[h_before, rows_times(times(through, f), eye)], [c_before, rows_times(f, eye)]]
+        before = Interval(*(np.block([[block[end] for block in row] for row in blocks]) for end in range(2)))
+        return Slopes(point(np.zeros((self.size, self.size))), before, joined(h_inputs, c_inputs))

@@ -1,0 +1,142 @@
+"""What a certificate needs to know about one kind of cell."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ncp_control.audit.intervals import Array, Interval, between, outward, point
+from ncp_control.cells import Cell
+
+ROUNDINGS = 16  # of a step of a cell that is not known
+
+
+class Elapsed(NamedTuple):
+    """The times between two observations that a certificate holds for."""
+
+    low: float
+    high: float
+
+
+class Slopes(NamedTuple):
+    """How much a number of the state moves with each number that it is computed from, in one solver step.
+
+    Each is an interval that contains the derivative at every point of the certified ranges. A derivative of zero is an
+    absent synapse.
+
+    :param same: by states of this very solver step, (N, N) as [target, source]: those of earlier layers, if a cell
+        updates layer by layer
+    :param before: by states before the solver step, (N, N)
+    :param inputs: by what the cell reads, (N, F)
+    """
+
+    same: Interval
+    before: Interval
+    inputs: Interval
+
+
+class Known(ABC):
+    """What is known about one cell: where its states can be, and how they move with what they are computed from.
+
+    :param cell: the cell
+    :param elapsed: the times between two observations
+    :ivar substeps: solver steps in one step of the sequence
+    :ivar gap: why something could not be shown; None if everything was
+    """
+
+    substeps = 1
+    gap: str | None = None
+
+    def __init__(self, cell: Cell, elapsed: Elapsed) -> None:
+        self.cell, self.elapsed = cell, elapsed
+        self.size, self.units, self.features = cell.state_size, cell.units, cell.inputs
+
+    @abstractmethod
+    def outer(self) -> Interval:
+        """Returns bounds of all states that the cell can reach from its initial state, (N,), however wide."""
+
+    @abstractmethod
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns an interval (N,) such that no state leaves its hull with zero while all states are in `states`.
+
+        :param states: bounds of all states, (N,)
+        :param features: bounds of what the cell reads, (F,)
+        """
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns bounds of the states one solver step after states in `states`, (N,).
+
+        This method does so for a cell whose next state lies between the present one and `settled`.
+        """
+        return states.hull(self.settled(states, features))
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a solver step; None if they are not known."""
+        return None
+
+    def openness(self, states: Interval, features: Interval) -> Interval | None:
+        """Returns how far every synapse is open, from 0 to 1: the sensory ones, then the others; None if unknown."""
+        return None
+
+    def time_constants(self, states: Interval, features: Interval) -> Interval:
+        """Returns bounds of the momentary time constants, (units,): zero and infinity if nothing is known."""
+        return between(0.0, np.inf, self.units)
+
+    def neurons(self, states: Interval) -> Interval:
+        """Returns bounds of the number that stands for each neuron, (units,): anything where the cell computes it."""
+        plain = type(self.cell).neurons is Cell.neurons
+        return states.at(slice(0, self.units)) if plain else between(-np.inf, np.inf, self.units)
+
+    def outputs(self, states: Interval) -> Interval:
+        """Returns bounds of the outputs, (O,)."""
+        return states.at(slice(self.cell.motor_start, self.cell.motor_start + self.cell.outputs))
+
+    def output_slopes(self, states: Interval) -> Interval:
+        """Returns bounds of the outputs' derivatives by the state, (O, N)."""
+        motor = np.arange(self.cell.outputs)
+        found = np.zeros((self.cell.outputs, self.size))
+        found[motor, self.cell.motor_start + motor] = 1.0
+        return point(found)
+
+
+class Opaque(Known):
+    """A cell of which only its own bounds are known, if they are guaranteed."""
+
+    def __init__(self, cell: Cell, elapsed: Elapsed) -> None:
+        super().__init__(cell, elapsed)
+        holds, reason = cell.guarantee
+        name = type(cell).__name__
+        more = "nothing but its own state bounds is used" if holds else f"nothing is shown: {reason}"
+        self.gap = f"how the states of the {name} move is not known; {more}"
+
+    def outer(self) -> Interval:
+        """Returns the cell's own bounds, widened by rounding, if it guarantees them."""
+        if not self.cell.guarantee.holds:
+            return between(-np.inf, np.inf, self.size)
+        return outward(*as_interval(self.cell.state_bounds()), ROUNDINGS)
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns `states`."""
+        return states
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the cell's own bounds."""
+        return self.outer()
+
+    def outputs(self, states: Interval) -> Interval:
+        """Returns the motor neurons of a cell whose outputs are these; anything for other cells."""
+        plain = type(self.cell).motor is Cell.motor
+        return super().outputs(states) if plain else between(-np.inf, np.inf, self.cell.outputs)
+
+
+def numbers(value: Any) -> Array:
+    """Returns a tensor as a float64 array."""
+    found: Array = value.detach().cpu().double().numpy()
+    return found
+
+
+def as_interval(ends: tuple[Any, Any]) -> Interval:
+    """Returns two tensors as an interval."""
+    return Interval(numbers(ends[0]), numbers(ends[1]))

@@ -1,0 +1,245 @@
+"""What is known about an LTC: each state is a weighted mean, and every synapse's slope follows from its conductance."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ncp_control.audit.cells.incoming import Incoming, mean_range
+from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
+from ncp_control.audit.intervals import (
+    Array,
+    Interval,
+    add,
+    between,
+    divide,
+    multiply,
+    outward,
+    point,
+    product,
+    sigmoid,
+    subtract,
+)
+from ncp_control.cells import LTC
+
+PIECES = 16  # into how many pieces the range of a sigmoid is cut for the bound of its slope
+UP = 1 + 1e-9  # covers the rounding of slopes, which are computed in float64
+
+
+class KnownLTC(Known):
+    """An LTC, solved by fused steps or by explicit Euler with steps short enough.
+
+    With `c = cm unfolds / elapsed`, conductances `a_i = w_i s_i` and their sum `G`, a fused step is::
+
+        v' = (c v + leak + sum_i a_i E_i + sum_k g_k v_k) / (c + G)
+
+    so v' lies between v and the weighted mean `m = (leak + sum a_i E_i + sum g_k v_k) / G`, whose least and greatest
+    values are found exactly by `mean_range`. With `R = c + G - a_i` and the mean `m_i` of all but synapse i, v among
+    them, the slope by the synapse's source is::
+
+        dv'/dv_i = sigma_i (1 - s_i) (E_i - m_i) R a_i / (R + a_i)^2 = sigma_i (1 - s_i) (E_i - v') a_i / (R + a_i)
+    """
+
+    def __init__(self, cell: LTC, elapsed: Elapsed) -> None:
+        super().__init__(cell, elapsed)
+        self.substeps = cell.unfolds
+        constants = cell.constants()
+        self.slow, self.leak, self.cm, gap = (numbers(constants[k]) for k in (0, 1, 2, 5))
+        self.scale, self.shift = cell.input_scale, cell.input_shift
+        self.incoming = Incoming.of(cell, numbers(constants.w), numbers(constants.sensory_w))
+        ends = numbers(cell.gap_ends).astype(int).reshape(-1, 2)
+        self.gap_target, self.gap_source = np.concatenate([ends, ends[:, ::-1]]).T
+        self.gap_conductance = np.concatenate([gap, gap])
+        with np.errstate(divide="ignore"):
+            self.c = Interval(*(self.cm * self.substeps / np.float64(time) for time in (elapsed.high, elapsed.low)))
+        self.bounds = as_interval(cell.state_bounds())
+        self.is_euler = cell.solver == "euler"
+        if self.is_euler and not self._short_enough():
+            self.gap = (
+                'with solver="euler" a neuron can overshoot in a step, because elapsed / unfolds is longer than its '
+                "shortest time constant"
+            )
+
+    def _short_enough(self) -> bool:
+        return bool((self.c.low >= self.slow + self.incoming.w.sum(axis=1)).all())
+
+    def outer(self) -> Interval:
+        """Returns the cell's own bounds, widened by rounding."""
+        if self.gap:
+            return between(-np.inf, np.inf, self.size)
+        return outward(*self.bounds, *self._roundings())
+
+    def _roundings(self) -> tuple[Array, Array]:
+        """Returns how many roundings a neuron's mean goes through, and the greatest number that is averaged."""
+        largest = np.maximum(np.abs(self.incoming.E).max(axis=1, initial=0.0), np.abs(self.leak / self.slow))
+        if len(self.gap_target):
+            shared = np.maximum(np.abs(self.bounds.low), np.abs(self.bounds.high))
+            np.maximum.at(largest, self.gap_target, shared[self.gap_source])
+        return np.asarray(self.incoming.count + np.bincount(self.gap_target, minlength=self.units) + 8.0), largest
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns the least and the greatest weighted mean of every neuron."""
+        if self.gap:
+            return states
+        opened = self.conductances(states, features)
+        fixed = self._fixed_current(states)
+        found = mean_range(opened, self.incoming.E, fixed, self.slow)
+        return outward(*found, *self._roundings())
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of a fused step, in which the state counts with the conductance c."""
+        if self.gap:
+            return between(-np.inf, np.inf, self.size)
+        if self.is_euler or self.elapsed.low != self.elapsed.high or not np.isfinite(self.c.high).all():
+            return super().after(states, features)
+        fixed = self._fixed_current(states)
+        kept = Interval(*(current + self.c.low * end for current, end in zip(fixed, states, strict=True)))
+        found = mean_range(self.conductances(states, features), self.incoming.E, kept, self.slow + self.c.low)
+        return outward(*found, *self._roundings())
+
+    def openness(self, states: Interval, features: Interval) -> Interval:
+        """Returns the sigmoids, (S + E,)."""
+        found = self._sigmoids(states, features)
+        exists = self.incoming.exists
+        order = np.argsort(self.incoming.place[exists])
+        return Interval(found.low[exists][order], found.high[exists][order])
+
+    def conductances(self, states: Interval, features: Interval) -> Interval:
+        """Returns the interval of every conductance a, (N, K)."""
+        return multiply(point(self.incoming.w), self._sigmoids(states, features))
+
+    def _sigmoids(self, states: Interval, features: Interval) -> Interval:
+        source = self.incoming.gather(self._mapped(features), states)
+        found = sigmoid(multiply(point(self.incoming.sigma), subtract(source, point(self.incoming.mu))))
+        return Interval(np.where(self.incoming.exists, found.low, 0), np.where(self.incoming.exists, found.high, 0))
+
+    def _mapped(self, features: Interval) -> Interval:
+        """Applies the input map."""
+        if self.scale is None:
+            return features
+        found = multiply(point(numbers(self.scale)), features)
+        return found if self.shift is None else add(found, point(numbers(self.shift)))
+
+    def _fixed_current(self, states: Interval) -> Interval:
+        """Returns the current into v = 0 through the leak and the gap junctions, (N,)."""
+        low, high = (
+            self.leak + np.bincount(self.gap_target, product(self.gap_conductance, end[self.gap_source]), self.units)
+            for end in states
+        )
+        return Interval(low, high)
+
+    def time_constants(self, states: Interval, features: Interval) -> Interval:
+        """Returns `cm / (slow + sum a)`."""
+        total = self._total(states, features)
+        return divide(point(self.cm), total)
+
+    def _total(self, states: Interval, features: Interval) -> Interval:
+        """Returns the sum of all conductances, (N,)."""
+        opened = self.conductances(states, features)
+        return outward(self.slow + opened.low.sum(axis=1), self.slow + opened.high.sum(axis=1), self.incoming.count + 1)
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a fused step, or of an Euler step."""
+        if self.gap:
+            return None
+        opened, total = self.conductances(states, features), self._total(states, features)
+        slope = self._synapse_slopes(states, features, opened)
+        before, inputs = np.zeros((2, self.size, self.size)), np.zeros((2, self.size, self.features))
+        self.incoming.spread(slope, before, inputs)
+        scale = np.ones(self.features) if self.scale is None else numbers(self.scale)
+        inputs = np.sort(inputs * scale, axis=0)
+        gap_slope, own = self._gap_and_own(total)
+        for end, values in enumerate(gap_slope):
+            np.add.at(before[end], (self.gap_target, self.gap_source), values)
+            before[end][np.arange(self.units), np.arange(self.units)] += own[end]
+        return Slopes(point(np.zeros_like(before[0])), Interval(before[0], before[1]), Interval(inputs[0], inputs[1]))
+
+    def _gap_and_own(self, total: Interval) -> tuple[Interval, Interval]:
+        """Returns the slopes through gap junctions, and of every neuron by its own state without a synapse."""
+        gap, target = self.gap_conductance, self.gap_target
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.is_euler:
+                own = Interval(1 - total.high / self.c.low, 1 - total.low / self.c.high)
+                return Interval(gap / self.c.high[target], gap / self.c.low[target] * UP), own
+            low, high = (1 / (1 + one / c) for one, c in ((total.high, self.c.low), (total.low, self.c.high)))
+            through = gap / (self.c.high + total.high)[target], gap / (self.c.low + total.low)[target] * UP
+        return Interval(*through), Interval(low, high * UP)
+
+    def _synapse_slopes(self, states: Interval, features: Interval, opened: Interval) -> Interval:
+        """Returns the slope of every neuron by the source of each of its synapses, (N, K)."""
+        incoming, s = self.incoming, self._sigmoids(states, features)
+        at = states if self.is_euler else self.after(states, features)
+        exact = Interval(*(np.minimum(np.maximum(end, self.bounds.low), self.bounds.high) for end in at))
+        to_state = subtract_ends(incoming.E, exact)
+        if self.is_euler:
+            steepest = _steepest(s) * incoming.w * np.abs(incoming.sigma) * UP
+            size = steepest / self.c.low[:, None] * np.maximum(np.abs(to_state.low), np.abs(to_state.high))
+        else:
+            size = self._fused_size(states, opened, s, to_state)
+        signed = np.sign(incoming.sigma)
+        ends = np.stack([signed * np.where(to_state.low < 0, -size, 0), signed * np.where(to_state.high > 0, size, 0)])
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        return Interval(np.where(incoming.exists, low, 0.0), np.where(incoming.exists, high, 0.0))
+
+    def _fused_size(self, states: Interval, opened: Interval, s: Interval, to_state: Interval) -> Array:
+        """Returns the greatest magnitude of each slope, piece by piece of the range of s."""
+        incoming = self.incoming
+        base = (self.c.low + self.slow + opened.low.sum(axis=1))[:, None] - opened.low
+        top = (self.c.high + self.slow + opened.high.sum(axis=1))[:, None] - opened.high
+        far = self._farthest_mean(states, opened)
+        near = np.maximum(np.abs(to_state.low), np.abs(to_state.high))
+        edges = [s.low + (s.high - s.low) * (k / PIECES) for k in range(PIECES + 1)]
+        found = np.zeros_like(base)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for low, high in pairwise(edges):
+                least = np.nan_to_num(incoming.w * low / top)
+                most = incoming.w * high / base
+                ratio = np.clip(1.0, least, most)
+                by_mean = ratio / (1 + ratio) ** 2 * far
+                by_state = most / (1 + most) * near
+                found = np.maximum(found, (1 - low) * np.minimum(by_mean, by_state))
+        size: Array = found * np.abs(incoming.sigma) * UP
+        return size
+
+    def _farthest_mean(self, states: Interval, opened: Interval) -> Array:
+        """Returns how far each synapse's E can be from the mean of everything else, the neuron's state included."""
+        incoming, fixed = self.incoming, self._fixed_current(states)
+        found = np.zeros_like(incoming.E)
+        for j in range(self.units):
+            k = int(incoming.count[j])
+            low, high = (np.broadcast_to(end[j, :k], (k, k)).copy() for end in opened)
+            low[np.arange(k), np.arange(k)] = high[np.arange(k), np.arange(k)] = 0.0
+            here = Interval(*(np.full(k, end[j]) for end in fixed))
+            E = np.broadcast_to(incoming.E[j, :k], (k, k))
+            mean = mean_range(Interval(low, high), E, here, np.full(k, self.slow[j])).hull(
+                Interval(np.full(k, states.low[j]), np.full(k, states.high[j]))
+            )
+            apart = subtract_ends(incoming.E[j, :k], mean)
+            found[j, :k] = np.maximum(np.abs(apart.low), np.abs(apart.high))
+        return found
+
+    def outputs(self, states: Interval) -> Interval:
+        """Applies the output map to the motor neurons."""
+        found = super().outputs(states)
+        if self.cell.output_scale is not None:
+            found = multiply(point(numbers(self.cell.output_scale)), found)
+        return found if self.cell.output_shift is None else add(found, point(numbers(self.cell.output_shift)))
+
+    def output_slopes(self, states: Interval) -> Interval:
+        """Returns the output map's scale."""
+        found = super().output_slopes(states).low
+        return point(found if self.cell.output_scale is None else found * numbers(self.cell.output_scale)[:, None])
+
+
+def subtract_ends(values: Array, interval: Interval) -> Interval:
+    """Returns `values - interval`, (..., K), for an interval (...,) or of the shape of the values."""
+    low, high = (end[:, None] if np.ndim(end) < np.ndim(values) else end for end in interval)
+    return Interval(values - high, values - low)
+
+
+def _steepest(s: Interval) -> Array:
+    """Returns the greatest s (1 - s)."""
+    middle = np.clip(0.5, s.low, s.high)
+    found: Array = middle * (1 - middle)
+    return found

@@ -1,0 +1,171 @@
+"""Every claim of a certificate, from what interval arithmetic says about an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ncp_control.audit.box import features_in
+from ncp_control.audit.cells.known import Elapsed, as_interval
+from ncp_control.audit.certificate import CertifiedAction, CertifiedNeuron, Forgetting, Path, Range
+from ncp_control.audit.examining import Examined, step_from
+from ncp_control.audit.intervals import Array, Interval, exactly, point
+from ncp_control.audit.matter import neurons_matter
+from ncp_control.audit.reach import reach
+from ncp_control.cells import Cell
+
+ON_PATH = 200  # how many recorded steps the effect of an error is computed at
+NARROW = 0.01  # a neuron that moves through less than this share of its cell's own bounds is saturated
+STILL = 1e-6
+
+
+def ranges_of(values: Interval) -> tuple[Range, ...]:
+    """Returns an interval as ranges."""
+    return tuple(Range(float(low), float(high)) for low, high in zip(*values, strict=True))
+
+
+def certify_neurons(seen: Examined, forgotten: Sequence[int | None] | None) -> tuple[CertifiedNeuron, ...]:
+    """Returns what is certified about every neuron.
+
+    :param forgotten: after how many steps each number of the state forgets; None if nothing is known of that
+    """
+    known = seen.known
+    if known is None:
+        return ()
+    wiring, cell = known.cell.wiring, known.cell
+    layers = [name for name, part in wiring.layers.items() for _ in range(part.stop - part.start)]
+    times = known.time_constants(seen.states, seen.features)
+    steps = [None] * known.size if forgotten is None else list(forgotten)
+    if known.size < known.units or type(cell).neurons is not Cell.neurons:  # each neuron is made of the whole state
+        steps = [None if None in steps else max(one or 0 for one in steps)] * known.units
+    shares, own = neurons_matter(seen), as_interval(cell.state_bounds()).width
+    states = known.neurons(seen.states)
+    found = []
+    for j, name in enumerate(wiring.neuron_names):
+        width = float(states.width[j])
+        condition = "saturated" if width <= NARROW * own[j] < np.inf else "active"
+        if width <= STILL or shares[j] == 0:
+            condition = "dead"
+        found.append(
+            CertifiedNeuron(
+                name=name,
+                layer=layers[j],
+                state=Range(float(states.low[j]), float(states.high[j])),
+                time_constant=Range(float(times.low[j]), float(times.high[j])),
+                forgets_after=steps[j],
+                matters=shares[j],
+                condition=condition,
+            )
+        )
+    return tuple(found)
+
+
+def certify_actions(seen: Examined, errors: Array, path: Array | None) -> tuple[CertifiedAction, ...]:
+    """Returns what is certified about every action."""
+    controller, differences = seen.controller, seen.differences
+    most = seen.raw.width if controller.chooses else np.minimum(seen.actions.width, seen.ranges)
+    now: Any = [None] * len(most)
+    always: Any = [None] * len(most)
+    if seen.known is None:
+        now = always = np.minimum(seen.gain.size @ errors, most)
+    elif differences is not None:
+        now = np.minimum(differences.moved(differences.now(errors)), most)
+        forever = differences.always(differences.B @ errors)
+        always = np.minimum(differences.moved(forever), most)
+    return tuple(
+        CertifiedAction(
+            name=name,
+            value=Range(float(seen.actions.low[k]), float(seen.actions.high[k])),
+            raw=Range(float(seen.raw.low[k]), float(seen.raw.high[k])),
+            possible=not controller.chooses or bool(seen.actions.high[k] >= 0),
+            moved_now=None if now[k] is None else float(now[k]),
+            moved_always=None if always[k] is None else float(always[k]),
+            moved_on_path=None if path is None else float(path[k]),
+            found_moved=None,
+        )
+        for k, name in enumerate(controller.actions)
+    )
+
+
+def on_path(seen: Examined, recording: Array, errors: Array, elapsed: Elapsed) -> Array:
+    """Returns how far errors move each action in the same step at most, over states along a recording, (A,).
+
+    :param recording: observations in their order, (T, n)
+    :param errors: the greatest error of each observation, (n,)
+    """
+    controller = seen.controller
+    if recording.ndim != 2 or recording.shape[1] != len(controller.sensors):
+        raise ValueError(
+            f"the recording has observations of shape {recording.shape}, and the agent reads (T, "
+            f"{len(controller.sensors)})"
+        )
+    state, most = controller.initial_state(), np.zeros(len(controller.actions))
+    chosen = set(np.linspace(0, len(recording) - 1, min(ON_PATH, len(recording))).astype(int).tolist())
+    for t, row in enumerate(recording):
+        if t in chosen:
+            with exactly():
+                features = features_in(controller, Interval(row - errors, row + errors), elapsed)
+                _, acted = step_from(seen, point(state[0].double().numpy()), features)
+            most = np.maximum(most, acted.width)
+        with torch.no_grad():
+            _, state = controller(torch.as_tensor(row, dtype=torch.float32)[None], state, elapsed.high)
+    return most
+
+
+def certify_paths(seen: Examined) -> tuple[Path, ...]:
+    """Returns how each sensor reaches each action."""
+    controller = seen.controller
+    if seen.known is None:
+        rises, falls = seen.gain.high > 0, seen.gain.low < 0
+        steps, through = np.zeros(rises.shape, dtype=int), np.zeros(rises.shape, dtype=int)
+    elif seen.slopes is None:
+        return ()
+    else:
+        found = reach(seen.slopes, seen.gain)
+        rises, falls, steps, through = found.rises, found.falls, found.steps, found.neurons.sum(axis=2)
+    return tuple(
+        Path(sensor, action, "?" if up and down else "+" if up else "-", int(steps[a, s]), int(through[a, s]))
+        for s, sensor in enumerate(controller.sensors)
+        for a, action in enumerate(controller.actions)
+        for up, down in [(rises[a, s], falls[a, s])]
+        if up or down
+    )
+
+
+def certify_forgetting(seen: Examined, steps: int | None) -> Forgetting | None:
+    """Returns whether and how fast the circuit forgets.
+
+    :param steps: after how many steps no past moves an action; None if this is not shown
+    """
+    if seen.known is None:
+        return None
+    differences = seen.differences
+    if differences is None:
+        return Forgetting(False, f"not shown: {seen.known.gap or 'the derivatives are not known'}", None, None, ())
+    rate = differences.rate()
+    names: Sequence[str] = seen.known.cell.wiring.neuron_names
+    if seen.known.size != seen.known.units:
+        names = [f"state{k}" for k in range(seen.known.size)]
+    cycles = tuple((tuple(names[j] for j in members), factor) for members, factor in differences.cycles())
+    if rate < 1:
+        kind = "it is a cascade without cycles" if not cycles else "every cycle shrinks differences"
+        reason = f"shown: {kind}, by a factor of {rate:.6g} a step or faster"
+        return Forgetting(True, reason, steps, rate, cycles)
+    worst = max(cycles, key=lambda one: one[1])
+    who = f"the cycle of {len(worst[0])} neurons around {worst[0][0]}" if len(worst[0]) > 1 else worst[0][0]
+    reason = f"not shown: {who} could enlarge differences by a factor of {worst[1]:.3g} in a solver step"
+    return Forgetting(False, reason, steps, None, cycles)
+
+
+def notes_of(seen: Examined) -> tuple[str, ...]:
+    """Returns what could not be shown, in sentences."""
+    found = [] if seen.known is None or seen.known.gap is None else [seen.known.gap]
+    unbounded = int((~np.isfinite(seen.states.width)).sum())
+    if unbounded:
+        found.append(f"{unbounded} of {len(seen.states.low)} states have no certified range")
+    if not np.isfinite(seen.raw.width).all():
+        found.append("the actions before clipping have no certified range")
+    return tuple(found)

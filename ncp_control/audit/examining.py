@@ -1,0 +1,134 @@
+"""One agent inside a box, taken apart for an audit: where its states, outputs and actions are, and their slopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ncp_control.audit.box import features_in
+from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
+from ncp_control.audit.cells.named import known_of
+from ncp_control.audit.differences import Differences
+from ncp_control.audit.intervals import Array, Interval, add, between, multiply, point, product
+from ncp_control.audit.layers import slopes_through, through
+from ncp_control.audit.reachable import reachable
+from ncp_control.rl.controller import Controller
+
+
+@dataclass(frozen=True, eq=False)
+class Examined:
+    """What interval arithmetic says about an agent inside a box.
+
+    :param controller: the agent
+    :param known: what is known about its cell; None for an agent without a memory
+    :param features: bounds of what the circuit reads, (F,)
+    :param states: bounds of the states, (N,)
+    :param raw: bounds of the actions before clipping, or of the values of choices, (A,)
+    :param actions: bounds of the actions, (A,); for a choice, by how much its value exceeds the best other one
+    :param slopes: the derivatives of a solver step; None if they are not known
+    :param gain: the derivatives of the actions by the states, or by the features without a memory, (A, N or F)
+    """
+
+    controller: Controller
+    known: Known | None
+    features: Interval
+    states: Interval
+    raw: Interval
+    actions: Interval
+    slopes: Slopes | None
+    gain: Interval
+
+    @cached_property
+    def differences(self) -> Differences | None:
+        """The system of the distances between two copies; None if the derivatives are not known."""
+        if self.known is None or self.slopes is None:
+            return None
+        return Differences.of(self.slopes, self.gain, self.states, self.known.substeps)
+
+    @property
+    def ranges(self) -> Array:
+        """The range of each action, of which shares are taken: its space's, or that of a choice's value, (A,)."""
+        if self.controller.chooses:
+            return self.raw.width
+        return np.asarray(numbers(self.controller.high - self.controller.low).reshape(-1))
+
+
+def examine(controller: Controller, observations: Interval, elapsed: Elapsed) -> Examined:
+    """Computes everything that does not depend on an attack.
+
+    :param controller: the agent
+    :param observations: the box, (n,), before normalisation
+    :param elapsed: the times between two observations
+    """
+    features = features_in(controller, observations, elapsed)
+    if controller.rnn is None:
+        raw, gain = through(controller.head, features), slopes_through(controller.head, features)
+        empty = between(0.0, 0.0, 0)
+        return Examined(
+            controller, None, features, empty, raw, clipped(controller, raw), None, scaled(controller, gain)
+        )
+    known = known_of(controller.rnn.cell, elapsed)
+    states = reachable(known, features)
+    outputs = known.outputs(states)
+    raw = through(controller.head, outputs)
+    gain = product_of(slopes_through(controller.head, outputs), known.output_slopes(states))
+    slopes = known.slopes(states, features)
+    return Examined(
+        controller, known, features, states, raw, clipped(controller, raw), slopes, scaled(controller, gain)
+    )  # fmt: skip
+
+
+def clipped(controller: Controller, raw: Interval) -> Interval:
+    """Returns the actions for values before clipping; for choices, by how much each value exceeds the best other."""
+    if controller.chooses:
+        others = [np.delete(np.arange(len(raw.low)), k) for k in range(len(raw.low))]
+        least = [raw.low[k] - raw.high[other].max(initial=-np.inf) for k, other in enumerate(others)]
+        most = [raw.high[k] - raw.low[other].max(initial=-np.inf) for k, other in enumerate(others)]
+        return Interval(np.array(least), np.array(most))
+    low, high = (numbers(end).reshape(-1) for end in (controller.low, controller.high))
+    if controller.squashes:
+        half = (high - low) / 2
+        found = add(multiply(add(raw, point(np.ones_like(half))), point(half)), point(low))
+        return found.within(between(low, high, low.shape)) if (raw.size <= 1).all() else found
+    return Interval(*(np.minimum(np.maximum(end, low), high) for end in raw))
+
+
+def scaled(controller: Controller, gain: Interval) -> Interval:
+    """Returns derivatives of the actions (A, ...) for those before clipping, whose slope is at most 1 there."""
+    if controller.squashes:
+        half = numbers(controller.high - controller.low).reshape(-1, 1) / 2
+        return Interval(gain.low * half, gain.high * half)
+    return gain
+
+
+def product_of(one: Interval, other: Interval) -> Interval:
+    """Returns bounds of the products of all matrices in two intervals, (A, O) and (O, N)."""
+    parts = [[product(a[:, :, None], b[None]) for a in one] for b in other]
+    every = np.stack([part for row in parts for part in row])
+    return Interval(every.min(axis=0).sum(axis=1), every.max(axis=0).sum(axis=1))
+
+
+def step_from(seen: Examined, states: Interval, features: Interval) -> tuple[Interval, Interval]:
+    """Returns bounds of the states and of the actions one step after states in an interval."""
+    controller, known = seen.controller, seen.known
+    if known is None:
+        return states, clipped(controller, through(controller.head, features))
+    for _ in range(known.substeps):
+        states = known.after(states, features)
+    return states, clipped(controller, through(controller.head, known.outputs(states)))
+
+
+def dead_paths(seen: Examined) -> Any:
+    """Returns which numbers of the state can move some action, (N,)."""
+    if seen.slopes is None:
+        return np.ones(len(seen.states.low), dtype=bool)
+    edges = (seen.slopes.before.size > 0) | (seen.slopes.same.size > 0)
+    found = (seen.gain.size > 0).any(axis=0)
+    while True:
+        more = found | edges[found].any(axis=0)
+        if (more == found).all():
+            return found
+        found = more

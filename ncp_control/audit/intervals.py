@@ -1,0 +1,204 @@
+"""Arithmetic with intervals, rounded outward far enough to contain what float32 code computes.
+
+Every operation returns an interval that contains the exact result for all numbers in its operands, and the results of
+float32 and float64 arithmetic with the operations of a sum in any order. For this it widens each end by a share of its
+magnitude: `SLACK`, which is four times the unit roundoff of float32, for every rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SLACK = 2.0**-22
+FUNCTION_ROUNDINGS = 8  # how many roundings a sigmoid, a tanh or an exp may be off by
+LEAST = 2.0**-125  # near the smallest normal number of float32, 2^-126, errors are no share of the value
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """Inside, intervals contain the results of exact and of float64 arithmetic, but not of float32."""
+    global SLACK
+    before, SLACK = SLACK, 2.0**-51
+    try:
+        yield
+    finally:
+        SLACK = before
+
+
+class Interval(NamedTuple):
+    """The numbers from `low` to `high`: two arrays of one shape."""
+
+    low: Array
+    high: Array
+
+    def at(self, which: Any) -> Interval:
+        """Returns some of the intervals, as an index into both arrays chooses them."""
+        return Interval(self.low[which], self.high[which])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of both arrays."""
+        return np.shape(self.low)
+
+    @property
+    def width(self) -> Array:
+        """How far the ends are apart."""
+        with np.errstate(invalid="ignore"):
+            found: Array = np.nan_to_num(self.high - self.low, nan=0.0, posinf=np.inf)
+        return found
+
+    @property
+    def size(self) -> Array:
+        """The greatest magnitude."""
+        found: Array = np.maximum(np.abs(self.low), np.abs(self.high))
+        return found
+
+    @property
+    def middle(self) -> Array:
+        """The middle of each interval."""
+        return (self.low + self.high) / 2
+
+    def hull(self, other: Interval) -> Interval:
+        """Returns the smallest interval that contains both."""
+        return Interval(np.minimum(self.low, other.low), np.maximum(self.high, other.high))
+
+    def within(self, other: Interval) -> Interval:
+        """Returns the part that lies in another interval, for two that contain the same numbers."""
+        return Interval(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
+
+    def contains(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Whether values (..., shape) lie inside."""
+        given = np.asarray(values, dtype=np.float64)
+        found: NDArray[np.bool_] = (given >= self.low) & (given <= self.high)
+        return found
+
+
+def point(values: ArrayLike) -> Interval:
+    """Returns intervals of one number each."""
+    given = np.asarray(values, dtype=np.float64)
+    return Interval(given, given)
+
+
+def between(low: ArrayLike, high: ArrayLike, shape: tuple[int, ...] | int) -> Interval:
+    """Returns intervals of a shape with the same ends everywhere, or with ends that broadcast to it."""
+    return Interval(*(np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), shape)) for end in (low, high)))
+
+
+def joined(one: Interval, other: Interval) -> Interval:
+    """Returns two rows of intervals, one behind the other."""
+    return Interval(np.concatenate([one.low, other.low]), np.concatenate([one.high, other.high]))
+
+
+def outward(low: ArrayLike, high: ArrayLike, roundings: ArrayLike = 1, magnitude: ArrayLike = 0.0) -> Interval:
+    """Widens an interval by the errors of rounding.
+
+    :param low: the lower end
+    :param high: the upper end
+    :param roundings: how many roundings the computed value has gone through
+    :param magnitude: the greatest magnitude among the numbers that were added up, if it is more than the result's
+    """
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        below = np.maximum(np.abs(low), magnitude) * (np.asarray(roundings) * SLACK) + LEAST
+        above = np.maximum(np.abs(high), magnitude) * (np.asarray(roundings) * SLACK) + LEAST
+        ends = low - below, high + above
+    return Interval(np.where(np.isfinite(low), ends[0], low), np.where(np.isfinite(high), ends[1], high))
+
+
+def product(one: ArrayLike, other: ArrayLike) -> Array:
+    """Multiplies, with 0 times infinity as 0: what a weight of zero carries is zero."""
+    with np.errstate(invalid="ignore"):
+        found = np.asarray(one, dtype=np.float64) * np.asarray(other, dtype=np.float64)
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def add(one: Interval, other: Interval) -> Interval:
+    """Returns the interval of the sums."""
+    size = np.maximum(finite_size(one), finite_size(other))
+    return outward(one.low + other.low, one.high + other.high, 1, size)
+
+
+def subtract(one: Interval, other: Interval) -> Interval:
+    """Returns the interval of the differences."""
+    return add(one, Interval(-other.high, -other.low))
+
+
+def multiply(one: Interval, other: Interval) -> Interval:
+    """Returns the interval of the products."""
+    ends = np.stack([product(a, b) for a in one for b in other])
+    return outward(ends.min(axis=0), ends.max(axis=0))
+
+
+def divide(one: Interval, other: Interval) -> Interval:
+    """Returns the interval of the quotients; everything where the divisor can be zero or negative."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.stack([np.nan_to_num(a / b, nan=0.0, posinf=np.inf, neginf=-np.inf) for a in one for b in other])
+    found = outward(ends.min(axis=0), ends.max(axis=0))
+    usable = other.low > 0
+    return Interval(np.where(usable, found.low, -np.inf), np.where(usable, found.high, np.inf))
+
+
+def monotone(function: Callable[[Array], Array], values: Interval) -> Interval:
+    """Returns the interval of the values of a function that never falls."""
+    return outward(function(values.low), function(values.high), FUNCTION_ROUNDINGS)
+
+
+def sigmoid_of(values: Array) -> Array:
+    """Returns `1 / (1 + exp(-x))`, which is computed so that nothing overflows."""
+    with np.errstate(over="ignore"):
+        small = np.exp(-np.abs(values))
+    found: Array = np.where(values >= 0, 1 / (1 + small), small / (1 + small))
+    return found
+
+
+def sigmoid(values: Interval) -> Interval:
+    """Returns the interval of the sigmoids, which lies in [0, 1].
+
+    Code that computes a power of two rounds the argument when it multiplies it by log2(e).
+    """
+    return monotone(sigmoid_of, outward(*values)).within(between(0.0, 1.0, values.shape))
+
+
+def tanh(values: Interval) -> Interval:
+    """Returns the interval of the hyperbolic tangents, which lies in [-1, 1].
+
+    Code that computes `2 sigmoid(2 x) - 1` is off by a share of 1, however small the tanh is.
+    """
+    found = outward(np.tanh(values.low), np.tanh(values.high), FUNCTION_ROUNDINGS, 0.5)
+    return found.within(between(-1.0, 1.0, values.shape))
+
+
+def affine(values: Interval, weights: Array, shift: ArrayLike = 0.0) -> Interval:
+    """Returns the interval of `W x + b`.
+
+    :param values: x, (n,)
+    :param weights: W, (m, n)
+    :param shift: b, (m,)
+    """
+    up, down = np.maximum(weights, 0.0), np.minimum(weights, 0.0)
+    low = product(up, values.low).sum(axis=1) + product(down, values.high).sum(axis=1) + shift
+    high = product(up, values.high).sum(axis=1) + product(down, values.low).sum(axis=1) + shift
+    size = product(np.abs(weights), finite_size(values)).sum(axis=1) + np.abs(shift)
+    return outward(low, high, np.count_nonzero(weights, axis=1) + 1, size)
+
+
+def at_targets(values: Interval, target: IntArray, units: int) -> Interval:
+    """Adds up one interval for each synapse, (E,), for each target neuron, (N,)."""
+    count = np.bincount(target, minlength=units)
+    size = np.bincount(target, finite_size(values), units)
+    low, high = (np.bincount(target, end, units) for end in values)
+    return outward(low, high, count, size)
+
+
+def finite_size(values: Interval) -> Array:
+    """Returns the greatest magnitude of the finite ends, and 0 without one: infinite ends need no widening."""
+    low, high = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in values)
+    return np.maximum(low, high)

@@ -1,0 +1,85 @@
+"""What the layers behind a circuit make of an interval, and their derivatives over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sb3_contrib.common.torch_layers import BatchRenorm1d
+from torch import nn
+
+from ncp_control.audit.cells.known import numbers
+from ncp_control.audit.curves import RELU, SILU, TANH, Curve, clipped, elu
+from ncp_control.audit.intervals import Interval, add, affine, multiply, outward, point, subtract
+from ncp_control.audit.slopes import matrix_times, rows_times, times
+from ncp_control.rl.policies.numpy_actor import flattened
+
+UNCHANGED = (nn.Identity, nn.Flatten)
+
+
+def through(modules: Iterable[nn.Module], values: Interval) -> Interval:
+    """Returns the range of what layers return, (O,), for what they read, (F,).
+
+    :param modules: the layers in their order, which may contain `nn.Sequential`
+    :param values: the range of what the first layer reads, (F,)
+    """
+    for module in flattened(modules):
+        values = _values(module, values)
+    return values
+
+
+def slopes_through(modules: Iterable[nn.Module], values: Interval) -> Interval:
+    """Returns the derivatives of what layers return by what they read, (O, F), over a range (F,)."""
+    found = point(np.eye(len(values.low)))
+    for module in flattened(modules):
+        if type(module) is nn.Linear:
+            found = matrix_times(numbers(module.weight), found)
+        elif type(module) is BatchRenorm1d:
+            found = times(point(_scale(module)[:, None]), found)
+        elif type(module) not in UNCHANGED:
+            found = rows_times(_curve(module).slopes(values), found)
+        values = _values(module, values)
+    return found
+
+
+def _values(module: nn.Module, values: Interval) -> Interval:
+    """Returns the range of what one layer returns."""
+    if type(module) is nn.Linear:
+        return affine(values, numbers(module.weight), 0.0 if module.bias is None else numbers(module.bias))
+    if type(module) is BatchRenorm1d:
+        return _normalized(module, values)
+    return values if type(module) in UNCHANGED else _curve(module).values(values)
+
+
+def _curve(module: nn.Module) -> Curve:
+    """Returns an activation; refuses other layers."""
+    kind = type(module)
+    if kind is nn.Tanh:
+        return TANH
+    if kind is nn.ReLU:
+        return RELU
+    if kind is nn.SiLU:
+        return SILU
+    if isinstance(module, nn.Hardtanh) and kind is nn.Hardtanh:
+        return clipped(module.min_val, module.max_val)
+    if isinstance(module, nn.ELU) and kind is nn.ELU and module.alpha >= 0:
+        return elu(module.alpha)
+    raise ValueError(
+        f"an audit knows the layers Linear, Tanh, ReLU, ELU, SiLU, Hardtanh and BatchRenorm1d, and this agent has "
+        f"{module}"
+    )
+
+
+def _scale(layer: Any) -> Any:
+    """Returns what a BatchRenorm1d in evaluation multiplies by, (F,)."""
+    found = 1 / np.sqrt(numbers(layer.ra_var) + layer.eps)
+    return found * numbers(layer.scale) if layer.affine else found
+
+
+def _normalized(layer: Any, values: Interval) -> Interval:
+    """Returns what a BatchRenorm1d in evaluation returns."""
+    shifted = subtract(values, point(numbers(layer.ra_mean)))
+    scaled = multiply(shifted, point(_scale(layer)))
+    found = outward(*scaled, 4)
+    return add(found, point(numbers(layer.bias))) if layer.affine else found

@@ -1,0 +1,145 @@
+"""The picture of a certified circuit: its wiring as SVG, in which every neuron and synapse can be pointed at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.activity.layout import Layout, curves, natural_size, place
+from ncp_control.audit import words
+from ncp_control.audit.certificate import Certificate, CertifiedSynapse
+from ncp_control.audit.circuit_sections import by_layer
+from ncp_control.support.text import shown
+from ncp_control.wiring import Wiring
+from ncp_control.wiring.edges import Edges
+
+PIXELS = 96.0  # an inch
+MARGIN = 6.0
+# The widths of a synapse that does not matter, and of one that can move an action nearly through its whole range.
+THIN, THICK = 0.6, 6.0
+FEW = 200  # from more synapses than that, all are drawn thinner
+POINTS = 16
+WIDE = 1.7  # a picture is at least so many times as wide as high, which is the room that it has on a page
+KINDS = {"+": "rises", "-": "falls", "?": "unknown", "0": "never"}
+
+
+def inputs_of(certificate: Certificate) -> list[str]:
+    """Returns the names of what the circuit reads: the sensors, and what else feeds synapses, as the elapsed time."""
+    sensory = [one.source for one in certificate.synapses if one.kind == "sensory"]
+    return list(dict.fromkeys([*certificate.sensors, *sensory]))
+
+
+def draw(certificate: Certificate) -> str:
+    """Returns the wiring of a certified circuit as SVG; empty for an agent without a memory."""
+    if not certificate.neurons:
+        return ""
+    inputs = inputs_of(certificate)
+    wiring = nodes_of(certificate, len(inputs))
+    width, height = natural_size(wiring, inputs)
+    width = max(width, WIDE * height)
+    found = place(wiring, width, height, inputs)
+    parts = [*_synapses(certificate, found, inputs), *_inputs(inputs, found), *_neurons(certificate, found)]
+    parts += _texts(found)
+    size = f"{-MARGIN:g} {-MARGIN:g} {width * PIXELS + 2 * MARGIN:.0f} {height * PIXELS + 2 * MARGIN:.0f}"
+    about = escape(f"{len(inputs)} inputs, {len(certificate.neurons)} neurons, {len(certificate.synapses)} synapses")
+    return (
+        f'<svg id="wiring" viewBox="{size}" role="group" aria-label="the circuit in its layers: {about}">'
+        + "\n".join(parts)
+        + "</svg>"
+    )
+
+
+def nodes_of(certificate: Certificate, inputs: int) -> Wiring:
+    """Returns a wiring with the circuit's layers and names for its layout, which does not depend on synapses."""
+    layers = tuple((layer, len(group)) for layer, group in by_layer(certificate.neurons))
+    units = len(certificate.neurons)
+    every = Edges(np.zeros(units, dtype=int), np.arange(units), np.ones(units, dtype=int))
+    none = Edges(*np.zeros((3, 0), dtype=int))
+    names = tuple(f"\0{k}" for k in range(inputs))  # no neuron has such a name
+    return Wiring(inputs, layers, every, none, input_names=names, neuron_names=tuple(_names(certificate)))
+
+
+def thickness(one: CertifiedSynapse, count: int) -> float:
+    """Returns how thick a synapse is drawn, by how far it can move an action; thin if nothing about that is shown.
+
+    :param count: how many synapses the circuit has
+    """
+    if one.matters is None or words.is_vacuous(one.matters):
+        return THIN
+    return THIN + (THICK * min(1.0, math.sqrt(FEW / count)) - THIN) * math.sqrt(one.matters)
+
+
+def _names(certificate: Certificate) -> list[str]:
+    return [one.name for one in certificate.neurons]
+
+
+def _synapses(certificate: Certificate, found: Layout, inputs: Sequence[str]) -> list[str]:
+    neuron, sensor = ({name: k for k, name in enumerate(names)} for names in (_names(certificate), inputs))
+    every = certificate.synapses
+    if not every:
+        return []
+    start = np.stack(
+        [
+            found.inputs[sensor[one.source]] if one.kind == "sensory" else found.neurons[neuron[one.source]]
+            for one in every
+        ]
+    )
+    end = np.stack([found.neurons[neuron[one.target]] for one in every])
+    lines = curves(start, end, found.radius, POINTS)
+    parts = ['<g id="synapses">']
+    # What matters most is drawn last, above the others.
+    widths = [thickness(one, len(every)) for one in every]
+    for k in np.argsort(widths, kind="stable"):
+        one = every[k]
+        classes = f"synapse {KINDS.get(one.sign, 'unknown')} {'gap' if one.kind == 'gap junction' else ''}"
+        idle = " idle" if one.condition in ("dead", "closed") else ""
+        parts.append(
+            f'<path data-synapse="{k}" class="{classes.strip()}{idle}" d="{_path(lines[k], found)}" '
+            f'stroke-width="{widths[k]:.2f}"/>'
+        )
+    return [*parts, "</g>"]
+
+
+def _inputs(inputs: Sequence[str], found: Layout) -> list[str]:
+    return [
+        f'<circle class="input" data-input="{k}" cx="{x:.1f}" cy="{y:.1f}" r="{found.radius * PIXELS * 0.8:.1f}">'
+        f"<title>{escape(shown(inputs[k]))}</title></circle>"
+        for k, (x, y) in enumerate(_pixels(found.inputs, found))
+    ]
+
+
+def _neurons(certificate: Certificate, found: Layout) -> list[str]:
+    return [
+        f'<circle class="neuron {escape(one.condition)}" data-neuron="{k}" tabindex="0" role="button" '
+        f'aria-label="{escape(shown(one.name))}" cx="{x:.1f}" cy="{y:.1f}" r="{found.radius * PIXELS:.1f}"/>'
+        for k, (one, (x, y)) in enumerate(zip(certificate.neurons, _pixels(found.neurons, found), strict=True))
+    ]
+
+
+def _texts(found: Layout) -> list[str]:
+    anchors = {"left": "start", "right": "end", "center": "middle"}
+    names = [(label.text, label.x, label.y, anchors[label.align], 7.0, "name") for label in found.labels]
+    titles = [(text, x, y, "middle", 9.0, "column") for text, x, y in found.titles]
+    parts = []
+    for text, x, y, anchor, points, kind in names + titles:
+        size = points * found.scale * PIXELS / 72
+        ((left, top),) = _pixels(np.array([[x, y]]), found)
+        inside = " inside" if anchor == "middle" and kind == "name" else ""
+        parts.append(
+            f'<text class="{kind}{inside}" x="{left:.1f}" y="{top + 0.35 * size:.1f}" text-anchor="{anchor}" '
+            f'font-size="{size:.1f}">{escape(shown(text))}</text>'
+        )
+    return parts
+
+
+def _pixels(points: NDArray[np.float64], found: Layout) -> NDArray[np.float64]:
+    """Returns points in pixels, with y downward."""
+    return np.stack([points[:, 0], found.height - points[:, 1]], axis=1) * PIXELS
+
+
+def _path(line: NDArray[np.float64], found: Layout) -> str:
+    return "M" + " ".join(f"{x:.1f} {y:.1f}" for x, y in _pixels(line, found))

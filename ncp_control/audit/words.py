@@ -1,0 +1,118 @@
+"""How a certificate writes its numbers: no bound becomes smaller by rounding, and what is unknown is "not shown"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from ncp_control.audit.certificate import Certificate, Range
+
+NOT_SHOWN = "not shown"
+WHOLE = "whole range"
+NEARLY = 0.999
+DIGITS = 4
+# Numbers beyond these are written with a power of ten.
+SMALL, LARGE = 1e-4, 1e6
+
+
+def at_least(value: float | None) -> str:
+    """Writes a lower bound, rounded down."""
+    return _written(value, ROUND_FLOOR)
+
+
+def at_most(value: float | None) -> str:
+    """Writes an upper bound, rounded up."""
+    return _written(value, ROUND_CEILING)
+
+
+def nearest(value: float | None) -> str:
+    """Writes a number that is no bound."""
+    return _written(value, ROUND_HALF_EVEN)
+
+
+def span(one: Range) -> str:
+    """Writes a range, rounded outward, such as `-0.5 to 1`, or `at least 2` where one end is not known."""
+    if math.isinf(one.low) or math.isinf(one.high):
+        if math.isfinite(one.low):
+            return f"at least {at_least(one.low)}"
+        return f"at most {at_most(one.high)}" if math.isfinite(one.high) else NOT_SHOWN
+    return f"{at_least(one.low)} to {at_most(one.high)}"
+
+
+def found(one: Range) -> str:
+    """Writes the range that an attack found."""
+    if one.found_low is None or one.found_high is None:
+        return NOT_SHOWN
+    return f"{nearest(one.found_low)} to {nearest(one.found_high)}"
+
+
+def hull(ranges: Iterable[Range]) -> Range:
+    """Returns the smallest range that contains all of them."""
+    listed = list(ranges)
+    return Range(min(one.low for one in listed), max(one.high for one in listed))
+
+
+def width(one: Range) -> float:
+    """Returns how far the ends of a range are apart."""
+    return one.high - one.low
+
+
+def share(value: float | None) -> str:
+    """Writes an upper bound of a share as a percentage, rounded up."""
+    if value is None or not math.isfinite(value):
+        return NOT_SHOWN
+    return f"{_written(float(Decimal(repr(float(value))) * 100), ROUND_CEILING, 3)} %"
+
+
+def moved(value: float | None, most: float) -> str:
+    """Writes how far an action can be moved; a bound as wide as the action's range shows nothing."""
+    if value is None or not math.isfinite(value):
+        return NOT_SHOWN
+    return WHOLE if most > 0 and is_vacuous(value / most) else at_most(value)
+
+
+def is_vacuous(share: float) -> bool:
+    """Whether a share says nothing, because nothing moves an action further than through its range."""
+    return share >= NEARLY
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Writes a number of things, such as `1 neuron` or `2 neurons`."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Writes names with commas between them, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def error_of(certificate: Certificate) -> str:
+    """Writes how large the certified errors of observations are."""
+    size = nearest(certificate.error)
+    if all(one == 1 for one in certificate.error_units):
+        return f"{size} in every sensor's own unit"
+    return f"{size} of every sensor's standard deviation in training"
+
+
+def counts_of(certificate: Certificate) -> str:
+    """Writes how many of everything the agent has."""
+    singular = {"sensory": "sensory synapse", "gap_junctions": "gap junction"}
+    found = [(count, singular.get(what, what.removesuffix("s"))) for what, count in certificate.counts.items()]
+    return ", ".join(counted(count, name) for count, name in found if count)
+
+
+def _written(value: float | None, rounding: str, digits: int = DIGITS) -> str:
+    """Writes a number with a few significant digits, or that it is not shown."""
+    if value is None or not math.isfinite(value):
+        return NOT_SHOWN
+    if value == 0:
+        return "0"
+    exact = Decimal(repr(float(value)))
+    rounded = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
+    if SMALL <= abs(rounded) < LARGE:
+        text = f"{rounded:,.{max(digits - 1 - rounded.adjusted(), 0)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, _, power = f"{rounded:.{digits - 1}e}".partition("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(power):+}"

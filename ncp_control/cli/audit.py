@@ -1,0 +1,194 @@
+"""`ncp-control audit`: what is proved about an agent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+BROKEN = 1
+
+
+@dataclass
+class Arguments:
+    """Prove what an agent can never do: the ranges of its actions and neurons, how far errors move it, whether it
+    forgets, which parts cannot matter. The proof holds for all observations inside a box, and an attack can test it.
+
+    Example: ncp-control audit checkpoints/halfcheetah-novel.safetensors --deviations 3 --attack 1000000
+    """
+
+    checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
+    """The .safetensors file of a policy."""
+
+    other: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[OTHER]")] = None
+    """A second policy, to be shown beside it."""
+
+    within: Annotated[Path | None, tyro.conf.arg(metavar="EPISODE")] = None
+    """The box is the range of a recording's observations, widened by a tenth. The default is the observation space."""
+
+    deviations: float | None = None
+    """The box is so many standard deviations around the mean of the training."""
+
+    elapsed: Annotated[tuple[float, ...], tyro.conf.arg(metavar="LEAST MOST")] = ()
+    """The shortest and the longest time between two observations. The default is one step of the training."""
+
+    error: float = 0.01
+    """How large an error of each observation is, in standard deviations of the training."""
+
+    epsilon: float = 0.01
+    """The share of an action's range that counts as forgotten."""
+
+    attack: int = 0
+    """Try so many observations to break the claims. The exit code is 1 if one breaks."""
+
+    seed: int = 0
+    """Seed of the attack."""
+
+    html: Path | None = None
+    """A page with the wiring, every neuron and every synapse."""
+
+    markdown: Path | None = None
+    """The same tables in Markdown."""
+
+    monitor: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None
+    """The certified ranges, for `Controller` and `ncp-control export`."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Audits one agent or two, and prints the certificate."""
+    check(arguments)
+    import torch
+
+    from ncp_control.rl import load_policy
+
+    torch.set_num_threads(1)
+    agents = [load_policy(path) for path in (arguments.checkpoint, arguments.other) if path is not None]
+    found = [certificate_of(arguments, agent) for agent in agents]
+    held = all(one.holds for one in found)
+    write(arguments, found)
+    show(arguments, found)
+    return 0 if held else BROKEN
+
+
+def check(arguments: Arguments) -> None:
+    """Refuses what cannot be done before the work begins."""
+    if arguments.within is not None and arguments.deviations is not None:
+        raise ValueError("--within and --deviations are two boxes: give one of the two")
+    if len(arguments.elapsed) not in (0, 2):
+        raise ValueError(
+            f"--elapsed takes two numbers, the shortest and the longest time, and got {len(arguments.elapsed)}"
+        )
+    outputs = {"--html": arguments.html, "--markdown": arguments.markdown, "--monitor": arguments.monitor}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if arguments.other is not None and option != "--markdown":
+            raise ValueError(f"{option} shows one agent: name one checkpoint")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder: name a file")
+    given = [path.resolve() for path in outputs.values() if path is not None]
+    if len(set(given)) < len(given):
+        raise ValueError("--html, --markdown and --monitor need different files")
+
+
+def certificate_of(arguments: Arguments, agent: Any) -> Any:
+    """Audits one agent."""
+    from dataclasses import replace
+
+    from ncp_control.audit import audit
+
+    recorded = None if arguments.within is None else recorded_observations(arguments.within, agent)
+    elapsed = (arguments.elapsed[0], arguments.elapsed[1]) if arguments.elapsed else None
+    found = audit(
+        agent,
+        box=arguments.deviations if recorded is None else recorded,
+        elapsed=elapsed,
+        error=arguments.error,
+        epsilon=arguments.epsilon,
+        recording=recorded,
+        attack=arguments.attack,
+        seed=arguments.seed,
+        **names_in_training(agent),
+    )
+    if arguments.within is None:
+        return found
+    return replace(found, box=f"{found.box}, of {arguments.within.name}")
+
+
+def recorded_observations(path: Path, agent: Any) -> Any:
+    """Reads the observations of a recording, (T, n), and refuses those that the agent cannot read."""
+    import numpy as np
+
+    from ncp_control.activity.recording.activity import Activity
+    from ncp_control.rl.controller import read_vector
+
+    found = np.asarray(Activity.load(path).observations, dtype=np.float64)
+    size = read_vector(agent.observation_space)[1].shape[0]
+    if found.ndim != 2 or found.shape[1] != size:
+        reads = f"{found.shape[1]} observations" if found.ndim == 2 else "observations that are no vectors"
+        raise ValueError(f"{path} holds {reads} a step, and {agent.name} reads {size}: record one of its own episodes")
+    if not len(found) or not np.isfinite(found).all():
+        raise ValueError(f"{path} holds no observations, or some that are not finite: record another episode")
+    return found
+
+
+def names_in_training(agent: Any) -> dict[str, Any]:
+    """Returns the names of sensors and actions in the environment of the training, as far as it can be made here."""
+    from ncp_control.cli import trained_in
+    from ncp_control.cli.named_numbers import names_of
+
+    try:
+        env = trained_in.make(trained_in.env_name(Path(agent.name), agent.note, None), agent.note)
+    except Exception:  # whatever is missing here: names are a service, and an audit needs no environment
+        return {}
+    try:
+        return names_of(env, agent)
+    finally:
+        env.close()
+
+
+def write(arguments: Arguments, found: list[Any]) -> None:
+    """Writes the files that were asked for."""
+    from ncp_control.storage.atomic_writes import write_atomically
+
+    if arguments.html is not None:
+        from ncp_control.audit.page import write_certificate
+
+        write_certificate(found[0], arguments.html)
+    if arguments.markdown is not None:
+        from ncp_control.audit.printed import as_markdown
+        from ncp_control.audit.side_by_side import side_by_side_markdown
+
+        text = as_markdown(found[0]) if len(found) == 1 else side_by_side_markdown(found[0], found[1])
+        write_atomically(arguments.markdown, text.encode("utf-8"))
+    if arguments.monitor is not None:
+        write_atomically(arguments.monitor, found[0].monitor().to_json().encode("utf-8"))
+
+
+def show(arguments: Arguments, found: list[Any]) -> None:
+    """Prints one certificate, or two beside each other, and where the files are."""
+    from ncp_control.audit.printed import as_text
+    from ncp_control.audit.side_by_side import side_by_side
+    from ncp_control.cli.arguments import screen_width
+    from ncp_control.support.streams import say
+
+    if arguments.json:
+        for one in found:
+            for broken in () if one.attack is None else one.attack.violations:
+                say(f"{one.agent}: an attack broke a claim: {broken}")
+        told = [json.loads(one.to_json()) for one in found]
+        print(json.dumps(told[0] if len(told) == 1 else {"certificates": told}))
+        return
+    width = screen_width()
+    print(as_text(found[0], width) if len(found) == 1 else side_by_side(found[0], found[1], width), end="")
+    for what, path in (("page", arguments.html), ("tables", arguments.markdown), ("monitor", arguments.monitor)):
+        if path is not None:
+            print(f"{what}: {path}")

@@ -1,0 +1,27 @@
+"""Names for the numbers of an agent's observations and actions, from the environment that it was trained in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def names_of(env: Any, agent: Any) -> dict[str, Any]:
+    """Returns the environment's names of sensors and actions, as `Controller` takes them, where it has any."""
+    from gymnasium import spaces
+
+    from ncp_envs.joints import actuator_names
+    from ncp_envs.names import observation_names
+
+    named: dict[str, Any] = {}
+    seen, acted = agent.observation_space, agent.action_space
+    if isinstance(seen, spaces.Dict):
+        seen = next(entry for key, entry in seen.spaces.items() if key != "elapsed")
+    size = spaces.flatdim(seen)
+    if len(found := observation_names(env)) >= size:
+        named["sensors"] = found[:size]
+    model = getattr(env.unwrapped, "model", None)
+    if hasattr(model, "actuator_trntype") and isinstance(acted, spaces.Box):
+        moves = actuator_names(model)
+        if len(moves) == spaces.flatdim(acted):
+            named["actions"] = moves
+    return named
