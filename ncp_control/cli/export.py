@@ -1,0 +1,174 @@
+"""`ncp-control export`: an agent as C, as ONNX, or as a program of torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+KINDS = {"c": "C99", "onnx": "ONNX", "pt2": "a program of torch.export"}
+
+
+@dataclass
+class Arguments:
+    """Write an agent as code that runs without this package, compare it with the agent, and say how to use it.
+
+    Example: ncp-control export checkpoints/halfcheetah.safetensors --to c --out robot
+    """
+
+    checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
+    """The .safetensors file of a policy."""
+
+    to: Annotated[str, tyro.conf.arg(metavar="KIND")]
+    """What to write: c (C99, also for microcontrollers), onnx, or pt2 (torch.export)."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+    """The folder to make. One with files in it is refused."""
+
+    monitor: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None
+    """The certified ranges, written by `ncp-control audit`; outside of them the code raises flags."""
+
+    steps: int = 1000
+    """Over how many steps of its environment the agent and the export are compared. 0 compares nothing."""
+
+    seed: int = 0
+    """Seed of the first episode. Each further episode has the next number."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The environment. The default is the one that the checkpoint was trained in."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Exports the agent and prints what was written."""
+    import torch
+
+    from ncp_control.cli import trained_in
+    from ncp_control.cli.named_numbers import names_of
+    from ncp_control.export import checking
+    from ncp_control.export.folder import check_free, new_folder
+    from ncp_control.export.readme import Origin, write_readme
+    from ncp_control.rl import Controller, load_policy
+
+    if arguments.to not in KINDS:
+        raise ValueError(f"--to takes {', '.join(KINDS)}, not {arguments.to!r}")
+    if arguments.steps < 0:
+        raise ValueError(f"--steps takes a number of at least 0, not {arguments.steps}")
+    check_free(arguments.out)
+    torch.set_num_threads(1)
+    agent, monitor = load_policy(arguments.checkpoint), read_monitor(arguments.monitor)
+    refuse_early(arguments.to, Controller(agent, "reference", monitor))
+    if arguments.steps and not arguments.env and not agent.note.get("env"):
+        raise ValueError(
+            f"{arguments.checkpoint} does not say which environment it was trained in: add --env, or --steps 0 to "
+            "compare nothing"
+        )
+    named: dict[str, Any] = {}
+    origin, acted = Origin(agent.name, agent.sha256), None
+    if arguments.steps:
+        name = trained_in.env_name(arguments.checkpoint, agent.note, arguments.env)
+        env = trained_in.make(name, agent.note)
+        try:
+            named = names_of(env, agent)
+            origin = Origin(agent.name, agent.sha256, name, seconds_of(env))
+            acted = checking.act(agent, env, arguments.steps, arguments.seed)
+        finally:
+            env.close()
+    controller = Controller(agent, "reference", monitor, **named)
+    with new_folder(arguments.out) as folder:
+        write(arguments.to, controller, origin, folder)
+        check = checking.compare(arguments.to, folder, controller, acted)
+        text = write_readme(arguments.to, controller, origin, check)
+        (folder / "README.txt").write_text(text, encoding="utf-8")
+        sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    show(arguments, controller, check, sizes)
+    return 0
+
+
+def refuse_early(kind: str, controller: Any) -> None:
+    """Refuses what has no C form before the agent acts; making the text of it takes a moment."""
+    if kind == "c":
+        from ncp_control.export.c.write import texts_of
+
+        texts_of(controller)
+
+
+def read_monitor(path: Path | None) -> Any:
+    """Reads the certified ranges; None without a file."""
+    from ncp_control.rl.monitor import Monitor
+
+    if path is None:
+        return None
+    try:
+        return Monitor.from_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def seconds_of(env: Any) -> float | None:
+    """Returns how long a step of an environment with a physics engine takes; None if that varies or nobody knows."""
+    from ncp_envs import IrregularTime
+
+    seconds, inner = getattr(env.unwrapped, "dt", None), env
+    while inner is not env.unwrapped:
+        if isinstance(inner, IrregularTime):
+            return None
+        inner = inner.env
+    return float(seconds) if isinstance(seconds, float) else None
+
+
+def write(kind: str, controller: Any, origin: Any, folder: Path) -> None:
+    """Writes the files of one kind into an existing folder."""
+    if kind == "onnx":
+        from ncp_control.export.onnx_file import write_onnx
+
+        write_onnx(controller, folder)
+    elif kind == "pt2":
+        from ncp_control.export.program_file import write_program
+
+        write_program(controller, folder)
+    else:
+        from ncp_control.export.c.write import write_c
+
+        write_c(controller, folder, origin.name, origin.sha256)
+
+
+def show(arguments: Arguments, controller: Any, check: Any, sizes: dict[str, int]) -> None:
+    """Prints what was written and how it was compared."""
+    from ncp_control.export.readme import COMPILE, told
+
+    if arguments.json:
+        difference = None if check.refused else check.difference
+        found = {
+            "out": str(arguments.out), "to": arguments.to, "files": sizes, "sensors": len(controller.sensors),
+            "actions": len(controller.actions), "state": controller.state_size, "checked_by": check.how,
+            "steps": check.steps, "difference": difference, "flagged": check.flagged,
+            "refused": check.refused,
+        }  # fmt: skip
+        print(json.dumps(found))
+        return
+    listed = ", ".join(f"{name} ({size / 1000:,.1f} kB)" for name, size in sizes.items())
+    sensors, actions = (
+        f"{len(one)} {what}{'s' * (len(one) != 1)}"
+        for one, what in (
+            (controller.sensors, "sensor"),
+            (controller.actions, "choice" if controller.chooses else "action"),
+        )
+    )
+    uses = {
+        "c": f"compile it with:  {COMPILE}",
+        "onnx": 'run it with:  onnxruntime.InferenceSession("controller.onnx")',
+        "pt2": 'run it with:  torch.export.load("controller.pt2").module()',
+    }
+    print(
+        f"{arguments.checkpoint.name} as {KINDS[arguments.to]}: {sensors}, {actions}, a state of "
+        f"{controller.state_size} numbers\n"
+        f"{told(check, controller)}\n"
+        f"written to {arguments.out}: {listed}\n"
+        f"{uses[arguments.to]}; {arguments.out / 'README.txt'} says how"
+    )

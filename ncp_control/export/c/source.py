@@ -1,0 +1,191 @@
+"""The text of `controller.c`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.cells.computed import refresh, written_class
+from ncp_control.export.c.affine import affine_piece
+from ncp_control.export.c.cfc import cfc_piece
+from ncp_control.export.c.ct_gru import ct_gru_piece
+from ncp_control.export.c.gated import gated_piece
+from ncp_control.export.c.head import head_text
+from ncp_control.export.c.header import about
+from ncp_control.export.c.lagged import lagged_piece
+from ncp_control.export.c.ltc import ltc_piece
+from ncp_control.export.c.numbers import array, literal, values_of
+from ncp_control.export.c.pieces import CellPiece, filled, shared_functions
+from ncp_control.rl.controller import Controller, Normalize
+
+CELLS: dict[type[Cell], Any] = {
+    LTC: ltc_piece,
+    NeuralLTC: affine_piece,
+    CTRNN: affine_piece,
+    NeuralODE: affine_piece,
+    CfC: cfc_piece,
+    LSTM: gated_piece,
+    GRU: gated_piece,
+    CTGRU: ct_gru_piece,
+    LaggedMLP: lagged_piece,
+}
+TOP = """\
+#include "controller.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "compile controller.c without -ffast-math and -ffinite-math-only: it needs infinity and recognises NaN"
+#endif
+
+#define INFINITE ((controller_real)INFINITY)
+#ifdef CONTROLLER_DOUBLE
+#define REAL(number) number
+#define EXP exp
+#define EXPM1 expm1
+#define TANH tanh
+#define FABS fabs
+#else
+#define REAL(number) number##f
+#define EXP expf
+#define EXPM1 expm1f
+#define TANH tanhf
+#define FABS fabsf
+#endif
+"""
+RESET = """\
+void controller_reset(controller_state *state) {
+    for (int i = 0; i < (int)(sizeof state->values / sizeof state->values[0]); i++) state->values[i] = REAL(0.0);
+}
+"""
+STEP = """\
+int controller_step(controller_state *state, const controller_real *observation, controller_real elapsed,
+                    @KIND@ *action) {
+@LOCALS@    for (int i = 0; i < CONTROLLER_SENSORS; i++) {
+        if (!isfinite(observation[i])) return CONTROLLER_NOT_FINITE;
+    }
+    if (!isfinite(elapsed) || elapsed < REAL(0.0)) return CONTROLLER_NOT_FINITE;
+@BEFORE@@FEATURES@@ADVANCE@@AFTER@@ACT@    return @RETURNED@;
+}
+"""
+# The mean is the sum of a float and of what this float lacks, because a float of a large mean is too coarse.
+NORMALIZE = """\
+    for (int i = 0; i < CONTROLLER_SENSORS; i++) {
+        const controller_real scaled = (observation[i] - mean[i] - mean_rest[i]) / scale[i];
+        x[i] = clipped(scaled, @LOW@, @HIGH@);
+    }
+"""
+COPY = "    for (int i = 0; i < CONTROLLER_SENSORS; i++) x[i] = observation[i];\n"
+WATCH_BEFORE = """\
+    for (int i = 0; i < CONTROLLER_SENSORS; i++) {
+        if (observation[i] < observation_low[i] || observation[i] > observation_high[i]) {
+            flags |= CONTROLLER_OBSERVATION_OUTSIDE;
+        }
+    }
+    if (elapsed < @LOW@ || elapsed > @HIGH@) flags |= CONTROLLER_ELAPSED_OUTSIDE;
+"""
+WATCH_AFTER = """\
+    for (int i = 0; i < CONTROLLER_STATE; i++) {
+        const controller_real value = state->values[i];
+        if (!(value >= state_low[i] && value <= state_high[i])) flags |= CONTROLLER_STATE_OUTSIDE; /* NaN, too */
+    }
+"""
+
+
+def source_text(controller: Controller, name: str, sha256: str) -> str:
+    """Returns the text of `controller.c`.
+
+    :param controller: a controller in float64
+    :param name: the agent's name
+    :param sha256: the checksum of its file
+    """
+    cell = cell_piece(controller)
+    features = len(controller.sensors) + controller.reads_elapsed
+    outputs = features if controller.rnn is None else controller.rnn.cell.outputs
+    head = head_text(controller, outputs)
+    watch = watch_arrays(controller)
+    seen, local_x, normalisation, arrays = features_code(controller)
+    read, local_y, acting = act_code(cell, seen, outputs)
+    if cell is None:
+        advance = "    (void)state;\n"
+    else:
+        advance = f"    advance({seen}, state->values{', elapsed' if cell.uses_elapsed else ''});\n"
+    step = filled(
+        STEP,
+        kind="int" if controller.chooses else "controller_real",
+        locals=local_x + local_y + ("    int flags = 0;\n" if watch else ""),
+        before=watch_before(controller) if watch else "",
+        features=normalisation,
+        advance=advance,
+        after=WATCH_AFTER if watch and controller.state_size else "",
+        act=read + acting,
+        returned="flags" if watch else "0",
+    )
+    body = "\n".join(filter(None, ["" if cell is None else cell.text, head, arrays, watch, RESET, step]))
+    return "\n".join([about(controller, name, sha256) + TOP, shared_functions(body), body])
+
+
+def cell_piece(controller: Controller) -> CellPiece | None:
+    """Returns the C of the circuit, or None for an agent without one; refuses what has no C form."""
+    if not isinstance(controller.extractor, nn.Identity):
+        raise ValueError(
+            f"an agent with the features extractor {type(controller.extractor).__name__} has no C form: train one that "
+            "reads vectors as they are"
+        )
+    refresh(controller)
+    if controller.rnn is None:
+        return None
+    cell = controller.rnn.cell
+    kind = written_class(cell)
+    if kind not in CELLS:
+        known = ", ".join(one.__name__ for one in CELLS)
+        raise ValueError(f"an agent with the cell {kind.__name__} has no C form: the cells that have one are {known}")
+    found: CellPiece = CELLS[kind](cell)
+    return found
+
+
+def features_code(controller: Controller) -> tuple[str, str, str, str]:
+    """Returns what the circuit reads, its declaration, the code that fills it, and the arrays of this code."""
+    sensors = len(controller.sensors)
+    normalize, elapsed = controller.normalize, controller.reads_elapsed
+    if not isinstance(normalize, Normalize) and not elapsed:
+        return "observation", "", "", ""
+    arrays, code = "", COPY
+    if isinstance(normalize, Normalize):
+        mean = values_of(normalize.mean)
+        coarse = mean.astype(np.float32).astype(np.float64)
+        arrays = array("mean", coarse) + array("mean_rest", mean - coarse) + array("scale", normalize.scale)
+        code = filled(NORMALIZE, low=literal(-normalize.clip), high=literal(normalize.clip))
+    if elapsed:
+        code += "    x[CONTROLLER_SENSORS] = elapsed;\n"
+    return "x", f"    controller_real x[{sensors + elapsed}];\n", code, arrays
+
+
+def act_code(cell: CellPiece | None, seen: str, outputs: int) -> tuple[str, str, str]:
+    """Returns the code that reads the circuit's outputs, their declaration, and the code that acts on them."""
+    if cell is None:
+        return "", "", f"    act({seen}, action);\n"
+    if cell.outputs is not None:
+        return "", "", f"    act(state->values + {cell.outputs}, action);\n"
+    return "    read_out(state->values, y);\n", f"    controller_real y[{outputs}];\n", "    act(y, action);\n"
+
+
+def watch_arrays(controller: Controller) -> str:
+    """Returns the certified ranges as arrays; nothing for a controller without a monitor."""
+    watch = controller.watch
+    if watch is None:
+        return ""
+    names = ("observation_low", "observation_high", "state_low", "state_high")
+    found = {name: values_of(getattr(watch, name)) for name in names}
+    return "".join(array(name, values, endless=True) for name, values in found.items() if len(values))
+
+
+def watch_before(controller: Controller) -> str:
+    """Returns the code that compares an observation and the elapsed time with the certified ranges."""
+    assert controller.watch is not None
+    low, high = controller.watch.elapsed
+    return filled(WATCH_BEFORE, low=literal(low), high=literal(high))

@@ -1,0 +1,37 @@
+"""A folder for an export, which appears when everything is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ncp_control.storage.temporary import errors_name, temporary_folder
+
+
+@contextmanager
+def new_folder(out: str | Path) -> Iterator[Path]:
+    """Gives a temporary folder, which becomes `out` at the end of the block; an error leaves nothing behind.
+
+    :param out: a name that is free, or an empty folder
+    """
+    out = Path(out)
+    check_free(out)
+    with temporary_folder(out) as temporary:
+        made = temporary / "made"
+        made.mkdir()
+        yield made
+        with errors_name(out):
+            if out.is_dir():
+                out.rmdir()
+            made.rename(out)
+
+
+def check_free(out: Path) -> None:
+    """Refuses a name that is taken, or whose parent folder does not exist."""
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"the folder {out.parent} does not exist: create it first")
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise FileExistsError(f"{out} exists already and is no folder: choose another one, or remove it first")
+    if out.is_dir() and any(out.iterdir()):
+        raise FileExistsError(f"the folder {out} is not empty: choose another one, or remove it first")

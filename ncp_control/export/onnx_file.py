@@ -1,0 +1,93 @@
+"""An agent as an ONNX file, for onnxruntime and for what else reads ONNX."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ncp_control.export.folder import new_folder
+from ncp_control.export.program_file import controller_of, program_of
+from ncp_control.rl.controller import Controller
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.monitor import Monitor
+
+FILE = "controller.onnx"
+INPUTS = ("observation", "state", "elapsed")
+OUTPUTS = ("action", "new_state", "flags")
+
+
+def export_onnx(agent: LoadedPolicy | Controller, folder: str | Path, monitor: Monitor | None = None) -> Path:
+    """Writes an agent as an ONNX file for any batch size. Needs `onnxscript`.
+
+    The file maps observation (B, n), state (B, N) and elapsed (B,) to action (B, A), or (B,) for a choice, and
+    new_state (B, N); with a monitor also to flags (B,). Its metadata name the sensors and the actions.
+
+    Example::
+
+        path = export_onnx(nc.load("checkpoints/halfcheetah.safetensors"), "robot")
+        session = onnxruntime.InferenceSession(path / "controller.onnx")
+        action, state = session.run(None, {"observation": seen, "state": state, "elapsed": elapsed})
+
+    :param agent: a policy loaded from a file of `save_policy`, or a `Controller` with `backend="reference"`
+    :param folder: the folder to make, in which `controller.onnx` will be
+    :param monitor: the certified ranges
+    :return: the folder
+    """
+    controller = controller_of(agent, monitor)
+    with new_folder(folder) as made:
+        write_onnx(controller, made)
+    return Path(folder)
+
+
+def write_onnx(controller: Controller, folder: Path) -> None:
+    """Writes `controller.onnx` into an existing folder."""
+    import onnxscript  # noqa: F401  # a missing package is told by its own name
+
+    if controller.rnn is not None and getattr(controller.rnn.cell, "solver", "") == "dopri5":
+        raise ValueError('the solver "dopri5" chooses its steps while it runs, which ONNX cannot: use "fused" or "rk4"')
+    outputs = OUTPUTS if controller.watch is not None else OUTPUTS[:2]
+    with quiet():
+        made = torch.onnx.export(
+            program_of(controller), input_names=INPUTS, output_names=outputs, dynamo=True, verbose=False
+        )
+        assert made is not None
+        tidy(made.model.graph)
+        made.model.metadata_props["sensors"] = json.dumps(controller.sensors)
+        made.model.metadata_props["actions"] = json.dumps(controller.actions)
+        made.save(folder / FILE, external_data=False)
+
+
+def tidy(graph: Any) -> None:
+    """Calls the free size "batch", and removes the exporter's notes, which name files of this machine."""
+    (free,) = {str(value.shape[0]) for value in graph.inputs}
+    for value in (*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)):
+        value.metadata_props.clear()
+        for place, size in enumerate(value.shape or ()):
+            if str(size) == free:
+                value.shape[place] = "batch"
+    graph.metadata_props.clear()
+    for node in graph:
+        node.metadata_props.clear()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silences the exporter, which warns of packages that nobody needs here."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

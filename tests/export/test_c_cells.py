@@ -1,0 +1,112 @@
+"""Every cell as C: the same steps as the reference, to rounding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from helpers.c_programs import BareController, exported, greatest_difference, needs_compiler
+from helpers.cells import WIDE, ZOO, build
+from ncp_control.cells import LTC
+from ncp_control.export.c.source import CELLS
+from ncp_control.export.c.write import exact_form
+from ncp_control.rl.controller import Controller
+
+pytestmark = needs_compiler
+# One of every kind, of every mode or solver, and of every odd shape; the slow tests go through all others.
+QUICK = (
+    "ltc-sparse", "ltc-gaps", "ltc-chain", "ltc-gap-only", "ltc-one", "ltc-euler", "ltc-rk4",
+    "neural-ltc-relu", "neural-ltc-sigmoid", "ctrnn-rk4", "ctrnn-sparse", "neural-ode-euler", "neural-ode-sparse",
+    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-backbone-no_gate", "ct-gru-scales", "lstm", "gru", "lagged-mlp",
+)  # fmt: skip
+WITHOUT = [name for name in ZOO if name.startswith("mixed") or name.endswith("dopri5")]
+
+
+def every_cell() -> list[Any]:
+    chosen = [name for name in ZOO | WIDE if name not in WITHOUT]
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in chosen]
+
+
+def rounding(controller: Controller) -> float:
+    """How far the reference in float32 comes away from itself in float64, in the run of `greatest_difference`."""
+
+    class InFloat:
+        states = controller.state_size
+
+        def __init__(self) -> None:
+            self.reset()
+
+        def reset(self) -> None:
+            self.after = controller.initial_state()
+
+        def step(self, seen: Any, elapsed: float) -> int:
+            given = torch.as_tensor(seen, dtype=torch.float32)[None]
+            action, self.after = controller(given, self.after, elapsed)[:2]
+            self.action, self.state = action[0].numpy(), self.after[0].numpy()
+            return 0
+
+    return greatest_difference(controller, InFloat())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", every_cell())
+def test_a_cell_takes_the_same_steps_in_c(name: str, tmp_path: Path) -> None:
+    controller = BareController(build(name, shaken=0.1))
+    assert greatest_difference(controller, exported(controller, tmp_path, double=True)) < 1e-12
+    # A Neural ODE has no leak, so that its rounding errors grow with every step, in torch as in C.
+    allowed = max(1e-5, 5 * rounding(controller)) if name.startswith("neural-ode") else 1e-5
+    assert greatest_difference(controller, exported(controller, tmp_path, double=False)) < allowed
+
+
+def test_the_quick_cells_are_of_every_kind_that_has_a_c_form() -> None:
+    assert {type(build(name)) for name in QUICK} == set(CELLS)
+    assert not set(QUICK) & set(WITHOUT)
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_a_cell_without_a_c_form_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no C form: "):
+        exported(BareController(build(name)), tmp_path, double=True)
+
+
+def test_a_cell_of_ones_own_is_refused(tmp_path: Path) -> None:
+    class Own(LTC):
+        pass
+
+    with pytest.raises(ValueError, match="an agent with the cell Own has no C form: the cells that have one are LTC, "):
+        exported(BareController(Own(2, 3)), tmp_path, double=True)
+
+
+@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "ctrnn-fused"])
+def test_the_fused_solver_takes_any_elapsed_time(name: str, tmp_path: Path) -> None:
+    controller = BareController(build(name, shaken=0.1))
+    reference, stepper = exact_form(controller), exported(controller, tmp_path, double=False)
+    state = reference.initial_state()
+    for elapsed in (1.0, 0.0, 1e-42, 1e-30, 1e-3, 1e30, 3e38, 1.0):
+        seen = torch.linspace(-1, 1, len(controller.sensors))
+        stepper.step(seen.numpy(), elapsed)
+        _, state = reference(seen.double()[None], state, elapsed)
+        np.testing.assert_allclose(stepper.state, state[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "ct-gru", "lstm", "gru"])
+def test_observations_far_beyond_all_others_are_no_trouble(name: str, tmp_path: Path) -> None:
+    controller = BareController(build(name, shaken=0.1))
+    reference, stepper = exact_form(controller), exported(controller, tmp_path, double=True)
+    state = reference.initial_state()
+    for size in (1e3, -1e3, 1e9, -1e9, 1.0):
+        seen = torch.linspace(0.5, 1.5, len(controller.sensors), dtype=torch.float64) * size
+        stepper.step(seen.numpy())
+        _, state = reference(seen[None], state)
+        assert np.isfinite(stepper.state).all()
+        np.testing.assert_allclose(stepper.state, state[0], rtol=1e-9, atol=1e-9)
+
+
+def test_a_pruned_cell_is_exported_as_it_computes(tmp_path: Path) -> None:
+    cell = build("ctrnn-sparse", shaken=0.1)
+    controller = BareController(cell)
+    torch.nn.utils.prune.random_unstructured(cell, "gamma_r", amount=0.5)  # type: ignore[no-untyped-call]
+    assert greatest_difference(controller, exported(controller, tmp_path, double=True)) < 1e-12
