@@ -33,6 +33,7 @@ class Found:
     :param kept: for how many steps two pasts kept some action apart by more than `epsilon` of its range
     :param inputs: how many observations were tried
     :param seconds: how long it took
+    :param lost: whether an action was no number
     """
 
     states: Interval
@@ -42,6 +43,7 @@ class Found:
     kept: int
     inputs: int
     seconds: float
+    lost: bool
 
 
 class Attacker:
@@ -63,6 +65,7 @@ class Attacker:
         self.size, self.actions = controller.state_size, len(controller.actions)
         self.random = torch.Generator().manual_seed(seed)
         self.inputs = 0
+        self.lost = False
         self.widest = torch.full((2 * (self.size + self.actions),), -torch.inf)
         self.best = torch.zeros(len(self.widest), STEPS, len(self.low))
         self.times = torch.ones(len(self.widest), STEPS)
@@ -91,11 +94,13 @@ class Attacker:
         controller, (rows, steps) = self.controller, observations.shape[:2]
         self.inputs += rows * steps
         features = controller.features(observations.flatten(0, 1), times.flatten()).unflatten(0, (rows, steps))
-        if controller.rnn is None:
-            return features.new_zeros(rows, steps, 0), controller.head(features)
-        start = controller.initial_state(rows) if state is None else state
-        outputs, _, states = controller.rnn(features, start, times, states=True)
-        return states, controller.head(outputs)
+        states, outputs = features.new_zeros(rows, steps, 0), features
+        if controller.rnn is not None:
+            start = controller.initial_state(rows) if state is None else state
+            outputs, _, states = controller.rnn(features, start, times, states=True)
+        raw = controller.head(outputs)
+        self.lost = self.lost or bool(raw.isnan().any())
+        return states, raw
 
     def explore(self, inputs: int) -> None:
         """Tries random sequences until that many observations were seen, and keeps the widest of each target."""
@@ -251,15 +256,16 @@ class Attacker:
                     last = step + 1
         return last
 
-    def found(self, errors: Array, epsilon: float, ranges: Array, seconds: float) -> Found:
-        """Returns everything that was reached."""
+    def found(self, errors: Array, epsilon: float, ranges: Array, start: float) -> Found:
+        """Returns everything that was reached; the attack began at `start`."""
         half = len(self.widest) // 2
         high, low = self.widest[:half].double().numpy(), -self.widest[half:].double().numpy()
         times = self.time_constants.double().numpy()
         moved, kept = self.moved(errors), self.kept(epsilon, ranges)
         begun = Interval(np.minimum(low[: self.size], 0), np.maximum(high[: self.size], 0))
         raw = Interval(low[self.size :], high[self.size :])
-        return Found(begun, Interval(times[0], times[1]), raw, moved, kept, self.inputs, seconds)
+        seconds = time.perf_counter() - start
+        return Found(begun, Interval(times[0], times[1]), raw, moved, kept, self.inputs, seconds, self.lost)
 
 
 def attack(
@@ -299,4 +305,4 @@ def attack(
             (attacker.explore if goal <= RANDOM_SHARE else attacker.climb)(int(goal * inputs))
             tracker.advance(attacker.inputs - done, attacker.inputs - done, "")
             done = attacker.inputs
-    return attacker.found(errors, epsilon, ranges, time.perf_counter() - start)
+    return attacker.found(errors, epsilon, ranges, start)

@@ -12,6 +12,7 @@ from ncp_control.audit.cells.known import Elapsed, numbers
 from ncp_control.audit.intervals import Array, Interval, between, divide, outward, point, subtract
 from ncp_control.rl.controller import Controller, Normalize
 
+LARGEST = 1e9  # certified magnitude of an observation that neither the space nor a normalisation limits
 WIDENED = 0.1  # a recording's range is widened at both ends by this share of its width
 
 Box = None | float | tuple[ArrayLike, ArrayLike] | ArrayLike
@@ -25,11 +26,14 @@ def observation_box(controller: Controller, space: Any, box: Box) -> tuple[Inter
     :param box: None for the whole space; a number k for k standard deviations around the training's mean; a pair
         (low, high); or recorded observations (T, n), whose range is widened by a tenth at both ends
     """
-    whole = between(space.low, space.high, space.shape)
+    whole, limits = between(space.low, space.high, space.shape), ""
+    if normalizer_of(controller) is None and (whole.size > LARGEST).any():  # float32 overflows far beyond
+        whole = whole.within(between(-LARGEST, LARGEST, space.shape))
+        limits = f", where it is wider at most {LARGEST:g}"
     n = len(controller.sensors)
     if box is None:
         normalizer = normalizer_of(controller)
-        clipped = "" if normalizer is None else f", clipped at {normalizer.clip:g} standard deviations in training"
+        clipped = limits if normalizer is None else f", clipped at {normalizer.clip:g} standard deviations in training"
         return whole, f"the observation space{clipped}"
     if isinstance(box, tuple):
         low, high = (np.asarray(end, dtype=np.float64) for end in box)
@@ -42,9 +46,12 @@ def observation_box(controller: Controller, space: Any, box: Box) -> tuple[Inter
             raise ValueError(f"a box of deviations must be wider than zero, got {float(given)}")
         mean, unit = center_of(controller), units_of(controller)
         found = Interval(mean - given * unit, mean + given * unit)
+        found = found.within(whole)
+        if (found.low > found.high).any():
+            raise ValueError(f"within {float(given):g} deviations there is no observation that the space allows")
         if normalizer_of(controller) is None:
-            return found.within(whole), f"at most {float(given):g} in every sensor's own unit"
-        return found.within(whole), f"{float(given):g} standard deviations around the mean in training"
+            return found, f"at most {float(given):g} in every sensor's own unit"
+        return found, f"{float(given):g} standard deviations around the mean in training"
     if given.ndim != 2 or given.shape[1] != n:
         raise ValueError(f"the recording has observations of shape {given.shape}, and the agent reads (T, {n})")
     low, high = given.min(axis=0), given.max(axis=0)

@@ -75,8 +75,8 @@ class CertifiedSynapse:
     :param source: the name of the sensor or the neuron
     :param target: the name of the neuron
     :param kind: "sensory", "synapse" or "gap junction"
-    :param sign: "+" if its target rises with its source everywhere, "-" if it falls, "0" if it never moves, "?" if it
-        is not shown
+    :param sign: "+" if its target rises with its source everywhere, "-" if it falls, "0" if it never moves by more than
+        a ten-millionth of its range, "?" if it is not shown
     :param condition: "active", "closed" (its conductance stays near 0), "open" (it stays near its greatest) or "dead"
     :param matters: how far it can move any action at most, as a share of the action's range; None if not shown
     """
@@ -97,7 +97,8 @@ class CertifiedAction:
     :param value: what it can be, after clipping; for a choice, by how much its value can exceed the best other one
     :param raw: the same before clipping to the action space
     :param possible: whether a choice can ever be made; True for a number
-    :param moved_now: how far an observation error of `error` can move it in the same step, anywhere; None if not shown
+    :param moved_now: how far an observation error of `error` can move it in the same step, while the wrong observation
+        lies in the box, too; of a choice, how far its value; None if not shown
     :param moved_always: how far an error of `error` in every step can move it for ever; None if not shown
     :param moved_on_path: the greatest of `moved_now` at the states of a recording; None without a recording
     :param found_moved: how far the attack could move it in the same step; None without an attack
@@ -231,7 +232,7 @@ class Certificate:
         down = np.nextafter(np.array([*low, *state_low], dtype=np.float32), np.float32(-np.inf))
         up = np.nextafter(np.array([*high, *state_high], dtype=np.float32), np.float32(np.inf))
         n = len(low)
-        return Monitor(down[:n], up[:n], down[n:], up[n:], *self.elapsed)
+        return Monitor(down[:n], up[:n], down[n:], up[n:], *self.elapsed, self.sha256)
 
     def to_json(self, indent: int | None = None) -> str:
         """Returns everything as JSON, in which an infinite bound is null."""

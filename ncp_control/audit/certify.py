@@ -17,8 +17,8 @@ from ncp_control.audit.matter import neurons_matter
 from ncp_control.audit.reach import reach
 from ncp_control.cells import Cell
 
-ON_PATH = 200  # how many recorded steps the effect of an error is computed at
-NARROW = 0.01  # a neuron that moves through less than this share of its cell's own bounds is saturated
+ON_PATH = 20_000  # at how many recorded steps the effect of an error is computed at most, evenly spread
+NARROW = 0.01  # a neuron that stays within this share of its cell's own bounds of one of their ends is saturated
 STILL = 1e-6
 
 
@@ -41,13 +41,12 @@ def certify_neurons(seen: Examined, forgotten: Sequence[int | None] | None) -> t
     steps = [None] * known.size if forgotten is None else list(forgotten)
     if known.size < known.units or type(cell).neurons is not Cell.neurons:  # each neuron is made of the whole state
         steps = [None if None in steps else max(one or 0 for one in steps)] * known.units
-    shares, own = neurons_matter(seen), as_interval(cell.state_bounds()).width
+    shares, own = neurons_matter(seen), as_interval(cell.state_bounds())
     states = known.neurons(seen.states)
     found = []
     for j, name in enumerate(wiring.neuron_names):
-        width = float(states.width[j])
-        condition = "saturated" if width <= NARROW * own[j] < np.inf else "active"
-        if width <= STILL or shares[j] == 0:
+        condition = "saturated" if stays_at_end(states.at(j), own.at(j)) else "active"
+        if states.width[j] <= STILL * own.width[j] < np.inf or shares[j] == 0:
             condition = "dead"
         found.append(
             CertifiedNeuron(
@@ -61,6 +60,12 @@ def certify_neurons(seen: Examined, forgotten: Sequence[int | None] | None) -> t
             )
         )
     return tuple(found)
+
+
+def stays_at_end(state: Interval, own: Interval) -> bool:
+    """Whether a neuron's range lies within a hundredth of one end of the bounds that its cell gives it."""
+    near = NARROW * own.width
+    return bool(np.isfinite(near) and (state.low >= own.high - near or state.high <= own.low + near))
 
 
 def certify_actions(seen: Examined, errors: Array, path: Array | None) -> tuple[CertifiedAction, ...]:

@@ -77,7 +77,7 @@ def synapses(certificate: Certificate, full: bool) -> Section | None:
     unknown = sum(one.matters is None for one in every)
     lines = [
         f"{counts['active']:,} of {len(every):,} are active, {counts['open']:,} always open, {counts['closed']:,} "
-        f"always closed, {counts['dead']:,} dead. {never:,} can never move an action"
+        f"always closed, {counts['dead']:,} dead. The sources of {never:,} can never move an action through them"
         + (f"; for {unknown:,} this is {words.NOT_SHOWN}." if unknown else ".")
     ]
     known = sorted(

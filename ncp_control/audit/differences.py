@@ -31,6 +31,7 @@ class Differences:
     :param M: (N, N)
     :param B: (N, F)
     :param G: (A, N)
+    :param within: `(I - same)^-1`, by which what pushes one state within a solver step pushes those behind it, (N, N)
     :param widths: W, (N,)
     :param substeps: solver steps in a step
     """
@@ -38,6 +39,7 @@ class Differences:
     M: Array
     B: Array
     G: Array
+    within: Array
     widths: Array
     substeps: int
 
@@ -49,9 +51,9 @@ class Differences:
         :param gain: the derivatives of the actions by the states, (A, N)
         :param states: the certified states
         """
-        inverse = np.linalg.inv(np.eye(len(states.low)) - slopes.same.size)
+        inverse: Array = np.asarray(np.linalg.inv(np.eye(len(states.low)) - slopes.same.size))
         M, B = inverse @ slopes.before.size, inverse @ slopes.inputs.size
-        return cls(M, B, gain.size, states.width, substeps)
+        return cls(M, B, gain.size, inverse, states.width, substeps)
 
     def after(self, d: Array, pushed: Array | float, substeps: int) -> Array:
         """Returns the distances after some solver steps, (N,) or (N, K), with `B e` given as `pushed`."""

@@ -112,13 +112,15 @@ def product_of(one: Interval, other: Interval) -> Interval:
 
 
 def step_from(seen: Examined, states: Interval, features: Interval) -> tuple[Interval, Interval]:
-    """Returns bounds of the states and of the actions one step after states in an interval."""
+    """Returns bounds of the states and of the actions (or the values of choices) a step after states in an interval."""
     controller, known = seen.controller, seen.known
-    if known is None:
-        return states, clipped(controller, through(controller.head, features))
-    for _ in range(known.substeps):
-        states = known.after(states, features)
-    return states, clipped(controller, through(controller.head, known.outputs(states)))
+    outputs = features
+    if known is not None:
+        for _ in range(known.substeps):
+            states = known.after(states, features)
+        outputs = known.outputs(states)
+    raw = through(controller.head, outputs)
+    return states, raw if controller.chooses else clipped(controller, raw)
 
 
 def dead_paths(seen: Examined) -> Any:

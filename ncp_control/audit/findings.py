@@ -73,7 +73,8 @@ def with_findings(certificate: Certificate, found: Found) -> Certificate:
         forgetting = replace(forgetting, found_steps=found.kept)
     changed = replace(certificate, states=states, neurons=neurons, actions=actions, forgetting=forgetting)
     tightness = float(np.median(tight)) if tight else None
-    return replace(changed, attack=Attack(found.inputs, violations_of(changed), tightness, found.seconds))
+    lost = ("an action was no number",) if found.lost else ()
+    return replace(changed, attack=Attack(found.inputs, (*lost, *violations_of(changed)), tightness, found.seconds))
 
 
 def violations_of(certificate: Certificate) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ncp_control.audit.examining import Examined, dead_paths
 from ncp_control.audit.intervals import Array, Interval
 from ncp_control.cells import LTC, Cell
 
-NEGLIGIBLE = 1e-9  # derivatives below this, as of a cut synapse's 1e-8 times a range, count as none
+NEGLIGIBLE = 1e-7  # a source that moves its target by less than this share of the target's range counts as none
 ALMOST = 0.01  # a synapse that opens less far than this is closed, and one that closes less far is open
 
 
@@ -66,7 +66,10 @@ def matters(differences: Differences, pushed: Array, directly: Array, ranges: Ar
     :param ranges: the actions' ranges, (A,)
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        moved = differences.moved(differences.always(pushed)) + directly
+        spread = differences.within @ np.where(np.isfinite(pushed), pushed, 0.0)
+        # An endless push reaches everything behind it, and 0 times infinity would be NaN.
+        spread = np.where((differences.within > 0) @ ~np.isfinite(pushed), np.inf, spread)
+        moved = differences.moved(differences.always(spread)) + directly
         shares = (moved / ranges[:, None]).max(axis=0)
     return [float(min(share, 1.0)) for share in np.nan_to_num(shares, nan=1.0)]
 
@@ -89,7 +92,7 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
             pushes[links.target, np.arange(count)] = np.nan_to_num(slope.size * width, nan=np.inf)
         found = matters(differences, pushes, np.zeros((len(seen.ranges), count)), seen.ranges)
         for k in range(count):
-            idle = slope.size[k] <= NEGLIGIBLE
+            idle = slope.size[k] == 0 or slope.size[k] * width[k] <= NEGLIGIBLE * seen.states.width[links.target[k]]
             signs[k] = "0" if idle else "+" if slope.low[k] >= 0 else "-" if slope.high[k] <= 0 else "?"
             is_dead = idle or not useful[links.target[k]] or width[k] == 0
             shares[k] = 0.0 if is_dead else found[k]

@@ -90,8 +90,6 @@ def actions(certificate: Certificate) -> Section:
         f"Moved: how far errors of up to {words.error_of(certificate)} can move it, in the same step (now) and by "
         f"errors in all steps (always){path}."
     ]
-    if not limited:
-        lines.append("No action ever meets a limit.")
     return table("actions", columns, lines, 2 if chooses else 1)
 
 

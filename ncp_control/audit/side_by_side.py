@@ -157,7 +157,7 @@ ROWS: tuple[tuple[str, Callable[[Certificate], str]], ...] = (
     ("saturated neurons", _count("saturated")),
     ("synapses always open", _synapses("open")),
     ("synapses always closed", _synapses("closed")),
-    ("synapses that can never move an action", _never),
+    ("synapses through which nothing moves an action", _never),
     ("an error moves an action now by", _worst("moved_now")),
     ("an error moves an action always by", _worst("moved_always")),
     ("on the recording by", _worst("moved_on_path")),

@@ -39,7 +39,7 @@ class Arguments:
     """How large an error of each observation is, in standard deviations of the training."""
 
     epsilon: float = 0.01
-    """The share of an action's range that counts as forgotten."""
+    """The share of a range, a neuron's or an action's, below which a difference counts as forgotten."""
 
     attack: int = 0
     """Try so many observations to break the claims. The exit code is 1 if one breaks."""
@@ -94,6 +94,10 @@ def check(arguments: Arguments) -> None:
             raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder: name a file")
+    read = {path.resolve() for path in (arguments.checkpoint, arguments.other, arguments.within) if path is not None}
+    for option, path in outputs.items():
+        if path is not None and path.resolve() in read:
+            raise ValueError(f"{option} would overwrite {path}, which is read: name another file")
     given = [path.resolve() for path in outputs.values() if path is not None]
     if len(set(given)) < len(given):
         raise ValueError("--html, --markdown and --monitor need different files")

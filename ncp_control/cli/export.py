@@ -100,12 +100,14 @@ def refuse_early(kind: str, controller: Any) -> None:
 
 def read_monitor(path: Path | None) -> Any:
     """Reads the certified ranges; None without a file."""
-    from ncp_control.rl.monitor import Monitor
+    from ncp_control.rl.monitor import NO_MONITOR, Monitor
 
     if path is None:
         return None
     try:
         return Monitor.from_json(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: {NO_MONITOR}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

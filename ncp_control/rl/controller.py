@@ -95,7 +95,9 @@ class Controller(nn.Module):
         self.sensors = names("sensors", sensors, "observation", int(seen.shape[0]))
         what, count = ("choice", int(acted.n)) if isinstance(acted, spaces.Discrete) else ("action", self.low.numel())
         self.actions = names("actions", actions, what, count)
-        self.watch = None if monitor is None else Watch(monitor, len(self.sensors), self.state_size)
+        if monitor is not None:
+            monitor.check_fits(len(self.sensors), self.state_size, agent.sha256)
+        self.watch = None if monitor is None else Watch(monitor)
         self.eval().requires_grad_(False)
 
     @property
@@ -130,7 +132,7 @@ class Controller(nn.Module):
         if self.chooses:
             return found.argmax(dim=-1) + self.first
         if self.squashes:
-            return self.low + 0.5 * (found + 1) * (self.high - self.low)
+            found = self.low + 0.5 * (found + 1) * (self.high - self.low)
         return torch.minimum(torch.maximum(found, self.low), self.high)
 
     def forward(self, observation: Tensor, state: Tensor, elapsed: float | Tensor = 1.0) -> tuple[Tensor, ...]:
@@ -181,9 +183,8 @@ class Watch(nn.Module):
     state_low: Tensor
     state_high: Tensor
 
-    def __init__(self, monitor: Monitor, observations: int, states: int) -> None:
+    def __init__(self, monitor: Monitor) -> None:
         super().__init__()
-        monitor.check_sizes(observations, states)
         self.elapsed = monitor.elapsed_low, monitor.elapsed_high
         for name in ("observation_low", "observation_high", "state_low", "state_high"):
             self.register_buffer(name, torch.as_tensor(getattr(monitor, name)))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 FORMAT = "ncp_control monitor 1"
 NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8
+NO_MONITOR = "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one"
 FLAGS = {
     NOT_FINITE: "the observation holds a NaN or infinity, or the elapsed time is not a number of at least 0",
     OBSERVATION: "an observation lies outside the certified range",
@@ -34,6 +35,7 @@ class Monitor:
     :param state_high: the greatest, (N,)
     :param elapsed_low: the shortest certified time between two observations
     :param elapsed_high: the longest
+    :param sha256: the checksum of the agent's file; empty for ranges of one's own
     """
 
     observation_low: NDArray[np.float32]
@@ -42,6 +44,7 @@ class Monitor:
     state_high: NDArray[np.float32]
     elapsed_low: float = 0.0
     elapsed_high: float = float("inf")
+    sha256: str = ""
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -58,18 +61,23 @@ class Monitor:
                 f"the elapsed times of a monitor must be 0 <= low <= high, got {self.elapsed_low}, {self.elapsed_high}"
             )
 
-    def check_sizes(self, observations: int, states: int) -> None:
-        """Refuses an agent of other sizes."""
+    def check_fits(self, observations: int, states: int, sha256: str) -> None:
+        """Refuses an agent of other sizes, and another agent than the certified one."""
         found = len(self.observation_low), len(self.state_low)
         if found != (observations, states):
             raise ValueError(
                 f"this monitor is for {found[0]} observations and a state of {found[1]}, and the agent has "
                 f"{observations} and {states}: make one with `ncp-control audit CHECKPOINT --monitor FILE`"
             )
+        if self.sha256 not in ("", sha256):
+            raise ValueError(
+                "this monitor was made for another agent, whose neurons have other ranges: make one with `ncp-control "
+                "audit CHECKPOINT --monitor FILE`"
+            )
 
     def to_json(self) -> str:
         """Returns the ranges as JSON, in which an infinite end is null."""
-        values: dict[str, Any] = {"format": FORMAT}
+        values: dict[str, Any] = {"format": FORMAT, "sha256": self.sha256}
         for name in (*ARRAYS, *TIMES):
             values[name] = _finite_or_none(getattr(self, name))
         return json.dumps(values)
@@ -81,6 +89,7 @@ class Monitor:
             values = json.loads(text)
             if values["format"] != FORMAT:
                 raise ValueError
+            sha256 = str(values["sha256"])
             ends = {"low": -np.inf, "high": np.inf}
             arrays = {
                 name: [ends[name.rpartition("_")[2]] if one is None else float(one) for one in values[name]]
@@ -88,11 +97,9 @@ class Monitor:
             }
             times = [float("inf") if values[name] is None else float(values[name]) for name in TIMES]
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(
-                "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one"
-            ) from error
+            raise ValueError(NO_MONITOR) from error
         low, high, state_low, state_high = (np.array(arrays[name], dtype=np.float32) for name in ARRAYS)
-        return cls(low, high, state_low, state_high, *times)
+        return cls(low, high, state_low, state_high, times[0], times[1], sha256)
 
 
 def _finite_or_none(value: ArrayLike) -> Any:

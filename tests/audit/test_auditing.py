@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 import ncp_control as nc
 from helpers.small_agents import KINDS, make, small_agent
@@ -243,3 +244,77 @@ def test_a_window_of_inputs_is_forgotten_after_its_length(tmp_path: Path) -> Non
     assert found.forgetting is not None
     assert found.forgetting.steps == 4
     assert {one.forgets_after for one in found.neurons} == {4}
+
+
+def test_a_sensor_that_acts_through_the_layers_of_one_step_matters(tmp_path: Path) -> None:
+    made = make("circuit", cell="cfc", cell_kwargs=None)
+    cell = made.policy.lstm_actor.cell
+    with torch.no_grad():  # neurons without a memory of their own: all that they pass on, they pass on at once
+        cell.weight[:, cell.source == cell.target] = 0.0
+    save_policy(made, tmp_path / "agent.safetensors")
+    agent = nc.load(tmp_path / "agent.safetensors")
+    found = audit(agent, box=2.0)
+    low, high = (np.array([getattr(one, end) for one in found.observations]) for end in ("low", "high"))
+    controller = Controller(agent)
+    seen = torch.as_tensor(np.random.default_rng(0).uniform(low, high, (500, 3)), dtype=torch.float32)
+    for k, sensor in enumerate(found.sensors):
+        ends = [seen.clone(), seen.clone()]
+        ends[0][:, k], ends[1][:, k] = float(low[k]), float(high[k])
+        one, other = (controller(end, controller.initial_state(500))[0] for end in ends)
+        share = float((one - other).abs().max() / (controller.high - controller.low))
+        claimed = [synapse.matters for synapse in found.synapses if synapse.source == sensor]
+        assert None not in claimed
+        assert share > 0
+        assert share <= sum(claimed) * (1 + 1e-4)  # type: ignore[arg-type]
+
+
+def test_a_small_box_does_not_make_neurons_saturated() -> None:
+    found = audit(nc.load(AGENT), box=1e-4)
+    bounds = nc.load(AGENT).policy.lstm_actor.cell.state_bounds()
+    ends = zip(*(end.tolist() for end in bounds), strict=True)
+    for one, (low, high) in zip(found.neurons, ends, strict=True):
+        near = 0.011 * (high - low)
+        at_end = one.state.low >= high - near or one.state.high <= low + near
+        assert one.condition != "saturated" or at_end
+
+
+def test_the_unit_of_a_sensor_changes_nothing(tmp_path: Path) -> None:
+    signs = []
+    for unit in (1.0, 1e9):
+        made = make("timed", cell="ctrnn", cell_kwargs=None)  # does not normalise its observations
+        cell = made.policy.lstm_actor.cell
+        with torch.no_grad():
+            cell.gamma.div_(unit)
+        save_policy(made, tmp_path / f"{unit}.safetensors")
+        n = made.observation_space["observations"].shape[0]
+        found = audit(nc.load(tmp_path / f"{unit}.safetensors"), box=(np.full(n, -unit), np.full(n, unit)))
+        signs.append([(one.sign, one.condition) for one in found.synapses])
+    assert signs[0] == signs[1]
+
+
+def test_a_space_without_limits_is_certified_as_far_as_float32_can_add(tmp_path: Path) -> None:
+    agent = small_agent("choices", tmp_path)  # CartPole's velocities have no limits, and nothing normalises them
+    found = audit(agent, attack=15_000, progress=False)
+    assert found.holds
+    assert "at most 1e+09" in found.box
+    assert max(one.high for one in found.observations) == 1e9
+    assert found.monitor().sha256 == agent.sha256
+
+
+def test_a_box_outside_of_the_space_is_refused(tmp_path: Path) -> None:
+    agent = small_agent("choices", tmp_path)
+    agent.policy.observation_space = spaces.Box(2.0, 5.0, (4,))
+    with pytest.raises(ValueError, match="within 1 deviations there is no observation that the space allows"):
+        audit(agent, box=1.0)
+
+
+def test_an_action_that_is_no_number_breaks_the_certificate(tmp_path: Path) -> None:
+    agent = small_agent("circuit", tmp_path)
+    certificate = audit(agent, box=1.0)
+    controller = Controller(agent)
+    observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], 1.0)
+    seen = examine(controller, observations, Elapsed(1.0, 1.0))
+    controller.head[-1].bias.fill_(torch.nan)
+    found = findings.attacked(certificate, seen, observations, Elapsed(1.0, 1.0), 5_000, 0, None, False)
+    assert found.attack is not None
+    assert "an action was no number" in found.attack.violations

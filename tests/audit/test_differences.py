@@ -20,7 +20,7 @@ LTCS = [name for name in names() if name.startswith(("ltc", "neural-ltc", "cfc")
 
 def system(M: list[list[float]], B: list[float], widths: list[float], substeps: int = 1) -> Differences:
     size = len(M)
-    return Differences(np.array(M), np.array(B)[:, None], np.eye(size), np.array(widths), substeps)
+    return Differences(np.array(M), np.array(B)[:, None], np.eye(size), np.eye(size), np.array(widths), substeps)
 
 
 def test_a_single_leaky_neuron_forgets_as_its_factor_says() -> None:

@@ -162,7 +162,8 @@ def test_sensors_of_equal_signs_share_a_row_and_one_that_reaches_nothing_is_name
 def test_dead_neurons_and_idle_synapses_are_counted() -> None:
     text = " ".join(as_text(certificate_of()).split())
     assert "1 neuron dead (moves no action): inter1. 1 neuron saturated" in text
-    assert "14 of 32 are active, 6 always open, 6 always closed, 6 dead. 7 can never move an action." in text
+    assert "14 of 32 are active, 6 always open, 6 always closed, 6 dead." in text
+    assert "The sources of 7 can never move an action through them." in text
     assert "These matter least: cart position -> inter1 0.2 %" in text
 
 

@@ -22,7 +22,7 @@ def test_each_agent_has_a_column_and_every_comparison_a_row() -> None:
     assert row_of(text, "dead neurons") == ["1", "12"]
     assert row_of(text, "forgets after") == ["34", "steps", "not", "shown"]
     assert row_of(text, "an error moves an action now by") == ["0.0125", "0.0125"]
-    assert row_of(text, "synapses that can never move an action") == ["7", "7"]
+    assert row_of(text, "synapses through which nothing moves an action") == ["7", "7"]
     assert row_of(text, "certified width over what it reached (median)") == ["1.5", "1.5"]
 
 

@@ -207,3 +207,10 @@ def test_a_recording_with_a_nan_is_refused(capsys: pytest.CaptureFixture[str], a
     seen[3, 1] = np.nan
     path = write_recording(make_recording(FullyConnected(4, 1).build(2), 10, observations=seen), tmp_path / "e.npz")
     assert "not finite" in refused(capsys, str(agent), "--within", str(path))
+
+
+@pytest.mark.parametrize("option", ["--html", "--markdown", "--monitor"])
+def test_a_file_that_is_read_is_not_written_over(capsys: pytest.CaptureFixture[str], agent: Path, option: str) -> None:
+    before = agent.read_bytes()
+    assert f"{option} would overwrite {agent}, which is read" in refused(capsys, str(agent), option, str(agent))
+    assert agent.read_bytes() == before

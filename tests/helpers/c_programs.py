@@ -61,7 +61,7 @@ class BareController(Controller):
         self.register_buffer("high", torch.full((outputs,), torch.inf))
         self.sensors = tuple(f"sensor{k}" for k in range(inputs))
         self.actions = tuple(f"action{k}" for k in range(outputs))
-        self.watch = None if monitor is None else Watch(monitor, inputs, self.state_size)
+        self.watch = None if monitor is None else Watch(monitor)
         for name, value in settings.items():
             setattr(self, name, value)
         self.eval().requires_grad_(False)

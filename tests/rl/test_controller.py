@@ -233,6 +233,8 @@ def test_a_monitor_raises_flags_that_add_up() -> None:
 def test_a_monitor_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="is for 3 observations and a state of 48, and the agent has 17 and 48"):
         Controller(nc.load(AGENT), monitor=Monitor([0] * 3, [1] * 3, [0] * 48, [1] * 48))
+    with pytest.raises(ValueError, match="this monitor was made for another agent"):
+        Controller(nc.load(AGENT), monitor=Monitor([0] * 17, [1] * 17, [0] * 48, [1] * 48, sha256="abc"))
     with pytest.raises(ValueError, match="observation_low of a monitor must be as long as observation_high"):
         Monitor([1.0], [0.0], [0.0], [0.0])
     with pytest.raises(ValueError, match="elapsed times of a monitor must be 0 <= low <= high, got 2, 1"):
@@ -246,6 +248,14 @@ def test_a_monitor_without_bounds_comes_back_from_its_json() -> None:
     found = Monitor.from_json(Monitor([-np.inf], [2.0], [-np.inf], [np.inf]).to_json())
     assert (found.observation_low, found.observation_high, found.state_high) == (-np.inf, 2.0, np.inf)
     assert (found.elapsed_low, found.elapsed_high) == (0.0, np.inf)
+
+
+def test_squashed_actions_never_pass_a_limit_by_rounding(tmp_path: Path) -> None:
+    found = agent("td3", tmp_path)
+    controller = Controller(found)
+    controller.low, controller.high = torch.tensor([-0.3]), torch.tensor([0.9])
+    controller.head = torch.nn.Identity()
+    assert controller.act(torch.ones(1, 1)).item() == controller.high.item()
 
 
 def test_names_go_with_the_numbers() -> None:

@@ -40,9 +40,10 @@ static controller_real sigmoid(controller_real x) {
 }
 """
 SQUASHED = """\
-/* From [-1, 1] to [low, high]. */
+/* From [-1, 1] to [low, high], which rounding does not leave. */
 static controller_real squashed(controller_real y, controller_real low, controller_real high) {
-    return low + REAL(0.5) * (y + REAL(1.0)) * (high - low);
+    const controller_real x = low + REAL(0.5) * (y + REAL(1.0)) * (high - low);
+    return x < low ? low : x > high ? high : x;
 }
 """
 DOT = """\
