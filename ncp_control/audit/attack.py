@@ -111,8 +111,7 @@ class Attacker:
         """Keeps the sequences that reach further than those before."""
         with torch.no_grad():
             states, raw = self.run(observations, times)
-            every = torch.cat([states, raw], dim=2)
-            reached = torch.cat([every.amax(1), (-every).amax(1)], dim=1)
+            reached = furthest(states, raw)
             self._note_time_constants(observations, times, states)
         value, row = reached.max(0)
         better = value > self.widest
@@ -142,7 +141,7 @@ class Attacker:
         x, t, start, value = self.pool
         while self.inputs < inputs:
             self.turn += 1
-            tried = self._changed(x, t, start, self.turn)
+            tried = self._changed(x, t, start)
             reached = self._values(*tried, start)
             better = reached > value
             x[better], t[better], value[better] = tried[0][better], tried[1][better], reached[better]
@@ -172,26 +171,25 @@ class Attacker:
     def _all(self, x: Tensor, t: Tensor, start: Tensor) -> Tensor:
         """Returns how far each sequence reaches every target, (R, targets), and notes the widest."""
         with torch.no_grad():
-            every = torch.cat(self.run(x, t, start), dim=2)
-            reached = torch.cat([every.amax(1), (-every).amax(1)], dim=1)
+            reached = furthest(*self.run(x, t, start))
         self.widest = torch.maximum(self.widest, reached.amax(0))
         return reached
 
     def _targets(self, rows: int) -> Tensor:
         return torch.arange(len(self.widest)).repeat_interleave(rows // len(self.widest))
 
-    def _changed(self, x: Tensor, t: Tensor, start: Tensor, turn: int) -> tuple[Tensor, Tensor]:
+    def _changed(self, x: Tensor, t: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the sequences with a change of the turn's kind, still in the box."""
-        rows, span = len(x), self.high - self.low
-        if turn % 4 == 0:
+        rows, span, kind = len(x), self.high - self.low, self.turn % 4
+        if kind == 0:
             step = torch.rand(rows, 1, 1, generator=self.random) ** 3 * span
             return (x + step * self._gradient(x, t, start).sign()).clamp(self.low, self.high), t
         chosen = torch.rand(x.shape, generator=self.random) < 0.3 * torch.rand(rows, 1, 1, generator=self.random)
         fresh, times = self.draw(rows)
-        if turn % 4 == 1:
+        if kind == 1:
             noise = torch.randn(x.shape, generator=self.random)
             fresh = (x + 0.1 * span * noise).clamp(self.low, self.high)
-        elif turn % 4 == 2:
+        elif kind == 2:
             chosen = chosen[:, :1].expand_as(chosen)
         return torch.where(chosen, fresh, x), torch.where(chosen[..., 0], times, t)
 
@@ -230,12 +228,7 @@ class Attacker:
 
     def clipped(self, raw: Tensor) -> Tensor:
         """Returns the actions that the environment gets; the values of choices as they are."""
-        controller = self.controller
-        if controller.chooses:
-            return raw
-        if controller.squashes:
-            return controller.low + 0.5 * (raw + 1) * (controller.high - controller.low)
-        return torch.minimum(torch.maximum(raw, controller.low), controller.high)
+        return raw if self.controller.chooses else self.controller.limited(raw)
 
     def kept(self, epsilon: float, ranges: Array, most: int = 200) -> int:
         """Returns for how many steps two pasts keep some action apart by more than a share of its range."""
@@ -266,6 +259,12 @@ class Attacker:
         raw = Interval(low[self.size :], high[self.size :])
         seconds = time.perf_counter() - start
         return Found(begun, Interval(times[0], times[1]), raw, moved, kept, self.inputs, seconds, self.lost)
+
+
+def furthest(states: Tensor, raw: Tensor) -> Tensor:
+    """Returns how far sequences of states (R, T, N) and actions (R, T, A) reach every target, (R, targets)."""
+    every = torch.cat([states, raw], dim=2)
+    return torch.cat([every.amax(1), (-every).amax(1)], dim=1)
 
 
 def attack(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -111,27 +112,24 @@ class Differences:
             d = smaller
         return [None if one < 0 else int(one) for one in steps], acted
 
+    @cached_property
+    def parts(self) -> list[tuple[list[int], float]]:
+        """The numbers of the state in each strongly connected part of M, with the part's spectral radius."""
+        _, part = connected_components(~(self.M <= 0), connection="strong")
+        members = [np.flatnonzero(part == k) for k in range(part.max(initial=-1) + 1)]
+        return [(one.tolist(), radius(self.M[np.ix_(one, one)])) for one in members]
+
     def cycles(self) -> list[tuple[list[int], float]]:
         """Returns the numbers of the state in each strongly connected part, and the part's factor of a solver step.
 
         The factor is the spectral radius of M within the part: some weighted maximum norm of the differences shrinks by
         it, or by as little more as one likes. A part of one number is listed only if its factor is not below 1.
         """
-        joined = np.isfinite(self.M) & (self.M > 0) | ~np.isfinite(self.M)
-        _, part = connected_components(joined, connection="strong")
-        found = []
-        for k in range(part.max(initial=-1) + 1):
-            members = np.flatnonzero(part == k)
-            factor = radius(self.M[np.ix_(members, members)])
-            if len(members) > 1 or factor >= 1:
-                found.append((members.tolist(), factor))
-        return found
+        return [(members, factor) for members, factor in self.parts if len(members) > 1 or factor >= 1]
 
     def rate(self) -> float:
         """Returns the factor by which differences shrink in a step in the end; 1 or more if that is not shown."""
-        _, part = connected_components(self.M > 0, connection="strong")
-        blocks = [np.flatnonzero(part == k) for k in range(part.max(initial=-1) + 1)]
-        return max((radius(self.M[np.ix_(one, one)]) for one in blocks), default=0.0) ** self.substeps
+        return max((factor for _, factor in self.parts), default=0.0) ** self.substeps
 
 
 def radius(matrix: Array) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,10 @@ from ncp_control.audit.box import features_in
 from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
 from ncp_control.audit.cells.named import known_of
 from ncp_control.audit.differences import Differences
-from ncp_control.audit.intervals import Array, Interval, add, between, multiply, point, product
+from ncp_control.audit.intervals import Array, Interval, add, between, multiply, point
 from ncp_control.audit.layers import slopes_through, through
 from ncp_control.audit.reachable import reachable
+from ncp_control.audit.slopes import product_of
 from ncp_control.rl.controller import Controller
 
 
@@ -104,13 +104,6 @@ def scaled(controller: Controller, gain: Interval) -> Interval:
     return gain
 
 
-def product_of(one: Interval, other: Interval) -> Interval:
-    """Returns bounds of the products of all matrices in two intervals, (A, O) and (O, N)."""
-    parts = [[product(a[:, :, None], b[None]) for a in one] for b in other]
-    every = np.stack([part for row in parts for part in row])
-    return Interval(every.min(axis=0).sum(axis=1), every.max(axis=0).sum(axis=1))
-
-
 def step_from(seen: Examined, states: Interval, features: Interval) -> tuple[Interval, Interval]:
     """Returns bounds of the states and of the actions (or the values of choices) a step after states in an interval."""
     controller, known = seen.controller, seen.known
@@ -121,16 +114,3 @@ def step_from(seen: Examined, states: Interval, features: Interval) -> tuple[Int
         outputs = known.outputs(states)
     raw = through(controller.head, outputs)
     return states, raw if controller.chooses else clipped(controller, raw)
-
-
-def dead_paths(seen: Examined) -> Any:
-    """Returns which numbers of the state can move some action, (N,)."""
-    if seen.slopes is None:
-        return np.ones(len(seen.states.low), dtype=bool)
-    edges = (seen.slopes.before.size > 0) | (seen.slopes.same.size > 0)
-    found = (seen.gain.size > 0).any(axis=0)
-    while True:
-        more = found | edges[found].any(axis=0)
-        if (more == found).all():
-            return found
-        found = more

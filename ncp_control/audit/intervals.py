@@ -190,14 +190,6 @@ def affine(values: Interval, weights: Array, shift: ArrayLike = 0.0) -> Interval
     return outward(low, high, np.count_nonzero(weights, axis=1) + 1, size)
 
 
-def at_targets(values: Interval, target: IntArray, units: int) -> Interval:
-    """Adds up one interval for each synapse, (E,), for each target neuron, (N,)."""
-    count = np.bincount(target, minlength=units)
-    size = np.bincount(target, finite_size(values), units)
-    low, high = (np.bincount(target, end, units) for end in values)
-    return outward(low, high, count, size)
-
-
 def finite_size(values: Interval) -> Array:
     """Returns the greatest magnitude of the finite ends, and 0 without one: infinite ends need no widening."""
     low, high = (np.where(np.isfinite(end), np.abs(end), 0.0) for end in values)

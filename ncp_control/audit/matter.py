@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from ncp_control.audit.certificate import CertifiedSynapse
 from ncp_control.audit.differences import Differences
-from ncp_control.audit.examining import Examined, dead_paths
+from ncp_control.audit.examining import Examined
 from ncp_control.audit.intervals import Array, Interval
+from ncp_control.audit.reach import reaching
 from ncp_control.cells import LTC, Cell
 
 NEGLIGIBLE = 1e-7  # a source that moves its target by less than this share of the target's range counts as none
@@ -85,7 +86,8 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
     openness = known.openness(seen.states, seen.features)
     if seen.slopes is not None and known.size == known.units:
         slope, width = carried(seen, links)
-        differences, useful = seen.differences, dead_paths(seen)
+        differences = seen.differences
+        useful = np.any(reaching(seen.slopes, seen.gain.size > 0), axis=0)
         assert differences is not None
         pushes = np.zeros((known.size, count))
         with np.errstate(invalid="ignore"):

@@ -57,7 +57,7 @@ def reach(slopes: Slopes, gain: Interval) -> Reach:
     feeds = gain.size > 0
     arrives = np.where(feeds[:, :, None] & (first >= 0)[None], first[None], np.iinfo(np.int64).max).min(axis=1)
     found = acted[0] | acted[1]
-    backward = _backward(slopes, feeds)
+    backward = reaching(slopes, feeds)
     neurons = (first >= 0).T[None] & backward[:, None]
     return Reach(*acted, np.where(found, arrives, 0), neurons & found[:, :, None])
 
@@ -74,8 +74,11 @@ def _follow(values: Interval, rises: Flags, falls: Flags) -> tuple[Flags, Flags]
     return (up @ one + down @ other) > 0, (up @ other + down @ one) > 0
 
 
-def _backward(slopes: Slopes, feeds: Flags) -> Flags:
-    """Returns which numbers of the state reach each action, (A, N)."""
+def reaching(slopes: Slopes, feeds: Flags) -> Flags:
+    """Returns which numbers of the state reach each action, (A, N).
+
+    :param feeds: which of them the action reads itself, (A, N)
+    """
     edges = (slopes.before.size > 0) | (slopes.same.size > 0)
     found = feeds
     while True:

@@ -65,6 +65,12 @@ def matrix_times(weights: Array, slopes: Interval) -> Interval:
     return widened(low, high, size)
 
 
+def product_of(one: Interval, other: Interval) -> Interval:
+    """Returns the product of two matrices of derivatives, (A, O) and (O, N)."""
+    each = times(one.at((slice(None), slice(None), None)), other)
+    return widened(each.low.sum(axis=1), each.high.sum(axis=1), finite_size(each).sum(axis=1))
+
+
 def hull_of(*parts: Interval) -> Interval:
     """Returns the smallest interval that contains all parts."""
     return reduce(Interval.hull, parts)

@@ -91,11 +91,11 @@ def run(arguments: Arguments) -> int:
 
 
 def refuse_early(kind: str, controller: Any) -> None:
-    """Refuses what has no C form before the agent acts; making the text of it takes a moment."""
+    """Refuses what has no C form before the agent acts."""
     if kind == "c":
-        from ncp_control.export.c.write import texts_of
+        from ncp_control.export.c.write import check_form
 
-        texts_of(controller)
+        check_form(controller)
 
 
 def read_monitor(path: Path | None) -> Any:

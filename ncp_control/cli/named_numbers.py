@@ -9,14 +9,12 @@ def names_of(env: Any, agent: Any) -> dict[str, Any]:
     """Returns the environment's names of sensors and actions, as `Controller` takes them, where it has any."""
     from gymnasium import spaces
 
+    from ncp_control.rl.controller import read_vector
     from ncp_envs.joints import actuator_names
     from ncp_envs.names import observation_names
 
     named: dict[str, Any] = {}
-    seen, acted = agent.observation_space, agent.action_space
-    if isinstance(seen, spaces.Dict):
-        seen = next(entry for key, entry in seen.spaces.items() if key != "elapsed")
-    size = spaces.flatdim(seen)
+    acted, size = agent.action_space, read_vector(agent.observation_space)[1].shape[0]
     if len(found := observation_names(env)) >= size:
         named["sensors"] = found[:size]
     model = getattr(env.unwrapped, "model", None)

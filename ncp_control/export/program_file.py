@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ncp_control.export.agents import as_controller
 from ncp_control.export.folder import new_folder
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
@@ -48,16 +49,13 @@ def write_program(controller: Controller, folder: Path) -> None:
 
 def controller_of(agent: LoadedPolicy | Controller, monitor: Monitor | None) -> Controller:
     """Returns the agent as a `Controller` of torch's own operations."""
-    if not isinstance(agent, Controller):
-        return Controller(agent, "reference", monitor)
-    if monitor is not None:
-        raise ValueError("a Controller brings its monitor: give it as Controller(agent, monitor=...)")
-    if agent.rnn is not None and agent.rnn.backend != "reference":
+    controller = as_controller(agent, monitor)
+    if controller.rnn is not None and controller.rnn.backend != "reference":
         raise ValueError(
             "only torch's own operations can be exported: make the Controller with backend='reference', not "
-            f"{agent.rnn.backend!r}"
+            f"{controller.rnn.backend!r}"
         )
-    return agent
+    return controller
 
 
 def program_of(controller: Controller) -> Any:

@@ -129,8 +129,10 @@ class Controller(nn.Module):
     def act(self, outputs: Tensor) -> Tensor:
         """Returns the actions for the circuit's outputs (B, O)."""
         found: Tensor = self.head(outputs)
-        if self.chooses:
-            return found.argmax(dim=-1) + self.first
+        return found.argmax(dim=-1) + self.first if self.chooses else self.limited(found)
+
+    def limited(self, found: Tensor) -> Tensor:
+        """Returns what the head has found (B, A) within the limits of the action space."""
         if self.squashes:
             found = self.low + 0.5 * (found + 1) * (self.high - self.low)
         return torch.minimum(torch.maximum(found, self.low), self.high)

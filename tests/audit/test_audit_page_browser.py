@@ -1,6 +1,5 @@
 """The page of a certificate in a browser: its menu, its tables and what somebody points at."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,30 +7,16 @@ from typing import Any
 
 import pytest
 
-from helpers.browser_page import Page
+from helpers.browser_page import Page, running_browser
 from helpers.certificates import certificate_of, feed_forward
 from ncp_control.audit.page import write_certificate
 
 pytestmark = pytest.mark.browser
 
-OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-           "--disable-component-update", "--disable-sync", "--force-device-scale-factor=1"]  # fmt: skip
-
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'ncp-control[dev]'")
-    chromium, driver = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("needs Chromium and its driver: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for option in [*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield found
-    found.quit()
+    yield from running_browser(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture

@@ -1,10 +1,33 @@
 """A web page that is open in a browser."""
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+           "--disable-background-networking", "--disable-component-update", "--disable-sync",
+           "--force-device-scale-factor=1"]  # fmt: skip
+
+
+def running_browser(profile: Path) -> Iterator[Any]:
+    """Chromium without a window, for a fixture; the tests are skipped where it is missing."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium: pip install 'ncp-control[dev]'")
+    chromium, driver = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("needs Chromium and its driver: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for option in [*OPTIONS, f"--user-data-dir={profile}"]:
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield found
+    found.quit()
 
 
 class Page:

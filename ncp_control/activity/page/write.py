@@ -7,18 +7,16 @@ a disk.
 from __future__ import annotations
 
 import html
-import json
-import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from ncp_control.activity.page.data import activity_data, wiring_data
 from ncp_control.activity.page.facts import heading_of
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.text import shown
+from ncp_control.support.web_pages import all_shown, filled, script_json
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SCRIPTS = ("data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js", "body.js", "chosen.js",
@@ -54,25 +52,8 @@ def write_page(activity: Activity | Sequence[Activity], path: str | Path, title:
     parts = {
         "title": html.escape(title),
         "style": (folder / "page.css").read_text(encoding="utf-8"),
-        "data": _script_json(all_shown(data)),
+        "data": script_json(all_shown(data)),
         "script": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
     }
-    # All places are filled in one pass, so that text which was filled in is never searched for places.
-    template = (folder / "page.html").read_text(encoding="utf-8")
-    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    page = filled((folder / "page.html").read_text(encoding="utf-8"), parts)
     write_atomically(path, page.encode("utf-8"))
-
-
-def all_shown(value: Any) -> Any:
-    """Returns JSON values whose texts are `shown`; a browser would obey marks that turn the order of writing."""
-    if isinstance(value, dict):
-        return {key: all_shown(own) for key, own in value.items()}
-    if isinstance(value, list | tuple):
-        return [all_shown(own) for own in value]
-    return shown(value) if isinstance(value, str) else value
-
-
-def _script_json(data: object) -> str:
-    """Returns JSON in which no HTML parser can find the end of the script around it."""
-    text = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

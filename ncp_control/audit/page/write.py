@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +9,6 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from ncp_control.activity.page.write import all_shown
 from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate, CertifiedSynapse
 from ncp_control.audit.page.drawing import draw
@@ -19,6 +17,7 @@ from ncp_control.audit.sections import assumptions, sections_of
 from ncp_control.audit.tables import Section
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.text import shown
+from ncp_control.support.web_pages import all_shown, filled, script_json
 
 AT_THE_TOP = ("BROKEN", "what is certified")
 MANY = 100  # a longer table is folded
@@ -56,9 +55,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
         "script": (folder / "page.js").read_text(encoding="utf-8"),
         "data": script_json(all_shown(page_data(drawn))),
     }
-    # All places are filled in one pass, so that text which was filled in is never searched for places.
-    template = (folder / "page.html").read_text(encoding="utf-8")
-    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    page = filled((folder / "page.html").read_text(encoding="utf-8"), parts)
     write_atomically(path, page.encode("utf-8"))
 
 
@@ -117,9 +114,3 @@ def row_of(row: Sequence[str], kinds: Sequence[str]) -> str:
         for cell, kind in zip(row[1:], kinds[1:], strict=True)
     ]
     return f'<th scope="row">{escape(shown(row[0]))}</th>' + "".join(cells)
-
-
-def script_json(data: object) -> str:
-    """Returns JSON in which no HTML parser can find the end of the script around it."""
-    text = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

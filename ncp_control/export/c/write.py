@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
+from ncp_control.export.agents import as_controller
 from ncp_control.export.c.header import header_text
 from ncp_control.export.c.program import program_text
 from ncp_control.export.c.source import source_text
@@ -32,15 +33,10 @@ def export_c(agent: LoadedPolicy | Controller, folder: str | Path, monitor: Moni
     :param monitor: the certified ranges
     :return: the folder
     """
-    if isinstance(agent, Controller):
-        if monitor is not None:
-            raise ValueError("a Controller brings its monitor: give it as Controller(agent, monitor=...)")
-        texts = texts_of(agent)
-    else:
-        texts = texts_of(Controller(agent, "reference", monitor), agent.name, agent.sha256)
+    controller = as_controller(agent, monitor)
+    named = () if isinstance(agent, Controller) else (agent.name, agent.sha256)
     with new_folder(folder) as made:
-        for name, text in texts.items():
-            (made / name).write_text(text, encoding="ascii", newline="\n")
+        write_c(controller, made, *named)
     return Path(folder)
 
 
@@ -65,6 +61,11 @@ def texts_of(controller: Controller, name: str = "", sha256: str = "") -> dict[s
         "main.c": program_text(),
         "vectors.csv": vectors_text(exact),
     }
+
+
+def check_form(controller: Controller) -> None:
+    """Refuses an agent that has no C form."""
+    source_text(exact_form(controller), "", "")
 
 
 def exact_form(controller: Controller) -> Controller:

@@ -1,0 +1,33 @@
+"""What pages that hold all they show have in common: a template with places, and data that no parser mistakes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ncp_control.support.text import shown
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """Returns a template with a part in each place `{{name}}`.
+
+    All places are filled in one pass, so that text which was filled in is never searched for places.
+    """
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+
+
+def all_shown(value: Any) -> Any:
+    """Returns JSON values whose texts are `shown`; a browser would obey marks that turn the order of writing."""
+    if isinstance(value, dict):
+        return {key: all_shown(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [all_shown(own) for own in value]
+    return shown(value) if isinstance(value, str) else value
+
+
+def script_json(data: object) -> str:
+    """Returns JSON in which no HTML parser can find the end of the script around it."""
+    text = json.dumps(data, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
