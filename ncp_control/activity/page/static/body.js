@@ -1,10 +1,14 @@
 // The body as capsules, over the ground or seen from above. The camera moves along with it.
 
 class BodyView {
-  constructor() {
-    this.surface = new Surface(byId("body"));
-    // All rollouts of the page have the same scale, so that they can be compared.
-    const every = PAGE.activities.map(({ body }) => body).filter(Boolean);
+  // every: the bodies of all rollouts, which have the same scale, so that they can be compared.
+  // name: of the canvas; its section and its note are `name-panel` and `name-note`.
+  // activity(): the rollout that is shown.
+  constructor(every, name = "body", activity = () => state.activity) {
+    this.surface = new Surface(byId(name));
+    this.panel = byId(`${name}-panel`);
+    this.note = byId(`${name}-note`);
+    this.activity = activity;
     this.side = Math.max(...every.map(({ side }) => side));
     this.up = Math.max(...every.map(({ up }) => up));
     this.down = Math.min(...every.map(({ down }) => down));
@@ -16,18 +20,21 @@ class BodyView {
   }
 
   draw() {
-    const { body } = state.activity;
-    byId("body-panel").hidden = !body;
+    const { body, steps } = this.activity() || {};
+    this.panel.hidden = !body;
     if (!body) return;
+    // Another rollout beside this one may have ended earlier.
+    this.step = Math.min(state.step, steps - 1);
     const context = this.surface.begin(this.height), { width } = this.surface;
     const scale = Math.min((this.height - 34) / (this.up - this.down), width * 0.8 / (2 * this.side));
     const foot = this.height - 24, middle = body.above ? (foot + 10 + (this.up + this.down) * scale) / 2 : foot + this.down * scale;
     const x = (metres) => width / 2 + metres * scale, y = (metres) => middle - metres * scale;
     const base = body.above ? foot : body.ground === null ? y(this.down) : y(body.ground);
+    this.scale = { scale, x, y };
     this.drawScale(context, scale, base, y);
-    const at = (k) => body.ends.at(state.step, k);
+    const at = (k) => body.ends.at(this.step, k);
     const order = body.radii.map((_, k) => k);
-    if (body.depth) order.sort((a, b) => body.depth.at(state.step, b) - body.depth.at(state.step, a));
+    if (body.depth) order.sort((a, b) => body.depth.at(this.step, b) - body.depth.at(this.step, a));
     context.save();
     context.beginPath();
     context.rect(0, 0, width, body.above ? base : this.height);
@@ -51,16 +58,16 @@ class BodyView {
 
   // The ground with a tick at round numbers of metres, or a grid below a body that is seen from above.
   drawScale(context, scale, base, y) {
-    const { body } = state.activity, { width } = this.surface;
+    const { body } = this.activity(), { width } = this.surface;
     const reach = width / 2 / scale, apart = 10 ** Math.ceil(Math.log10(34 / scale));
-    const along = body.along.at(state.step, 0);
+    const along = body.along.at(this.step, 0);
     const marks = (centre, far) => {
       const found = [];
       for (let mark = Math.ceil((centre - far) / apart); mark * apart <= centre + far; mark++) found.push(mark * apart);
       return found;
     };
     if (body.above) {
-      const aside = body.along.at(state.step, 1);
+      const aside = body.along.at(this.step, 1);
       context.fillStyle = theme.ground;
       for (const mark of marks(along, reach)) context.fillRect(width / 2 + (mark - along) * scale - 0.5, 0, 1, base);
       for (const mark of marks(aside, this.height / scale)) {
@@ -84,14 +91,14 @@ class BodyView {
 
   // Where the body is and how fast it moves, in words.
   describe() {
-    const { body, dt } = state.activity;
-    const before = Math.max(0, state.step - 1), after = Math.min(state.activity.steps - 1, state.step + 1);
-    const broken = state.activity.starts.some((start) => start > before && start <= after);
+    const { body, dt, starts, steps } = this.activity();
+    const before = Math.max(0, this.step - 1), after = Math.min(steps - 1, this.step + 1);
+    const broken = starts.some((start) => start > before && start <= after);
     const axes = body.above ? [0, 1] : [0];
     const speeds = axes.map((axis) => (body.along.at(after, axis) - body.along.at(before, axis)) / (dt * (after - before)));
     const speed = dt && !broken && after > before ? (body.above ? Math.hypot(...speeds) : speeds[0]) : NaN;
-    const places = axes.map((axis) => `${"xy"[axis]} ${body.along.at(state.step, axis).toFixed(2)} m`).join(", ");
+    const places = axes.map((axis) => `${"xy"[axis]} ${body.along.at(this.step, axis).toFixed(2)} m`).join(", ");
     const words = places + (Number.isFinite(speed) ? ` · ${speed.toFixed(1)} m/s` : "");
-    byId("body-note").textContent = words.replace(/-(?=0\.0+ )/g, "").replaceAll("-", "−");
+    this.note.textContent = words.replace(/-(?=0\.0+ )/g, "").replaceAll("-", "−");
   }
 }

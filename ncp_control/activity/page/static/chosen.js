@@ -8,21 +8,29 @@ const lineOf = (order) => {
 };
 
 class ChosenView {
-  constructor(go) {
+  // go(step): moves to a step. tools(neuron): returns elements for a chosen neuron's card, if it is given.
+  constructor(go, tools = null) {
+    this.tools = tools;
     this.surface = new Surface(byId("chosen-traces"));
     scrubs(this.surface.canvas, (x) => this.stepAt(x), go);
     const choose = byId("choose");
-    choose.append(new Option("Add a neuron …", ""));
+    choose.addEventListener("change", () => {
+      if (choose.value !== "" && !state.chosen.includes(+choose.value)) toggle(+choose.value);
+      choose.value = "";
+    });
+    this.rewire();
+  }
+
+  // Fills the menu with the neurons of the circuit that is shown now.
+  rewire() {
+    const choose = byId("choose");
+    choose.replaceChildren(new Option("Add a neuron …", ""));
     for (const layer of WIRING.layers) {
       const group = document.createElement("optgroup");
       group.label = layer.name;
       for (let n = layer.start; n < layer.stop; n++) group.append(new Option(nameOf(n), n));
       choose.append(group);
     }
-    choose.addEventListener("change", () => {
-      if (choose.value !== "" && !state.chosen.includes(+choose.value)) toggle(+choose.value);
-      choose.value = "";
-    });
     this.shown = "";
   }
 
@@ -63,7 +71,7 @@ class ChosenView {
         (s) => s.target === neuron ? s.source : s.target, (s) => s.target === neuron ? 1 : -1);
       const out = list("Drives now", SYNAPSES.filter((s) => s.source === neuron), (s) => s.target, () => 1);
       lists.append(into.element, out.element);
-      card.append(heading, lists);
+      card.append(heading, ...(this.tools ? this.tools(neuron) : []), lists);
       return { neuron, card, now, fill: () => { into.fill(); out.fill(); } };
     });
     byId("chosen-list").replaceChildren(...this.filled.map(({ card }) => card));

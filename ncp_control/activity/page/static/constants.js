@@ -24,8 +24,18 @@ class ConstantsView {
     this.surface.measure();
     this.height = 176;
     this.left = this.surface.width < 520 ? 46 : 74;
+    this.rescale();
+    const gaps = (WIRING.layers.length - 1) * 8;
+    this.pitch = (this.surface.width - this.left - gaps) / NEURONS;
+    this.places = new Float64Array(NEURONS);
+    WIRING.layers.forEach((layer, k) => {
+      for (let n = layer.start; n < layer.stop; n++) this.places[n] = this.left + 8 * k + (n + 0.5) * this.pitch;
+    });
+  }
+
+  rescale() {
     const { constants, constantBounds } = state.activity;
-    const known = WIRING.neuronNames.map((_, n) => n).filter((n) => this.known(n));
+    const known = WIRING.neuronNames.map((_, n) => n).filter((n) => constants.known(n));
     this.least = Math.min(...known.map((n) => constants.low[n]));
     this.most = Math.max(...known.map((n) => constants.high[n]));
     if (!known.length) [this.least, this.most] = [0, 1];
@@ -36,18 +46,6 @@ class ConstantsView {
       }
     }
     if (this.most - this.least < 0.5) [this.least, this.most] = [this.least - 0.25, this.most + 0.25];
-    const gaps = (WIRING.layers.length - 1) * 8;
-    this.pitch = (this.surface.width - this.left - gaps) / NEURONS;
-    this.places = new Float64Array(NEURONS);
-    WIRING.layers.forEach((layer, k) => {
-      for (let n = layer.start; n < layer.stop; n++) this.places[n] = this.left + 8 * k + (n + 0.5) * this.pitch;
-    });
-  }
-
-  known(neuron) {
-    const { constants } = state.activity;
-    for (let step = 0; step < constants.steps; step++) if (Number.isFinite(constants.raw(step, neuron))) return true;
-    return false;
   }
 
   neuronAt(event) {
@@ -63,6 +61,7 @@ class ConstantsView {
 
   draw() {
     const context = this.surface.begin(this.height), { constants, constantBounds, constantsKnown } = state.activity;
+    if (state.activity.live) this.rescale();
     font(context, 10.5);
     context.textBaseline = "middle";
     if (!constantsKnown.some(Boolean)) {

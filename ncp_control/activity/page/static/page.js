@@ -1,11 +1,4 @@
-// All pictures show the same step. Here are its slider, the keyboard, playing, the address, and when pictures are drawn.
-
-const views = [];
-const drawAll = () => views.forEach((view) => view.draw());
-// While time moves, only the pictures on the screen are drawn. The others follow when it stops.
-const onScreen = new Set();
-const drawSeen = () => views.forEach((view) => { if (onScreen.has(view.surface.canvas)) view.draw(); });
-const redoPapers = () => views.forEach((view) => { if ("paper" in view) view.paper = null; });
+// All pictures show the same step. Here are its slider, the keyboard, playing, and the address.
 
 function setStep(step) {
   state.step = Math.max(0, Math.min(state.activity.steps - 1, Math.round(step) || 0));
@@ -65,23 +58,6 @@ function pause() {
   rest();
 }
 
-function showPlaying() {
-  byId("play").classList.toggle("playing", state.playing);
-  byId("play").setAttribute("aria-label", state.playing ? "pause" : "play");
-}
-
-function toggle(neuron) {
-  state.chosen = state.chosen.includes(neuron) ? state.chosen.filter((one) => one !== neuron) : [...state.chosen, neuron];
-  redoPapers();
-  drawAll();
-}
-
-function clearChosen() {
-  state.chosen = [];
-  redoPapers();
-  drawAll();
-}
-
 function setMoment(number) {
   state.number = number;
   state.activity = openActivity(number);
@@ -91,35 +67,9 @@ function setMoment(number) {
 }
 
 function resizeAll() {
-  for (const view of views) view.resize();
-  redoPapers();
+  resizeViews();
   setStep(state.step);
   drawAll();
-}
-
-function setColouring(way) {
-  state.colouring = byId("colouring").value = way;
-  const { bounds, neurons } = state.activity;
-  const ends = WIRING.neuronNames.map((_, n) => rangeOf(n));
-  const same = ends.every(([low, high]) => low === ends[0][0] && high === ends[0][1]);
-  const words = way === "bounds" && bounds.low.every((low) => low !== null) ? ["low bound", "high bound"] : ["least", "greatest"];
-  byId("scale-low").textContent = same ? mark(ends[0][0]) : words[0];
-  byId("scale-high").textContent = same ? mark(ends[0][1]) : words[1];
-  redoPapers();
-}
-
-// If the bounds are so wide that every neuron would have about the same shade, the recorded range is the better scale.
-function likelyColouring() {
-  const { bounds, neurons } = state.activity;
-  const parts = neurons.low.map((low, n) => bounds.low[n] === null || bounds.high[n] === null ? 0
-    : (neurons.high[n] - low) / (bounds.high[n] - bounds.low[n])).sort((a, b) => a - b);
-  return parts[Math.floor(parts.length / 2)] > 0.25 ? "bounds" : "range";
-}
-
-function setTheme(name) {
-  document.documentElement.dataset.theme = name;
-  readTheme();
-  redoPapers();
 }
 
 // Shows the facts about the present rollout.
@@ -212,14 +162,7 @@ function onKey(event) {
 }
 
 function start() {
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  setTheme(dark.matches ? "dark" : "light");
-  dark.addEventListener("change", () => { setTheme(dark.matches ? "dark" : "light"); drawAll(); });
-  byId("theme").addEventListener("click", () => {
-    setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-    drawAll();
-  });
-  byId("scale").style.background = `linear-gradient(to right, ${VIRIDIS.map((shade) => `rgb(${shade})`).join(", ")})`;
+  startTheme();
   byId("gap-legend").hidden = !GAPS.length;
   byId("thinned").hidden = SYNAPSES.length <= MANY_SYNAPSES;
   fillMenus();
@@ -233,18 +176,12 @@ function start() {
   if (seeingLines().length) views.push(new TraceView(byId("seeing"), seeingLines, setStep));
   else byId("seeing-panel").hidden = true;
   views.push(new ConstantsView());
-  if (PAGE.activities.some(({ body }) => body)) {
+  const bodies = PAGE.activities.map(({ body }) => body).filter(Boolean);
+  if (bodies.length) {
     byId("body-panel").hidden = false;
-    views.push(new BodyView());
+    views.push(new BodyView(bodies));
   }
-  const seen = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
-    onScreen[isIntersecting ? "add" : "delete"](target);
-    if (isIntersecting) views.find((view) => view.surface.canvas === target).draw();
-  }), { rootMargin: "50px" });
-  for (const view of views) {
-    onScreen.add(view.surface.canvas);
-    seen.observe(view.surface.canvas);
-  }
+  watchViews(resizeAll);
   resizeAll();
   readAddress(location.hash);
 
@@ -253,13 +190,6 @@ function start() {
   addEventListener("keydown", onKey, true);
   // The event's address, because a step that came to rest in the meantime may have changed the present one.
   addEventListener("hashchange", (event) => readAddress(new URL(event.newURL).hash));
-  let width = document.documentElement.clientWidth, ratio = window.devicePixelRatio;
-  new ResizeObserver(() => {
-    // The page's height changes with every neuron that is chosen, but the pictures depend only on its width.
-    if (document.documentElement.clientWidth === width && window.devicePixelRatio === ratio) return;
-    [width, ratio] = [document.documentElement.clientWidth, window.devicePixelRatio];
-    resizeAll();
-  }).observe(document.documentElement);
 
   const numberOf = (neuron) => typeof neuron === "number" ? neuron : WIRING.neuronNames.indexOf(neuron);
   window.ncp = {

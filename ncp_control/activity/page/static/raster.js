@@ -91,7 +91,7 @@ class RasterView {
 
   draw() {
     const context = this.surface.begin(this.height), view = shown();
-    if (view.to - view.from < state.activity.steps - 1) {
+    if (!isWhole(view)) {
       this.drawBands(context);
     } else {
       if (this.paper === null) this.paper = offscreen(this.surface, this.height, (paper) => this.drawBands(paper));

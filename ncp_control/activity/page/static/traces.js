@@ -68,7 +68,7 @@ class TraceView {
   // If all steps are shown, the lines are drawn once; then only the cursor moves.
   draw() {
     const context = this.surface.begin(this.height), view = shown();
-    if (view.to - view.from < state.activity.steps - 1) {
+    if (!isWhole(view)) {
       this.drawLines(context, view);
     } else {
       if (this.paper === null) this.paper = offscreen(this.surface, this.height, (paper) => this.drawLines(paper, view));

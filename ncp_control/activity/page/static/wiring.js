@@ -9,15 +9,16 @@ const MOST_BROAD = 80, BROAD = 0.35, LEVELS = 12;
 const NEUTRAL = 0.25;
 
 class WiringView {
-  constructor() {
+  // pick(synapse): called with the synapse that was clicked on, if it is given.
+  // mark(context, view): draws over the circuit, if it is given.
+  constructor(pick = null, mark = null) {
     this.surface = new Surface(byId("wiring"));
-    this.layers = [{ name: "sensory", nodes: Array.from({ length: WIRING.inputs }, (_, k) => -1 - k) }];
-    for (const { name, start, stop } of WIRING.layers)
-      this.layers.push({ name, nodes: Array.from({ length: stop - start }, (_, k) => start + k) });
-    this.layers.forEach((layer, rank) => layer.nodes.forEach((node) => this.ranks.set(node, rank)));
+    this.mark = mark;
+    this.rewire();
     this.surface.canvas.addEventListener("click", (event) => {
       const node = this.nodeAt(event);
       if (node !== null && node >= 0) toggle(node);
+      else if (pick && node === null) pick(this.synapseAt(event));
     });
     this.surface.canvas.addEventListener("pointermove", (event) => {
       const node = this.nodeAt(event);
@@ -27,8 +28,15 @@ class WiringView {
     this.surface.canvas.addEventListener("pointerleave", () => tip(""));
   }
 
-  ranks = new Map();
-  places = new Map();
+  // Makes the layers of the circuit that is shown now.
+  rewire() {
+    this.ranks = new Map();
+    this.places = new Map();
+    this.layers = [{ name: "sensory", nodes: Array.from({ length: WIRING.inputs }, (_, k) => -1 - k) }];
+    for (const { name, start, stop } of WIRING.layers)
+      this.layers.push({ name, nodes: Array.from({ length: stop - start }, (_, k) => start + k) });
+    this.layers.forEach((layer, rank) => layer.nodes.forEach((node) => this.ranks.set(node, rank)));
+  }
 
   resize() {
     this.surface.measure();
@@ -236,6 +244,7 @@ class WiringView {
       }
     }
     this.middleNames(context);
+    if (this.mark) this.mark(context, this);
   }
 
   // Names of neurons in the middle layers lie over synapses, so they have an outline in the colour of the card.
@@ -270,5 +279,14 @@ class WiringView {
       if (distance < least) [best, least] = [node, distance];
     }
     return best;
+  }
+
+  // The synapse under the pointer, the strongest of several now, or null.
+  synapseAt(event) {
+    const box = this.surface.canvas.getBoundingClientRect(), context = this.surface.context, { ratio } = this.surface;
+    const x = (event.clientX - box.left) * ratio, y = (event.clientY - box.top) * ratio;
+    context.lineWidth = event.pointerType === "touch" ? 16 : 7;
+    const near = [...SYNAPSES, ...GAPS].filter(({ path }) => context.isPointInStroke(path, x, y));
+    return near.length ? near.reduce((one, other) => strengthOf(other) > strengthOf(one) ? other : one) : null;
   }
 }
