@@ -38,6 +38,9 @@ class Body:
     :ivar ground: the height of the highest plane, in metres, or None if there is none
     :ivar geoms: (G,), the model's numbers of what is drawn
     :ivar shapes: (G, 8), the type of each (mjtGeom), its three sizes in metres, and its colour: red, green, blue, alpha
+    :ivar along: (G,), the number of its own axis along which each is drawn as a capsule
+    :ivar lengths: (G,), half the lengths of these capsules
+    :ivar radii: (G,), and their radii
     """
 
     def __init__(self, model: Any) -> None:
@@ -66,7 +69,7 @@ class Body:
         self.shapes = np.concatenate([types[:, None], sizes, colours[self.geoms]], axis=1)
         across = 2 if self.seen_from == ABOVE else 1
         self._axes = [0, 1] if self.seen_from == ABOVE else [0, 2]
-        self._along, self._lengths, self.radii = _capsules(
+        self.along, self.lengths, self.radii = _capsules(
             self.shapes, rest.geom_xmat[self.geoms].reshape(-1, 3, 3)[:, across]
         )
 
@@ -90,7 +93,7 @@ class Body:
         What is round about an axis keeps its outline. A box becomes the capsule inside it.
         """
         turned = rotations[:, self.geoms].reshape(len(rotations), len(self.geoms), 3, 3)
-        axis = np.take_along_axis(turned, self._along[None, :, None, None], axis=3)[..., 0] * self._lengths[:, None]
+        axis = np.take_along_axis(turned, self.along[None, :, None, None], axis=3)[..., 0] * self.lengths[:, None]
         middle = self._centres(positions, rotations)
         return Capsules(np.stack([middle - axis, middle + axis], axis=2)[..., self._axes], self.radii.copy())
 

@@ -75,8 +75,8 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     @property
     def observation_names(self) -> list[str]:
-        """The names of the environment's entries, and that of the elapsed time if it is observed."""
-        return observation_names(self.env) + ["elapsed time"] * bool(self._observes)
+        """The names of the environment's entries, and that of the elapsed time if it is one of them."""
+        return observation_names(self.env) + ["elapsed time"] * (self._observes is True)
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Resets the environment."""

@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": "many models on the same rollouts: the LTC paper's Table 6, and the rows it lacks",
     "record": "every neuron, synapse and time constant of a rollout",
     "view": "a recording as a page, a video, figures",
+    "lab": "a page in which a circuit runs its body live, for experiments by hand",
     "ablate": "which neurons of an agent matter: the return without each",
     "audit": "what an agent can never do, proved by interval arithmetic",
     "export": "an agent as code for a robot: C99, ONNX, torch.export",

@@ -13,6 +13,7 @@ SELDOM = ("rollouts", "epochs", "video_steps", "distil_steps")
 
 # A short lesson: fewer and shorter iterations than usual.
 TEACHING = ("--iterations", "4", "--first", "0.4", "--handover", "3", "--batches", "600", "--eval-episodes", "4")
+Step = tuple[str, Path, list[str]]  # title, result, and the words after `ncp-control`
 RESUMED = ("fit", "distil")  # their folders exist before they have ended; --resume goes on
 
 
@@ -20,7 +21,8 @@ RESUMED = ("fit", "distil")  # their folders exist before they have ended; --res
 class Arguments:
     """A tour of a minute or two: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording becomes
     a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
-    the half-cheetah's dynamics from rollouts, and its error is compared.
+    the half-cheetah's dynamics from rollouts, and its error is compared. Where npm can fetch MuJoCo's WebAssembly, a
+    page in which the circuit runs live is written last.
 
     Each step prints its command, so that you can run it yourself. The folder also gets checkpoints/, the trained agents
     and the model that the README's commands name. Files that exist already are kept.
@@ -56,17 +58,29 @@ def run(arguments: Arguments) -> int:
     if arguments.only_checkpoints:
         print(f"the checkpoints are in {checkpoints}")
         return 0
-    for number, (title, result, words) in enumerate(steps(arguments, checkpoints), 1):
-        print(f"\n{number}. {title}\n   $ ncp-control {shlex.join(words)}", flush=True)
-        if result.exists() and words[0] not in RESUMED:
-            print(f"exists already: {result}")
-        elif code := run_command(words):
+    tour = steps(arguments, checkpoints)
+    for number, step in enumerate(tour, 1):
+        if code := take(number, step):
             return code
     rollouts, model = arguments.out / "rollouts", arguments.out / "model" / "best.safetensors"
-    print(f"\n{number + 1}. How good is that? The next observation on rollouts that no model has seen:\n", flush=True)
+    print(
+        f"\n{len(tour) + 1}. How good is that? The next observation on rollouts that no model has seen:\n", flush=True
+    )
     print(table(rollouts, model))
+    # Where the simulator can neither be fetched nor found, the tour ends without a laboratory, and with the reason.
+    take(len(tour) + 2, laboratory(arguments, checkpoints))
     print(closing_words(arguments.out, rollouts, model, time.monotonic() - started))
     return 0
+
+
+def take(number: int, step: Step) -> int:
+    """Takes a step of the tour, unless its result is there, and returns the exit code of its command."""
+    title, result, words = step
+    print(f"\n{number}. {title}\n   $ ncp-control {shlex.join(words)}", flush=True)
+    if result.exists() and words[0] not in RESUMED:
+        print(f"exists already: {result}")
+        return 0
+    return run_command(words)
 
 
 def require_packages() -> None:
@@ -101,8 +115,8 @@ def shipped_checkpoints() -> Path:
     raise FileNotFoundError(f"the shipped checkpoints are missing in {folders[0]}: install ncp-control again")
 
 
-def steps(arguments: Arguments, checkpoints: Path) -> list[tuple[str, Path, list[str]]]:
-    """Returns the steps that are commands: title, result, and the words after `ncp-control`."""
+def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
+    """Returns the steps that are commands."""
     out = arguments.out
     agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("novel", "teacher"))
     episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
@@ -127,6 +141,13 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[tuple[str, Path, list
         ("The teacher's rollouts, 5 % of its actions random", rollouts, ["collect", "--policy", teacher, *collecting]),
         ("A liquid circuit of 24 neurons learns the dynamics", model, ["fit", str(rollouts), *fitting]),
     ]
+
+
+def laboratory(arguments: Arguments, checkpoints: Path) -> Step:
+    """Returns the last step."""
+    page = arguments.out / "laboratory.html"
+    words = ["lab", str(checkpoints / "halfcheetah-novel.safetensors"), "--html", str(page)]
+    return ("The same circuit runs the body live in a page: silence a neuron, cut a synapse, push it", page, words)
 
 
 def run_command(words: list[str]) -> int:
@@ -159,13 +180,18 @@ def table(rollouts: Path, model: Path) -> str:
     return table_text(sorted(lines, key=lambda line: line.mean))
 
 
+def laboratory_words(page: Path) -> str:
+    """Says what to do with the laboratory, if it was written."""
+    return f"- open {page} in a browser and experiment\n" if page.exists() else ""
+
+
 def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str:
     """Says what to look at now and what to try next."""
     agent = out / "checkpoints" / "halfcheetah-novel.safetensors"
     return f"""
 Done in {seconds:.0f} s. What to do now:
 - open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
-- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
+{laboratory_words(out / "laboratory.html")}- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
 - ncp-control record {out / "student" / "best.safetensors"} --out {out / "student.npz"}    # what learnt just now
 - ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron
 - ncp-control train pendulum-novel --out {out / "pendulum"}    # an agent of your own, in a few minutes

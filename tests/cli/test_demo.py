@@ -30,7 +30,8 @@ def test_it_copies_the_checkpoints_and_keeps_those_that_are_there(
 def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None:
     steps = demo.steps(demo.Arguments(out=tmp_path), demo.shipped_checkpoints())
     assert [words[0] for _, _, words in steps] == ["record", "view", "view", "distil", "collect", "fit"]
-    for _, result, words in steps:
+    last = demo.laboratory(demo.Arguments(out=tmp_path), demo.shipped_checkpoints())
+    for _, result, words in [*steps, last]:
         assert result.parent == tmp_path
         assert str(result) in words
         read(import_module(f"ncp_control.cli.{words[0]}").Arguments, f"ncp-control {words[0]}", words[1:])

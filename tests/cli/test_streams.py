@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], Words], str]] = {
     "export": (lambda place: ["export", AGENT, "--to", "pt2", "--out", "e", "--steps", "9"], "e/controller.pt2"),
     "record": (lambda place: ["record", AGENT, "--steps", "5", "--out", "e.npz"], "e.npz"),
     "view": (lambda place: ["view", "e.npz", "--html", "page.html"], "page.html"),
+    "lab": (lambda place: ["lab", "--help"], ""),  # needs a MuJoCo body and the simulator
     "bench": (lambda place: ["bench", "--units", "4", "--batch", "2", "--time", "4", "--repeats", "1"], ""),
     "doctor": (lambda place: ["doctor"], ""),
     "demo": (lambda place: ["demo", "--help"], ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,19 @@ from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.page.facts import facts_of, listed, saturated_neurons, still_neurons
 from ncp_control.activity.page.quantised import exact, quantise
 from ncp_control.activity.recording.activity import Activity, Array
+from ncp_control.wiring import Wiring
 from ncp_control.wiring.edges import Edges
 
 # Only a current in fifty is drawn with the full width; by the greatest of all, one spike would leave the others thin.
 STRONG_CURRENT = 0.98
 
 
-def wiring_data(activity: Activity) -> dict[str, Any]:
+def wiring_data(wiring: Wiring, input_names: Sequence[str]) -> dict[str, Any]:
     """Returns the circuit's layers, names and synapses."""
-    wiring = activity.wiring
     return {
         "inputs": wiring.inputs,
         "layers": [{"name": name, "start": s.start, "stop": s.stop} for name, s in wiring.layers.items()],
-        "inputNames": _input_names(activity),
+        "inputNames": list(input_names),
         "neuronNames": list(wiring.neuron_names),
         "sensory": _edges(wiring.sensory),
         "synapses": _edges(wiring.synapses),
@@ -50,8 +50,8 @@ def activity_data(activity: Activity) -> dict[str, Any]:
         "silenced": listed(about.get("silenced")),
         "still": still_neurons(activity),
         "saturated": saturated_neurons(activity),
-        "bounds": {"low": _numbers(low), "high": _numbers(high)},
-        "constantBounds": {"low": _numbers(constants_low), "high": _numbers(constants_high)},
+        "bounds": {"low": numbers(low), "high": numbers(high)},
+        "constantBounds": {"low": numbers(constants_low), "high": numbers(constants_high)},
         "currentsKnown": activity.currents_are_known,
         "constantsKnown": activity.known_time_constants.tolist(),
         "strong": float(np.quantile(strengths, STRONG_CURRENT)) if strengths.size else 0.0,
@@ -89,7 +89,7 @@ def _float(values: Array) -> NDArray[np.float64]:
     return np.asarray(values, dtype=np.float64)
 
 
-def _numbers(values: Array) -> list[float | None]:
+def numbers(values: Array) -> list[float | None]:
     """Returns numbers for JSON, which has no infinity: None stands for numbers that are not finite."""
     return [float(value) if np.isfinite(value) else None for value in _float(values)]
 
@@ -98,7 +98,7 @@ def _edges(edges: Edges) -> dict[str, list[int]]:
     return {key: getattr(edges, key).tolist() for key in ("source", "target", "polarity")}
 
 
-def _input_names(activity: Activity) -> list[str]:
+def input_names(activity: Activity) -> list[str]:
     """Returns the inputs' names.
 
     If the wiring has no names for them and each input follows an observation, the names are those of the observations.

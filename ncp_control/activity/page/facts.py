@@ -28,7 +28,7 @@ def facts_of(activity: Activity) -> list[tuple[str, str]]:
         ("Environment", about.get("env")),
         ("Controller", about.get("controller")),
         ("Kind", about.get("kind")),
-        ("Cell", _cell(about.get("cell"))),
+        ("Cell", cell_in_words(about.get("cell"))),
         ("Circuit", f"{wiring.inputs} inputs, {wiring.units} neurons, {len(wiring.sensory)} sensory and "
          f"{len(wiring.synapses)} other synapses, {len(wiring.gap_junctions)} gap junctions"),
         ("Currents", None if activity.currents_are_known else "not known"),
@@ -66,7 +66,8 @@ def _named(wiring: Wiring, chosen: NDArray[np.bool_]) -> list[str]:
     return [wiring.neuron_names[n] for n in np.flatnonzero(chosen)]
 
 
-def _cell(cell: object) -> str | None:
+def cell_in_words(cell: object) -> str | None:
+    """Returns the class of a cell and its settings in words."""
     if not isinstance(cell, Mapping):
         return None if cell is None else str(cell)
     settings = [f"{key} {value}" for key, value in cell.items() if key != "cell" and value not in (None, [], {})]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from ncp_control.activity.page.data import activity_data, wiring_data
+from ncp_control.activity.page.data import activity_data, input_names, wiring_data
 from ncp_control.activity.page.facts import heading_of
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.storage.atomic_writes import write_atomically
@@ -45,7 +45,7 @@ def write_page(activity: Activity | Sequence[Activity], path: str | Path, title:
     title = shown(heading_of(first) if title is None else title)
     data = {
         "title": title,
-        "wiring": wiring_data(first),
+        "wiring": wiring_data(first.wiring, input_names(first)),
         "activities": [activity_data(each) for each in activities],
     }
     folder = resources.files("ncp_control.activity.page") / "static"

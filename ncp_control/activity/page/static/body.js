@@ -4,11 +4,13 @@ class BodyView {
   // every: the bodies of all rollouts, which have the same scale, so that they can be compared.
   // name: of the canvas; its section and its note are `name-panel` and `name-note`.
   // activity(): the rollout that is shown.
-  constructor(every, name = "body", activity = () => state.activity) {
+  constructor(every, name = "body", activity = () => state.activity, height = 160) {
     this.surface = new Surface(byId(name));
     this.panel = byId(`${name}-panel`);
     this.note = byId(`${name}-note`);
     this.activity = activity;
+    this.height = height;
+    this.over = null; // draws over the body, if it is set
     this.side = Math.max(...every.map(({ side }) => side));
     this.up = Math.max(...every.map(({ up }) => up));
     this.down = Math.min(...every.map(({ down }) => down));
@@ -16,7 +18,6 @@ class BodyView {
 
   resize() {
     this.surface.measure();
-    this.height = 160;
   }
 
   draw() {
@@ -53,6 +54,7 @@ class BodyView {
       }
     }
     context.restore();
+    if (this.over) this.over(context);
     this.describe();
   }
 

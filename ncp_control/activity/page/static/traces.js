@@ -67,6 +67,7 @@ class TraceView {
 
   // If all steps are shown, the lines are drawn once; then only the cursor moves.
   draw() {
+    if (state.activity.live) this.rows = this.lines();
     const context = this.surface.begin(this.height), view = shown();
     if (!isWhole(view)) {
       this.drawLines(context, view);

@@ -1,0 +1,115 @@
+"""What a laboratory knows about one circuit: the circuit, its body, its names, and what is said about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ncp_control.activity.laboratory.bodies import body_data
+from ncp_control.activity.laboratory.controllers import controller_data
+from ncp_control.activity.laboratory.facts import recording_facts
+from ncp_control.activity.laboratory.world import world_data
+from ncp_control.activity.page.data import numbers, wiring_data
+from ncp_control.activity.page.facts import cell_in_words
+from ncp_control.activity.recording.environment import action_names, env_id, vector_names
+from ncp_control.activity.recording.tap import bounds_of
+from ncp_control.cells import cell_config
+from ncp_control.data.environments import check_policy
+from ncp_control.rl.controller import Controller
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.support.web_pages import all_shown
+from ncp_control.wiring import Wiring
+
+
+@dataclass
+class Exhibit:
+    """An agent that is shown, and where.
+
+    :param agent: a policy from `load_policy`
+    :param env: the environment in which it acts, with the wrappers of its training
+    :param name: what it is called
+    :param file: the path of its file, for commands
+    :param random: the share of random actions in its training
+    :param asked_env: the environment's id, if it is another one than that of the training
+    """
+
+    agent: LoadedPolicy
+    env: Any
+    name: str
+    file: str
+    random: float = 0.0
+    asked_env: str | None = None
+
+
+@torch.no_grad()
+def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
+    """Returns all that a laboratory needs of an agent, as JSON values.
+
+    It raises ValueError for an agent, an environment or a body that a laboratory cannot run.
+    """
+    agent, env = exhibit.agent, exhibit.env
+    check_policy(agent, env)
+    # The world comes first, because what it refuses is what most users meet.
+    world = world_data(env)
+    sensors = vector_names(env)
+    controller = Controller(agent, "reference", sensors=sensors, actions=action_names(env))
+    circuit = controller_data(controller)
+    rnn = controller.rnn
+    if rnn is None:
+        raise ValueError(f"{exhibit.name} has no circuit: there is nothing to look at")
+    bounds = bounds_of(rnn)
+    note = {key: agent.note[key] for key in ("steps",) if key in agent.note}
+    exact = {
+        "file": exhibit.file,
+        "command": {"random": exhibit.random, "env": exhibit.asked_env},
+        "controller": circuit,
+        "world": {**world, "means": means_of(controller)},
+        "recording": recording_facts(controller, env, exhibit.name, {"sha256": agent.sha256, **note}),
+    }
+    # A browser would obey marks in a name that turn the order of writing.
+    seen = {
+        "name": exhibit.name,
+        "observationNames": world["observationNames"],
+        "actionNames": world["actionNames"],
+        "bodyNames": world["bodies"],
+        "wiring": wiring_data(rnn.wiring, names_of_inputs(rnn.wiring, controller)),
+        "body": body_data(env),
+        "bounds": dict(zip(("low", "high"), map(numbers, bounds["state_bounds"]), strict=True)),
+        "constantBounds": dict(zip(("low", "high"), map(numbers, bounds["time_constant_bounds"]), strict=True)),
+        "facts": facts(exhibit, rnn.wiring, cell_config(rnn.cell)),
+    }
+    return {**exact, **all_shown(seen)}
+
+
+def names_of_inputs(wiring: Wiring, controller: Controller) -> list[str]:
+    """Returns the names of a circuit's inputs: those of the observation, unless the wiring has names of its own."""
+    found = [*controller.sensors, *(["elapsed time"] if controller.reads_elapsed else [])]
+    unnamed = wiring.input_names == tuple(f"input{k}" for k in range(wiring.inputs))
+    return found if unnamed and len(found) == wiring.inputs else list(wiring.input_names)
+
+
+def means_of(controller: Controller) -> list[float]:
+    """Returns the mean of every observation in the training, and 0 without a normalisation: what a lost sense shows."""
+    mean = getattr(controller.normalize, "mean", None)
+    return [0.0] * len(controller.sensors) if mean is None else [float(value) for value in mean]
+
+
+def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns terms and their values."""
+    note = exhibit.agent.note
+    size = (
+        f"{wiring.inputs} inputs, {wiring.units} neurons, {len(wiring.sensory)} sensory and {len(wiring.synapses)} "
+        f"other synapses, {len(wiring.gap_junctions)} gap junctions"
+    )
+    trained = note.get("steps")
+    found = [
+        ("Agent", exhibit.name),
+        ("Environment", env_id(exhibit.env)),
+        ("Cell", cell_in_words(cell)),
+        ("Circuit", size),
+        ("Trained for", f"{trained:,} steps" if isinstance(trained, int) else None),
+        ("SHA-256", exhibit.agent.sha256),
+    ]
+    return [(term, str(text)) for term, text in found if text]

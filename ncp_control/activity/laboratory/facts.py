@@ -1,0 +1,42 @@
+"""What a laboratory knows about the recordings that it can write, beside what happens in its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ncp_control._version import __version__
+from ncp_control.activity.laboratory.packed import packed
+from ncp_control.activity.recording.activity import FORMAT, VERSION
+from ncp_control.activity.recording.environment import action_names, env_id, seconds_per_step, vector_names
+from ncp_control.activity.recording.tap import bounds_of
+from ncp_control.cells import cell_config
+from ncp_control.rl.controller import Controller
+from ncp_control.storage.notes import check_note
+
+
+def recording_facts(controller: Controller, env: Any, name: str = "", note: Mapping[str, Any] | None = None) -> Any:
+    """Returns what is the same in every recording of an agent, as JSON values for `recordingOf` of `recording.js`.
+
+    :param controller: the agent
+    :param env: the environment, with its wrappers
+    :param name: the name under which the agent is recorded
+    :param note: JSON values that are kept in the recordings
+    :return: `about` as `record` writes it, without what happens; `wiring`, the circuit's as JSON text; `state_bounds`
+        and `time_constant_bounds`, the packed least and greatest values of all neurons; and `uses_elapsed`, whether the
+        cell has a use for the elapsed time
+    """
+    rnn = controller.rnn
+    if rnn is None:
+        raise ValueError("this agent has no circuit that could be recorded: a laboratory needs an agent with a memory")
+    about = {
+        "format": FORMAT, "version": VERSION, "package": __version__, "kind": "policy", "cell": cell_config(rnn.cell),
+        "env": env_id(env), "controller": name, "seeds": [], "dt": seconds_per_step(env),
+        "observation_names": vector_names(env), "action_names": action_names(env), "silenced": [], "body": None,
+        "note": dict(note or {}),
+    }  # fmt: skip
+    check_note(about)
+    bounds = {key: [packed(bound) for bound in torch.as_tensor(both)] for key, both in bounds_of(rnn).items()}
+    return {"about": about, "wiring": rnn.wiring.to_json(), "uses_elapsed": rnn.cell.uses_elapsed, **bounds}

@@ -1,0 +1,122 @@
+// One circuit in its world: it takes step after step, and everything that happens is kept for the pictures.
+
+const MOST_STEPS = 20000; // of an episode without a time limit
+// See `strong` in the data of a recorded rollout; here it is that of the last steps.
+const STRONG_QUANTILE = 0.98, MEASURED_STEPS = 20;
+
+class Run {
+  // exhibit: the circuit's data; simulator: from openSimulator.
+  constructor(exhibit, simulator) {
+    this.exhibit = exhibit;
+    this.controller = new PageController(exhibit.controller);
+    this.world = new World(simulator, exhibit.world);
+    const { cell } = this.controller, { wiring } = exhibit;
+    const series = (columns, log) => new LiveSeries(columns, log);
+    this.series = {
+      observations: series(this.world.observationNames.length), inputs: series(wiring.inputs), neurons: series(cell.units),
+      constants: series(cell.units, true), sensory: series(wiring.sensory.source.length),
+      synapses: series(wiring.synapses.source.length), gaps: series(wiring.gaps.length), outputs: series(cell.outputs),
+      actions: series(this.world.actionNames.length), executed: series(this.world.actionNames.length), rewards: series(1),
+      random: series(1), places: series(7 * exhibit.body.radii.length), returns: series(1), speeds: series(1),
+      elapsed: series(1),
+    };
+    if (cell.stateSize !== cell.units) this.series.states = series(cell.stateSize);
+    this.body = new LiveBody(exhibit.body);
+    this.series.ends = this.body.poses;
+    this.activity = this.newActivity();
+    this.between = [];
+    this.world.onSubstep = () => { this.between.push(this.world.ends().slice()); };
+  }
+
+  newActivity() {
+    const { exhibit, series, world } = this;
+    return {
+      live: true, steps: 0, dt: world.dt, facts: exhibit.facts, bounds: exhibit.bounds,
+      constantBounds: exhibit.constantBounds, currentsKnown: true, constantsKnown: [], strong: 1, starts: [0], random: [],
+      observationNames: exhibit.observationNames, actionNames: exhibit.actionNames, neurons: series.neurons,
+      constants: series.constants, inputs: series.inputs, sensory: series.sensory, synapses: series.synapses,
+      gaps: series.gaps, observations: series.observations, actions: series.actions, executed_actions: series.executed,
+      rewards: series.rewards, returns: series.returns, speeds: series.speeds, outputs: series.outputs, body: this.body,
+    };
+  }
+
+  get steps() { return this.activity.steps; }
+
+  get starts() { return this.activity.starts; }
+
+  get return() { return this.steps ? this.series.returns.at(this.steps - 1, 0) : 0; }
+
+  // Begins an episode; its first step is still to come.
+  reset(seed) {
+    for (const series of Object.values(this.series)) series.clear();
+    this.body.clear();
+    Object.assign(this.activity, { steps: 0, random: [] });
+    this.over = null;
+    this.seed = seed;
+    this.observation = this.world.reset(seed);
+    this.elapsed = 1;
+    this.state = this.controller.cell.initial();
+  }
+
+  // settings: of Experiment.settingsAt: `tuning` for this circuit, `world` for its world.
+  tune(tuning, world) {
+    this.controller.cell.tune(tuning);
+    this.world.set(world);
+  }
+
+  // Takes a step of the world, unless the episode is over.
+  step() {
+    if (this.over) return false;
+    const { series, controller, world, activity } = this, { cell } = controller;
+    const inputs = controller.features(this.observation, this.elapsed);
+    const after = cell.step(inputs, this.state, controller.timed ? this.elapsed : 1);
+    const currents = cell.currents(inputs, this.state, after), constants = cell.timeConstants(inputs, this.state);
+    const outputs = cell.motor(after), action = controller.act(outputs);
+    series.observations.push(this.observation);
+    series.inputs.push(inputs);
+    series.neurons.push(cell.neurons(after));
+    series.constants.push(constants);
+    series.sensory.push(currents.sensory);
+    series.synapses.push(currents.synapses);
+    series.gaps.push(currents.gaps);
+    series.outputs.push(outputs);
+    series.actions.push(action);
+    series.elapsed.push([this.elapsed]);
+    series.places.push(world.places());
+    if (series.states) series.states.push(after);
+    this.body.push(world);
+    this.state = after;
+    this.between = [];
+    const before = this.return, found = world.step(action);
+    series.executed.push(found.executed);
+    series.rewards.push([found.reward]);
+    series.returns.push([before + found.reward]);
+    series.random.push([found.isRandom ? 1 : 0]);
+    series.speeds.push([world.speed()]);
+    if (found.isRandom) activity.random.push(activity.steps);
+    this.observation = found.observation;
+    this.elapsed = found.elapsed;
+    activity.steps++;
+    if (activity.steps === 1 || activity.steps % MEASURED_STEPS === 0) this.measure();
+    if (found.terminated) this.over = "fell";
+    else if (found.truncated) this.over = "time";
+    else if (activity.steps >= MOST_STEPS) this.over = "full";
+    return true;
+  }
+
+  // How strong a strong current is now, and what this cell knows of itself.
+  measure() {
+    const { activity, series } = this, last = Math.max(0, activity.steps - MEASURED_STEPS);
+    const sizes = [series.sensory, series.synapses].flatMap((own) => [...own.values.subarray(last * own.columns, activity.steps * own.columns)])
+      .map(Math.abs).filter(Number.isFinite);
+    activity.currentsKnown = sizes.length > 0;
+    activity.strong = sizes.length ? Float32Array.from(sizes).sort()[Math.floor(STRONG_QUANTILE * (sizes.length - 1))] : 0;
+    activity.constantsKnown = Array.from({ length: series.constants.columns }, (_, n) => series.constants.known(n));
+  }
+
+  // Shows the newest step's body a part of the way to the next one: from 0 to 1.
+  tween(fraction) {
+    const { between } = this;
+    this.body.between = fraction > 0 && between.length ? between[Math.min(between.length, Math.ceil(fraction * between.length)) - 1] : null;
+  }
+}

@@ -1,0 +1,167 @@
+// A body, its task and its wrappers: what `gymnasium.make` gives in Python, live in the page.
+
+// The task without wrappers: the innermost layer.
+class BodyLayer {
+  constructor(physics, data) {
+    Object.assign(this, { physics, frames: data.frames });
+    const settings = {};
+    for (const [name, value] of Object.entries(data.settings)) settings[name] = value.data ? unpacked(value) : value;
+    this.task = new BODY_TASKS[data.task](physics, settings, data.dt);
+    this.start = { ...data.start, positions: unpacked(data.start.positions), velocities: unpacked(data.start.velocities) };
+    this.random = new NumpyRandom(new Ziggurat(unpacked(data.widths)));
+    this.onFrame = null;
+  }
+
+  reset(seed) {
+    const { random } = this, { positions, velocities, noise, normal } = this.start;
+    if (seed !== null) random.restart(seed);
+    const uniform = (value) => value + random.uniform(-noise, noise);
+    const first = positions.map(uniform);
+    this.physics.reset(first, velocities.map(normal ? (value) => value + noise * random.normal() : uniform));
+    return this.task.observe();
+  }
+
+  step(action) {
+    const before = this.task.place();
+    this.physics.move(action, this.frames, this.onFrame);
+    return { observation: this.task.observe(), ...this.task.outcome(before, action), truncated: false };
+  }
+}
+
+class World {
+  // mujoco: from openSimulator; data: of `world_data` in Python, and `means`: what an observation that is hidden reads.
+  constructor(mujoco, data) {
+    const { dt, observationNames, actionNames } = data;
+    Object.assign(this, { data, dt, observationNames, actionNames, bodies: data.bodies });
+    this.low = unpacked(data.low);
+    this.high = unpacked(data.high);
+    this.physics = new Physics(mujoco, data.model, data.geometry.root);
+    this.shape = new BodyShape(this.physics, data.geometry);
+    this.geometry = this.shape.geometry;
+    this.body = new BodyLayer(this.physics, data);
+    this.streams = new Streams(this.body.random.ziggurat);
+    this.made = data.layers.slice(0, data.below).map((given) => this.layer(given));
+    this.trained = data.layers.slice(data.below).map((given) => this.layer(given));
+    this.share = 1 - this.trained.reduce((kept, layer) => kept * (layer instanceof RandomLayer ? 1 - layer.probability : 1), 1);
+    this.added = {
+      random: this.layer({ kind: "random", probability: 0 }),
+      delay: this.layer({ kind: "delay", steps: 0 }),
+      noise: this.layer({ kind: "noise" }),
+      dropout: this.layer({ kind: "dropout", whole: true, holds: false, fill: 0 }),
+    };
+    this.onSubstep = null;
+    this.frame = 0;
+    this.of = 1; // the environment's steps in this step
+    this.body.onFrame = (frame) => {
+      if (this.onSubstep) this.onSubstep((this.frame + (frame + 1) / data.frames) / this.of);
+    };
+    this.set({});
+  }
+
+  layer(given) {
+    const more = { kind: given.kind };
+    if (given.kind === "random") Object.assign(more, { low: this.low, high: this.high });
+    if (given.kind === "noise" && given.std) more.std = unpacked(given.std);
+    if (given.kind === "delay") more.first = given.first ? unpacked(given.first) : new Float64Array(this.low.length);
+    if (given.kind === "previous") more.size = this.low.length;
+    if (given.kind === "irregular") more.onFrame = (frame, of) => Object.assign(this, { frame, of });
+    return new LAYER_KINDS[given.kind]({ ...given, ...more });
+  }
+
+  // Every setting that is not given is as it was in the training.
+  // random: the share of random actions; noise: the standard deviation of noise on all observations; dropout: the
+  // probability that an observation reads zeros; delay: of actions, in steps; friction, gravity, mass: factors;
+  // hidden: the numbers of observations that read their means.
+  set(settings) {
+    const { random, noise = 0, dropout = 0, delay = 0, hidden = [] } = settings, { added } = this;
+    this.settings = structuredClone(settings);
+    this.physics.set(settings);
+    this.hidden = hidden;
+    const asTrained = random === undefined || random === null || Math.abs(random - this.share) < 1e-12;
+    added.random.probability = asTrained ? 0 : random;
+    added.noise.std = noise;
+    added.dropout.probability = dropout;
+    added.delay.setSteps(delay);
+    const disturbances = [added.random, added.delay, added.noise, added.dropout].filter((layer) =>
+      layer === added.delay || (layer === added.random ? layer.probability : layer === added.noise ? noise : dropout));
+    this.join([...this.made, ...disturbances, ...this.trained.filter((layer) => asTrained || !(layer instanceof RandomLayer))]);
+  }
+
+  // Puts layers around the body, the innermost first, and gives each its random stream.
+  join(layers) {
+    const counts = {};
+    this.outer = this.body;
+    for (const layer of layers) {
+      layer.inner = this.outer;
+      if (STREAM_KEYS[layer.kind]) {
+        layer.stream = this.streams.of(layer.kind, counts[layer.kind] || 0);
+        counts[layer.kind] = (counts[layer.kind] || 0) + 1;
+      }
+      this.outer = layer;
+    }
+  }
+
+  // Begins an episode, as env.reset(seed=seed); without a seed the streams go on.
+  reset(seed = null) {
+    if (seed !== null) this.streams.restart(seed);
+    Object.assign(this, { frame: 0, of: 1 });
+    return this.shown(this.outer.reset(seed));
+  }
+
+  // elapsed is the time as the agent sees it: 1 where it sees none.
+  step(action) {
+    if (action.length !== this.low.length)
+      throw new Error(`An action of this body has ${this.low.length} numbers, not ${action.length}.`);
+    this.physics.applyPushes();
+    const found = this.outer.step(Float64Array.from(action));
+    this.physics.endPushes();
+    const { reward, terminated, truncated, executed = action, isRandom = false, elapsed = 1 } = found;
+    const observation = this.shown(found.observation);
+    return { observation, reward, terminated, truncated, executed: Float64Array.from(executed), isRandom, elapsed };
+  }
+
+  shown(observation) {
+    const found = Float64Array.from(observation), { means } = this.data;
+    for (const k of this.hidden) found[k] = means ? means[k] : 0;
+    return found;
+  }
+
+  // body: a name of `bodies`; force: in newtons, [x, y, z], during the next 4 control steps.
+  push(body, force) {
+    const number = this.bodies.indexOf(body);
+    if (number < 0) throw new Error(`There is no part ${body} of the body to push.`);
+    this.physics.push(number + 1, force);
+  }
+
+  ends() { return this.shape.ends(); }
+
+  places() { return this.shape.places(); }
+
+  position() { return this.shape.position(); }
+
+  speed() { return this.shape.speed(); }
+
+  layers() { return [...this.made, ...this.trained, ...Object.values(this.added)]; }
+
+  // All that the world needs to go on from here as it did.
+  save() {
+    return {
+      settings: this.settings, physics: this.physics.save(), streams: this.streams.save(),
+      start: this.body.random.save(), layers: this.layers().map((layer) => layer.save()),
+    };
+  }
+
+  restore(saved) {
+    this.set(saved.settings);
+    this.physics.restore(saved.physics);
+    this.streams.restore(saved.streams);
+    this.body.random.restore(saved.start);
+    this.layers().forEach((layer, k) => layer.restore(saved.layers[k]));
+  }
+
+  // Gives the simulator's memory back.
+  delete() {
+    this.shape.delete();
+    this.physics.delete();
+  }
+}

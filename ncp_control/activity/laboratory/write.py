@@ -1,0 +1,69 @@
+"""Writing a laboratory: one web page in which circuits run their body live.
+
+The page is one file that holds the simulator, the body and the circuits, and it uses no network.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
+from ncp_control.activity.laboratory.exhibits import Exhibit, exhibit_data
+from ncp_control.activity.laboratory.plain_script import simulator_parts
+from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator
+from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.support.text import shown
+from ncp_control.support.web_pages import filled, script_json
+
+# The order matters: each script uses only names from those before it, and the last one runs when the page loads.
+SHARED_SCRIPTS = ("circuit.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js", "body.js",
+                  "chosen.js", "stage.js")  # fmt: skip
+WORLD_SCRIPTS = ("numpy_random.js", "streams.js", "simulator.js", "runge_kutta.js", "physics.js", "shape.js",
+                 "tasks.js", "wrappers.js", "world.js")  # fmt: skip
+EXPERIMENT_SCRIPTS = ("experiment_text.js", "experiment_names.js", "experiment_condition.js", "record_command.js",
+                      "experiment.js", "npz.js", "recording.js")  # fmt: skip
+PAGE_SCRIPTS = ("live.js", "run.js", "bench.js", "world_panel.js", "circuit_tools.js", "log_panel.js", "tour_steps.js",
+                "tour.js", "lab.js", "handle.js")  # fmt: skip
+SCRIPTS = ("numbers.js", *CIRCUIT_SCRIPTS, *WORLD_SCRIPTS, *EXPERIMENT_SCRIPTS, *PAGE_SCRIPTS)
+
+
+def write_laboratory(
+    exhibits: Sequence[Exhibit], path: str | Path, title: str | None = None, build: SimulatorBuild | None = None
+) -> None:
+    """Writes a laboratory.
+
+    :param exhibits: the agents in it, one or two, which move the same body
+    :param path: the `.html` file; it is replaced as a whole if it exists
+    :param title: the heading; by default the names of the agents
+    :param build: MuJoCo's WebAssembly build; by default the one in the user's cache, or fetched with npm
+    """
+    if not exhibits:
+        raise ValueError("a laboratory needs at least one agent")
+    found = [exhibit_data(exhibit) for exhibit in exhibits]
+    for exhibit, other in zip(exhibits, found, strict=True):
+        if other["world"]["model"]["xml"] != found[0]["world"]["model"]["xml"]:
+            raise ValueError(
+                f"{exhibits[0].name} and {exhibit.name} move different bodies: write a laboratory for each of them"
+            )
+    build = simulator() if build is None else build
+    title = shown(" and ".join(exhibit.name for exhibit in exhibits) if title is None else title)
+    own = resources.files("ncp_control.activity.laboratory") / "static"
+    shared = resources.files("ncp_control.activity.page") / "static"
+    scripts = [(shared / name) for name in SHARED_SCRIPTS] + [(own / name) for name in SCRIPTS]
+    styles = ((shared / "page.css"), (own / "lab.css"))
+    simulated = simulator_parts(build)
+    parts = {
+        "title": html.escape(title),
+        "version": html.escape(build.version),
+        "style": "\n".join(one.read_text(encoding="utf-8") for one in styles),
+        "data": script_json({"title": title, "exhibits": found}),
+        "wasm": simulated["wasm"],
+        "simulator": simulated["script"],
+        "licences": html.escape(simulated["licences"]),
+        "script": "\n".join(one.read_text(encoding="utf-8") for one in scripts),
+    }
+    page = filled((own / "lab.html").read_text(encoding="utf-8"), parts)
+    write_atomically(path, page.encode("utf-8"))
