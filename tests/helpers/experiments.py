@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from helpers.browser_page import Page
+from helpers.laboratory_scripts import open_scripts
 from ncp_control.wiring import AutoNCP, GapJunctions, Wiring
 
 # What a name may hold: signs of the line itself, of shells, of addresses and of pages, and half a pair of UTF-16.
@@ -75,3 +78,32 @@ def random_changes(rng: Random, wirings: dict[str, Wiring], two: bool) -> list[d
         change = {"step": step, "side": side if what in of_circuit else "", "what": what, "on": on, "value": value}
         found.append(change)
     return found
+
+
+# Experiments of one circuit, of one with odd names, and of both.
+WORLDS = {"one": vocabulary(PLAIN), "odd": vocabulary(odd_wiring()), "two": vocabulary(PLAIN, odd_wiring())}
+SCRIPTS = ("experiment_names.js", "experiment_text.js", "experiment_condition.js", "experiment.js", "record_command.js")
+MAKE = """const vocabularyOf = (world) => {
+  const { wirings, ...rest } = window.data[world];
+  return { ...rest, sides: { a: lab.circuitNames(wirings.a), b: wirings.b && lab.circuitNames(wirings.b) } };
+};
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const plain = (values) => JSON.parse(JSON.stringify(values));
+const refusal = (work) => { try { work(); return "nothing was refused"; } catch (error) { return error.message; } };
+const tuned = (found) => found && { ...found, held: [...found.held],
+  ...Object.fromEntries(["sensory", "synapses", "gaps", "constants"].map((name) => [name, [...found[name]]])) };
+const settings = (experiment, step) => {
+  const { world, pushes, a, b } = experiment.settingsAt(step);
+  return plain({ world, pushes, a: tuned(a), b: tuned(b) });
+};"""
+
+
+def open_experiments(browser: Any, folder: Path) -> Page:
+    """Opens a page with the scripts of experiments and the data of `WORLDS`."""
+    return open_scripts(browser, folder, SCRIPTS, ["Experiment", "circuitNames", "shellWord"], WORLDS)
+
+
+def does(page: Page, script: str, **given: Any) -> Any:
+    """Returns what a script returns, which has the names of `given`."""
+    values = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in given.items())
+    return page.ask(f"(() => {{ {MAKE}\n{values}{script} }})()")

@@ -11,8 +11,7 @@ import pytest
 
 import ncp_control as nc
 from helpers.browser_page import Page, running_browser
-from helpers.experiments import ODD, PLAIN, odd_wiring, vocabulary
-from helpers.laboratory_scripts import open_scripts
+from helpers.experiments import ODD, PLAIN, odd_wiring, open_experiments, vocabulary
 from helpers.small_agents import make
 from ncp_control.activity import Activity
 from ncp_control.cli import main
@@ -21,16 +20,11 @@ from ncp_control.wiring import Wiring
 
 pytestmark = pytest.mark.browser
 
-SCRIPTS = ("experiment_names.js", "experiment_text.js", "experiment_condition.js", "experiment.js", "record_command.js")
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        names = ["Experiment", "circuitNames", "shellWord"]
-        found = open_scripts(browser, tmp_path_factory.mktemp("page"), SCRIPTS, names)
-        yield found
-        assert found.errors() == []
+        yield open_experiments(browser, tmp_path_factory.mktemp("page"))
 
 
 def command_of(page: Page, wiring: Wiring, changes: list[dict[str, Any]], *arguments: Any, seed: int = 0) -> Any:

@@ -34,7 +34,7 @@ const bench = {
     for (const [side, run] of Object.entries(old)) if (this.runs[side] !== run) run.world.delete();
     if (!this.runs[state.side]) state.side = "a";
     this.vocabulary = {
-      sides: Object.fromEntries(this.sides.map((side) => [side, circuitNames(JSON.parse(this.runs[side].exhibit.recording.wiring))])),
+      sides: Object.fromEntries(this.sides.map((side) => [side, circuitNames(JSON.parse(this.runs[side].exhibit.recording.wiring), this.runs[side].exhibit.wiring.inputNames)])),
       bodies: this.runs.a.world.bodies,
       observations: Object.fromEntries(this.sides.map((side) => [side, this.runs[side].world.observationNames])),
       settings: Object.fromEntries(Object.entries(SETTINGS).map(([name, { low, high, usual }]) => [name, { low, high, usual: name === "random" ? this.runs.a.world.share : usual }])),

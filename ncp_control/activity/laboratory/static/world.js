@@ -42,7 +42,8 @@ class World {
     this.streams = new Streams(this.body.random.ziggurat);
     this.made = data.layers.slice(0, data.below).map((given) => this.layer(given));
     this.trained = data.layers.slice(data.below).map((given) => this.layer(given));
-    this.share = 1 - this.trained.reduce((kept, layer) => kept * (layer instanceof RandomLayer ? 1 - layer.probability : 1), 1);
+    // 0.05 rather than 0.050000000000000044
+    this.share = Number((1 - this.trained.reduce((kept, layer) => kept * (layer instanceof RandomLayer ? 1 - layer.probability : 1), 1)).toFixed(12));
     this.added = {
       random: this.layer({ kind: "random", probability: 0 }),
       delay: this.layer({ kind: "delay", steps: 0 }),
