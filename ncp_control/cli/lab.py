@@ -53,6 +53,10 @@ def run(arguments: Arguments) -> int:
     if not 1 <= len(paths) <= 2:
         raise ValueError(f"a laboratory shows one circuit or two, and {len(paths)} checkpoints are named")
     html = Path(f"{paths[0].stem}-lab.html") if arguments.html is None else arguments.html
+    if not html.parent.is_dir():
+        raise FileNotFoundError(f"the folder {html.parent} does not exist: create it first")
+    if html.resolve() in {path.resolve() for path in (*paths, arguments.wasm) if path is not None}:
+        raise ValueError(f"--html would overwrite {html}, which is read: name another file")
     agents = [load_policy(path) for path in paths]
     # The simulator comes before all that takes time, because it may have to be fetched.
     build = simulator(arguments.wasm)

@@ -44,9 +44,10 @@ def write_laboratory(
         raise ValueError("a laboratory needs at least one agent")
     found = [exhibit_data(exhibit) for exhibit in exhibits]
     for exhibit, other in zip(exhibits, found, strict=True):
-        if other["world"]["model"]["xml"] != found[0]["world"]["model"]["xml"]:
+        if any(other["world"][part] != found[0]["world"][part] for part in ("task", "model", "dt")):
             raise ValueError(
-                f"{exhibits[0].name} and {exhibit.name} move different bodies: write a laboratory for each of them"
+                f"{exhibits[0].name} and {exhibit.name} move different bodies, or at another pace: write a laboratory "
+                "for each of them"
             )
     build = simulator() if build is None else build
     title = shown(" and ".join(exhibit.name for exhibit in exhibits) if title is None else title)

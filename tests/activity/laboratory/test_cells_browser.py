@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.cell_runs import (
     Arrays,
     cells_page_data,
@@ -46,14 +46,13 @@ def drawn() -> Arrays:
 
 
 @pytest.fixture(scope="module")
-def page(drawn: Arrays, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(browser: Any, drawn: Arrays, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A page with every cell. After the tests, no error may have occurred in it."""
     cells = {name: cell_data(cell_of(name)) for name in [*NAMES, *WIDE, *SPECIAL]}
     names, data = ["makeCell", "unpacked"], cells_page_data(cells, drawn)
-    for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        found = open_scripts(browser, tmp_path_factory.mktemp("page"), ["numbers.js", *CIRCUIT_SCRIPTS], names, data)
-        yield found
-        assert found.errors() == []
+    found = open_scripts(browser, tmp_path_factory.mktemp("page"), ["numbers.js", *CIRCUIT_SCRIPTS], names, data)
+    yield found
+    assert found.errors() == []
 
 
 @pytest.mark.parametrize("name", NAMES)

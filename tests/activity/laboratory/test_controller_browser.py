@@ -14,7 +14,7 @@ from torch.nn.utils import parametrizations
 
 import ncp_control as nc
 from helpers.agent_runs import agent_page_data, given_observations, run_agent_in_page, run_agent_in_python
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.laboratory_scripts import open_scripts
 from helpers.small_agents import make, small_agent
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS, head_layer
@@ -74,14 +74,13 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Controller]:
 
 
 @pytest.fixture(scope="module")
-def page(agents: dict[str, Controller], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(browser: Any, agents: dict[str, Controller], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     data = {name: agent_page_data(agent, *given_observations(agent, STEPS)) for name, agent in agents.items()}
     data["layers"] = {name: head_layer(layer.double()) for name, layer in layers().items()}
     names, scripts = ["PageController", "headLayer", "unpacked"], ["numbers.js", *CIRCUIT_SCRIPTS]
-    for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        found = open_scripts(browser, tmp_path_factory.mktemp("page"), scripts, names, data)
-        yield found
-        assert found.errors() == []
+    found = open_scripts(browser, tmp_path_factory.mktemp("page"), scripts, names, data)
+    yield found
+    assert found.errors() == []
 
 
 @pytest.mark.parametrize("name", ["circuit", "squashed", "timed", "nested", "reads", *TRAINED])

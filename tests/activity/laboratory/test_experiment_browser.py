@@ -1,21 +1,19 @@
 """The experiments of a laboratory: what holds at which step, and what was done can be undone."""
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.experiments import PLAIN, does, odd_wiring, open_experiments, random_changes
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        yield open_experiments(browser, tmp_path_factory.mktemp("page"))
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return open_experiments(browser, tmp_path_factory.mktemp("page"))
 
 
 def settings_of(page: Page, line: str, step: int, world: str = "one") -> Any:

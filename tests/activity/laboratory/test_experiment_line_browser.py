@@ -1,21 +1,19 @@
 """The line of an experiment: a person can read it, and it says everything exactly."""
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.experiments import PLAIN, WORLDS, does, odd_wiring, open_experiments, random_changes
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        yield open_experiments(browser, tmp_path_factory.mktemp("page"))
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return open_experiments(browser, tmp_path_factory.mktemp("page"))
 
 
 def line_of(page: Page, changes: list[dict[str, Any]], world: str = "one", seed: int = 0) -> str:

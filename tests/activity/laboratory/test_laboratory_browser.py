@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
+import ncp_control as nc
+from helpers.bench import untrained
 from helpers.browser_page import Page, running_browser
 from helpers.command_line import ROOT
 from helpers.laboratories import NOVEL, exhibit_of, opened, rollout, write
@@ -211,6 +214,13 @@ def test_the_world_changes_with_its_sliders_and_the_senses_with_their_boxes(lab:
     assert lab.ask("ncp.row('observations')")[2] != lab.ask("ncp.row('observations', 3)")[2]
 
 
+def test_a_value_between_two_places_of_a_slider_is_told_as_it_is(lab: Page) -> None:
+    lab.ask("ncp.runLine('seed=0 0:random=0.005 0:noise=0.003 0:mass=1.02')")
+    random, noise, mass = (lab.find(f"output[for=setting-{name}]").text for name in ("random", "noise", "mass"))
+    assert (random, noise) == ("0.5 %", "0.003")
+    assert mass.endswith(" 1.02")
+
+
 def test_undo_takes_back_one_change_after_the_other(lab: Page) -> None:
     lab.ask("ncp.runLine('seed=3')")
     lab.ask("ncp.change('silence', 'inter0')")
@@ -237,6 +247,17 @@ def test_a_seed_gives_the_same_episode_again_and_another_seed_another_one(lab: P
     np.testing.assert_array_equal(first(11), one)
     assert np.abs(first(12)[0] - one[0]).max() > 1e-3
     env.close()
+
+
+def test_a_new_episode_begins_with_enter_and_says_nothing_of_the_last_one(lab: Page) -> None:
+    lab.browser.execute_script("document.getElementById('line').value = 'nonsense'")
+    press(lab, "Run this line")
+    assert "nonsense" in status(lab)
+    field = lab.find("#seed")
+    field.clear()
+    field.send_keys("6\n")
+    assert lab.ask("ncp.line()").startswith("seed=6")
+    assert status(lab) == ""
 
 
 def test_it_plays_in_real_time_slower_and_faster_and_takes_single_steps(lab: Page) -> None:
@@ -282,6 +303,21 @@ def test_an_episode_ends_as_in_python_and_its_return_is_told(lab: Page) -> None:
     assert lab.ask("ncp.next()") < 100
 
 
+def test_a_circuit_whose_numbers_overflow_ends_its_episode_with_a_sentence(browser: Any, tmp_path: Path) -> None:
+    agent = untrained(tmp_path, "wild", gym.make("Swimmer-v5"), cell="ctrnn", wiring=nc.AutoNCP(9, 2, seed=1))
+    page = opened(Page(browser, write(tmp_path, agent)))
+    changes = " ".join(f"20:tau={name}*0.001" for name in page.ask("ncp.names().neurons"))
+    page.ask(f"ncp.runLine('seed=0 {changes}')")
+    steps = page.ask("ncp.advance(900)") + 1
+    assert 20 < steps < 900
+    page.ask("ncp.oneStep()")
+    assert f"not finite any more after {steps} steps" in status(page)
+    page.ask("ncp.recording()")
+    page.ask("ncp.runLine('seed=0')")
+    assert page.ask("ncp.advance(900)") == 900
+    assert page.errors() == []
+
+
 @pytest.fixture(scope="module")
 def two(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     cascade = ROOT / "checkpoints" / "halfcheetah-novel-cascade.safetensors"
@@ -292,6 +328,7 @@ def test_two_circuits_run_side_by_side_from_the_same_start(browser: Any, two: Pa
     page = opened(Page(browser, two))
     assert page.ask("ncp.sides()") == ["a", "b"]
     assert page.find("#body-b").is_displayed()
+    assert page.colours("body-b") > 2, "the second body is drawn as soon as the page is open"
     page.ask("ncp.advance(50)")
     assert page.ask("ncp.row('observations', 0, 'a')") == page.ask("ncp.row('observations', 0, 'b')")
     assert page.ask("ncp.row('neurons', 5, 'a')") != page.ask("ncp.row('neurons', 5, 'b')")

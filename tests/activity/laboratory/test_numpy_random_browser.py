@@ -1,11 +1,11 @@
 """The page draws NumPy's random numbers, bit for bit."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.laboratory_scripts import open_scripts
 from ncp_control.activity.laboratory.numpy_normal import normal_widths
 from ncp_control.activity.laboratory.packed import packed
@@ -18,13 +18,9 @@ KEYS: list[tuple[int, ...]] = [(), (0,), (0x6E637001, 0), (0x6E637004, 3), (2**4
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    folder = tmp_path_factory.mktemp("random")
-    for browser in running_browser(folder / "profile"):
-        data = {"widths": packed(normal_widths())}
-        yield open_scripts(
-            browser, folder, ["numbers.js", "numpy_random.js"], ["NumpyRandom", "Ziggurat", "unpacked"], data
-        )
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    scripts, names = ["numbers.js", "numpy_random.js"], ["NumpyRandom", "Ziggurat", "unpacked"]
+    return open_scripts(browser, tmp_path_factory.mktemp("random"), scripts, names, {"widths": packed(normal_widths())})
 
 
 def drawn(page: Page, seed: int, key: tuple[int, ...], draw: str, count: int) -> np.ndarray:

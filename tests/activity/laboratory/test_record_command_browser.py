@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import ncp_control as nc
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.experiments import ODD, PLAIN, odd_wiring, open_experiments, vocabulary
 from helpers.small_agents import make
 from ncp_control.activity import Activity
@@ -22,9 +21,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        yield open_experiments(browser, tmp_path_factory.mktemp("page"))
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return open_experiments(browser, tmp_path_factory.mktemp("page"))
 
 
 def command_of(page: Page, wiring: Wiring, changes: list[dict[str, Any]], *arguments: Any, seed: int = 0) -> Any:

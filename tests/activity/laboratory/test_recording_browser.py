@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.laboratory_scripts import open_scripts
 from helpers.small_agents import make, small_agent
 from ncp_control.activity import Activity, record
@@ -66,13 +66,12 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     scripts = ["numbers.js", "live.js", "npz.js", "recording.js"]
     names = ["unpacked", "LiveSeries", "recordingOf", "npzBytes", "crc32"]
-    for browser in running_browser(tmp_path_factory.mktemp("profile")):
-        found = open_scripts(browser, tmp_path_factory.mktemp("page"), scripts, names)
-        yield found
-        assert found.errors() == []
+    found = open_scripts(browser, tmp_path_factory.mktemp("page"), scripts, names)
+    yield found
+    assert found.errors() == []
 
 
 def bytes_of(page: Page, expression: str) -> bytes:
@@ -164,6 +163,7 @@ def test_numpy_reads_the_file_without_running_anything(cheetah: Pair) -> None:
         assert {member.compress_type for member in archive.infolist()} == {zipfile.ZIP_STORED}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["cheetah", "timed"])
 def test_every_view_shows_it(which: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     pair: Pair = request.getfixturevalue(which)

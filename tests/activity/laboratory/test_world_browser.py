@@ -1,7 +1,6 @@
 """The worlds of a page move, sense and reward as the environments of Python that they were made from."""
 
 import html
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.envs import mujoco as bodies
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.simulator import open_worlds, played
 from helpers.worlds import (
     BODIES,
@@ -48,10 +47,8 @@ def oddly_named(folder: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory, envs: dict[str, Any]) -> Iterator[Page]:
-    folder = tmp_path_factory.mktemp("worlds")
-    for browser in running_browser(folder / "profile"):
-        yield open_worlds(browser, folder, envs)
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory, envs: dict[str, Any]) -> Page:
+    return open_worlds(browser, tmp_path_factory.mktemp("worlds"), envs)
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -1,13 +1,12 @@
 """What an experiment changes in a world of a page is what the same change does in Python."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from helpers.browser_page import Page, running_browser
+from helpers.browser_page import Page
 from helpers.simulator import open_worlds, played
 from helpers.worlds import BODIES, CHEETAH, actions_for, change_model, check, environments, in_python
 from ncp_control.rl.recipes.environments import make_env
@@ -21,10 +20,8 @@ def envs() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory, envs: dict[str, Any]) -> Iterator[Page]:
-    folder = tmp_path_factory.mktemp("worlds")
-    for browser in running_browser(folder / "profile"):
-        yield open_worlds(browser, folder, envs)
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory, envs: dict[str, Any]) -> Page:
+    return open_worlds(browser, tmp_path_factory.mktemp("worlds"), envs)
 
 
 @pytest.mark.parametrize("name", [f"{name}-v5" for name in BODIES])

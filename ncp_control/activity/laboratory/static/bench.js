@@ -108,9 +108,10 @@ const bench = {
     this.restart(found);
   },
 
-  // Begins an episode with what holds now.
+  // Begins an episode with what holds now; or with the whole line, if changes of it are still to come.
   again(seed) {
-    this.experiment.atReset(seed);
+    if (this.experiment.changes.some(({ step }) => step > 0 && step >= this.next)) this.experiment.seed = seed;
+    else this.experiment.atReset(seed);
     this.restart(this.experiment);
   },
 

@@ -10,10 +10,10 @@ const tuning = () => bench.experiment.settingsAt(bench.next)[state.side];
 // Elements with a slider, its value in words, and a label.
 function sliderTool(label, attributes, text, act) {
   const slider = element("input", { type: "range", ...attributes }), output = element("output");
-  const show = () => { output.textContent = text(+slider.value); };
-  slider.addEventListener("input", show);
+  const show = (value) => { output.textContent = text(value); };
+  slider.addEventListener("input", () => show(+slider.value));
   slider.addEventListener("change", () => act(+slider.value));
-  return { label: element("label", {}, label, slider, output), set(value) { slider.value = value; show(); } };
+  return { label: element("label", {}, label, slider, output), set(value) { slider.value = value; show(value); } };
 }
 
 class CircuitTools {

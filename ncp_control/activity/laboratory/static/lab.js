@@ -19,8 +19,8 @@ function lookAt(step = state.activity.steps - 1) {
   byId("now").textContent = `step ${state.step}${state.step < steps - 1 ? ` of ${steps - 1}` : ""} · ${seconds(state.step)}`;
   slider.setAttribute("aria-valuetext", byId("now").textContent);
   for (const side of bench.other ? bench.sides : []) {
-    const { series, steps: taken } = bench.runs[side];
-    byId(`return-${side}`).textContent = `return ${figure(series.returns.at(Math.min(state.step, taken - 1), 0))}`;
+    const { series, steps: taken } = bench.runs[side], at = state.step === steps - 1 ? taken - 1 : Math.min(state.step, taken - 1);
+    byId(`return-${side}`).textContent = `return ${figure(series.returns.at(at, 0))}`;
   }
   (state.playing ? drawSeen : drawAll)();
 }
@@ -58,7 +58,7 @@ function frame(now) {
 
 function play() {
   if (state.playing) return;
-  if (bench.isOver) restart();
+  if (bench.isOver) replay();
   [state.playing, last, owed] = [true, performance.now(), 0];
   showPlaying();
   requestAnimationFrame(frame);
@@ -78,7 +78,7 @@ function oneStep() {
   lookAt();
 }
 
-const ENDINGS = { fell: "the body fell", time: "the episode's time is over", full: "this page keeps no more steps" };
+const ENDINGS = { fell: "the body fell", time: "the episode's time is over", full: "this page keeps no more steps", overflow: "the circuit's numbers are not finite any more" };
 
 function ended() {
   pause();
@@ -88,8 +88,16 @@ function ended() {
   }).join("; "));
 }
 
+// The same episode once more, with every change at its step.
+function replay() {
+  say("");
+  bench.restart(bench.experiment);
+  restarted();
+}
+
 function restart() {
-  bench.again(Math.max(0, Math.floor(+byId("seed").value) || 0));
+  say("");
+  bench.again(Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.floor(+byId("seed").value) || 0)));
   restarted();
 }
 
@@ -111,11 +119,11 @@ function showSide(side) {
   parts.chosen.rewire();
   parts.world.rewire();
   parts.tools.fillers.clear();
+  showSides(); // what was hidden has no width
   resizeViews();
   parts.tools.pick(null);
   state.colouring = byId("colouring").value = likelyColouring();
   showFacts();
-  showSides();
   setColouring(state.colouring);
   lookAt();
 }
@@ -151,10 +159,9 @@ function showSides() {
 // Puts another circuit beside the first one, or none; a new episode begins.
 function putBeside(number) {
   pause();
-  const line = new Experiment(bench.vocabulary, bench.experiment.seed);
   const old = bench.experiment;
   bench.put({ a: bench.exhibits.a, b: number });
-  const found = new Experiment(bench.vocabulary, line.seed);
+  const found = new Experiment(bench.vocabulary, old.seed);
   // What was changed in the world and in the first circuit stays.
   old.atReset(old.seed);
   for (const change of old.changes) if (change.side !== "b") found.add(change);
@@ -222,6 +229,7 @@ function openAddress(hash) {
   try {
     found = readLabAddress(hash);
     found.changes.forEach((change) => bench.check(change));
+    say("");
   } catch (error) {
     say(`the address holds no experiment for this laboratory: ${error.message}`, true);
     if (!bench.exhibits) bench.put({ a: 0, b: null });
@@ -258,8 +266,13 @@ async function start() {
   byId("play").addEventListener("click", () => state.playing ? pause() : play());
   byId("one-step").addEventListener("click", oneStep);
   byId("restart").addEventListener("click", restart);
+  byId("seed").addEventListener("keydown", ({ key }) => { if (key === "Enter") restart(); });
   byId("step").addEventListener("input", () => lookBack(+byId("step").value));
   addEventListener("keydown", onKey, true);
+  addEventListener("error", ({ error, message }) => {
+    pause();
+    say(error?.message || message, true);
+  });
   addEventListener("hashchange", (event) => {
     pause();
     openAddress(new URL(event.newURL).hash);

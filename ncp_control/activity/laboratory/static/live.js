@@ -5,12 +5,12 @@ class LiveSeries {
   constructor(columns, log = false) {
     this.columns = columns;
     this.log = log;
-    this.values = new Float32Array(columns * 256);
     this.clear();
   }
 
   clear() {
     this.steps = 0;
+    this.values = new Float32Array(0);
     this.low = new Array(this.columns).fill(0);
     this.high = new Array(this.columns).fill(0);
     this.counts = new Uint32Array(this.columns);
@@ -18,8 +18,10 @@ class LiveSeries {
 
   push(row) {
     const { columns } = this, start = this.steps * columns;
+    // What was never known takes no memory.
+    if (!this.values.length && row.every(Number.isNaN)) return this.steps++;
     if (start + columns > this.values.length) {
-      const longer = new Float32Array(2 * this.values.length + columns);
+      const longer = new Float32Array(Math.max(256 * columns, 2 * start + columns)).fill(NaN);
       longer.set(this.values);
       this.values = longer;
     }
@@ -31,17 +33,22 @@ class LiveSeries {
       if (first || value < this.low[c]) this.low[c] = value;
       if (first || value > this.high[c]) this.high[c] = value;
     }
-    this.steps++;
+    return this.steps++;
   }
 
-  at(step, column) { return step >= 0 && step < this.steps ? this.values[step * this.columns + column] : NaN; }
+  at(step, column) {
+    return step >= 0 && step < this.steps && this.values.length ? this.values[step * this.columns + column] : NaN;
+  }
 
   raw(step, column) { return this.log ? Math.log10(this.at(step, column)) : this.at(step, column); }
 
   known(column) { return this.counts[column] > 0; }
 
   // All values so far, step by step.
-  taken() { return this.values.slice(0, this.steps * this.columns); }
+  taken() {
+    const count = this.steps * this.columns;
+    return this.values.length ? this.values.slice(0, count) : new Float32Array(count).fill(NaN);
+  }
 }
 
 // The ends of the capsules relative to the middle of what moves, and the middle itself. While a step is played, the

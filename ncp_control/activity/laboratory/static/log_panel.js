@@ -19,13 +19,17 @@ class LogPanel {
 
   refresh() {
     byId("line").value = bench.experiment.line();
-    const { sides, exhibits } = bench, beside = exhibits.b === null ? "" : `&beside=${exhibits.b}`;
     try {
-      history.replaceState(null, "", `#${bench.experiment.address()}${sides.length > 1 ? beside : ""}`);
+      history.replaceState(null, "", this.address());
     } catch { /* Some viewers do not let a page change its address. The page works without that. */ }
   }
 
-  link() { return location.href; }
+  address() {
+    const { experiment, exhibits } = bench;
+    return `#${experiment.address()}${exhibits.b === null ? "" : `&beside=${exhibits.b}`}`;
+  }
+
+  link() { return new URL(this.address(), location.href).href; }
 
   run() {
     try {

@@ -1,6 +1,7 @@
 // One circuit in its world: it takes step after step, and everything that happens is kept for the pictures.
 
 const MOST_STEPS = 20000; // of an episode without a time limit
+const MOST_NUMBERS = 2 ** 28; // that are kept of one
 // See `strong` in the data of a recorded rollout; here it is that of the last steps.
 const STRONG_QUANTILE = 0.98, MEASURED_STEPS = 20;
 
@@ -24,6 +25,8 @@ class Run {
     this.body = new LiveBody(exhibit.body);
     this.series.ends = this.body.poses;
     this.activity = this.newActivity();
+    const columns = Object.values(this.series).reduce((sum, own) => sum + own.columns, 0);
+    this.most = Math.min(MOST_STEPS, Math.floor(MOST_NUMBERS / columns));
     this.between = [];
     this.world.onSubstep = () => { this.between.push(this.world.ends().slice()); };
   }
@@ -44,14 +47,13 @@ class Run {
 
   get starts() { return this.activity.starts; }
 
-  get return() { return this.steps ? this.series.returns.at(this.steps - 1, 0) : 0; }
-
   // Begins an episode; its first step is still to come.
   reset(seed) {
     for (const series of Object.values(this.series)) series.clear();
     this.body.clear();
     Object.assign(this.activity, { steps: 0, random: [] });
     this.over = null;
+    this.return = 0;
     this.seed = seed;
     this.observation = this.world.reset(seed);
     this.elapsed = 1;
@@ -62,6 +64,7 @@ class Run {
   tune(tuning, world) {
     this.controller.cell.tune(tuning);
     this.world.set(world);
+    if (this.steps) this.observation = this.world.look();
   }
 
   // Takes a step of the world, unless the episode is over.
@@ -72,6 +75,10 @@ class Run {
     const after = cell.step(inputs, this.state, controller.timed ? this.elapsed : 1);
     const currents = cell.currents(inputs, this.state, after), constants = cell.timeConstants(inputs, this.state);
     const outputs = cell.motor(after), action = controller.act(outputs);
+    if (activity.steps && !action.every(Number.isFinite)) {
+      this.over = "overflow";
+      return false;
+    }
     series.observations.push(this.observation);
     series.inputs.push(inputs);
     series.neurons.push(cell.neurons(after));
@@ -87,10 +94,11 @@ class Run {
     this.body.push(world);
     this.state = after;
     this.between = [];
-    const before = this.return, found = world.step(action);
+    const found = world.step(action);
+    this.return += found.reward;
     series.executed.push(found.executed);
     series.rewards.push([found.reward]);
-    series.returns.push([before + found.reward]);
+    series.returns.push([this.return]);
     series.random.push([found.isRandom ? 1 : 0]);
     series.speeds.push([world.speed()]);
     if (found.isRandom) activity.random.push(activity.steps);
@@ -100,17 +108,21 @@ class Run {
     if (activity.steps === 1 || activity.steps % MEASURED_STEPS === 0) this.measure();
     if (found.terminated) this.over = "fell";
     else if (found.truncated) this.over = "time";
-    else if (activity.steps >= MOST_STEPS) this.over = "full";
+    else if (activity.steps >= this.most) this.over = "full";
     return true;
   }
 
   // How strong a strong current is now, and what this cell knows of itself.
   measure() {
     const { activity, series } = this, last = Math.max(0, activity.steps - MEASURED_STEPS);
-    const sizes = [series.sensory, series.synapses].flatMap((own) => [...own.values.subarray(last * own.columns, activity.steps * own.columns)])
-      .map(Math.abs).filter(Number.isFinite);
+    // Arrays of numbers throughout, because a large circuit has many synapses.
+    const [sensory, synapses] = [series.sensory, series.synapses].map((own) =>
+      own.values.subarray(last * own.columns, activity.steps * own.columns).map(Math.abs).filter(Number.isFinite));
+    const sizes = new Float32Array(sensory.length + synapses.length);
+    sizes.set(sensory);
+    sizes.set(synapses, sensory.length);
     activity.currentsKnown = sizes.length > 0;
-    activity.strong = sizes.length ? Float32Array.from(sizes).sort()[Math.floor(STRONG_QUANTILE * (sizes.length - 1))] : 0;
+    activity.strong = sizes.length ? sizes.sort()[Math.floor(STRONG_QUANTILE * (sizes.length - 1))] : 0;
     activity.constantsKnown = Array.from({ length: series.constants.columns }, (_, n) => series.constants.known(n));
   }
 

@@ -121,7 +121,11 @@ class World {
     return { observation, reward, terminated, truncated, executed: Float64Array.from(executed), isRandom, elapsed };
   }
 
+  // The present observation, if what is hidden has changed since it was made.
+  look() { return this.shown(this.latest); }
+
   shown(observation) {
+    this.latest = observation;
     const found = Float64Array.from(observation), { means } = this.data;
     for (const k of this.hidden) found[k] = means ? means[k] : 0;
     return found;

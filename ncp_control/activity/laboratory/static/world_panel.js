@@ -1,11 +1,11 @@
 // The world's sliders, pushes and senses.
 
 const percent = (value) => `${+(100 * value).toFixed(1)} %`;
-const times = (value) => `× ${+value.toFixed(2)}`;
+const times = (value) => `× ${+value.toPrecision(3)}`;
 // The usual share of random actions is that of the training.
 const SETTINGS = {
   random: { name: "Random actions", low: 0, high: 1, usual: 0, by: 0.01, text: percent },
-  noise: { name: "Noise on what it sees", low: 0, high: 1, usual: 0, by: 0.01, text: (value) => value.toFixed(2) },
+  noise: { name: "Noise on what it sees", low: 0, high: 1, usual: 0, by: 0.01, text: (value) => `${+value.toPrecision(3)}` },
   dropout: { name: "Lost observations", low: 0, high: 1, usual: 0, by: 0.01, text: percent },
   delay: { name: "Delay of actions", low: 0, high: 10, usual: 0, by: 1, text: (value) => value === 1 ? "1 step" : `${value} steps` },
   friction: { name: "Friction", low: 0, high: 3, usual: 1, by: 0.05, text: times },
@@ -43,8 +43,9 @@ class WorldPanel {
     const label = element("label", { for: slider.id }, title), output = element("output", { for: slider.id });
     const back = button("↺", () => bench.change(name, null, this.usual(name)), { class: "small", title: "as it was" });
     back.setAttribute("aria-label", `${title} as it was`);
-    const show = () => { output.textContent = text(+slider.value); };
-    slider.addEventListener("input", show);
+    // A line may have set a value between two places of the slider.
+    const show = (value) => { output.textContent = text(value); };
+    slider.addEventListener("input", () => show(+slider.value));
     slider.addEventListener("change", () => bench.change(name, null, +slider.value));
     return { name, slider, row: element("div", { class: "setting" }, label, slider, output, back), back, show };
   }
@@ -80,7 +81,7 @@ class WorldPanel {
     const { world, [state.side]: circuit } = bench.experiment.settingsAt(bench.next);
     for (const { name, slider, row, back, show } of this.rows) {
       slider.value = world[name];
-      show();
+      show(world[name]);
       const changed = world[name] !== this.usual(name);
       row.classList.toggle("changed", changed);
       back.style.visibility = changed ? "visible" : "hidden";

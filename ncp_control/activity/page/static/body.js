@@ -24,8 +24,8 @@ class BodyView {
     const { body, steps } = this.activity() || {};
     this.panel.hidden = !body;
     if (!body) return;
-    // Another rollout beside this one may have ended earlier.
-    this.step = Math.min(state.step, steps - 1);
+    // A rollout beside the one that is shown may have ended earlier, or still go on.
+    this.step = state.step === state.activity.steps - 1 ? steps - 1 : Math.min(state.step, steps - 1);
     const context = this.surface.begin(this.height), { width } = this.surface;
     const scale = Math.min((this.height - 34) / (this.up - this.down), width * 0.8 / (2 * this.side));
     const foot = this.height - 24, middle = body.above ? (foot + 10 + (this.up + this.down) * scale) / 2 : foot + this.down * scale;
