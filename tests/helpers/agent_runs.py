@@ -29,8 +29,7 @@ const text = (numbers) => {
   for (let k = 0; k < bytes.length; k += 8192) found += String.fromCharCode(...bytes.subarray(k, k + 8192));
   return btoa(found);
 };
-const { sensors, actions: names } = controller;
-return { actions: text(found), features: text(features), sensors, names, timed };
+return { actions: text(found), features: text(features), timed };
 """
 
 
@@ -49,7 +48,7 @@ def agent_page_data(controller: Controller, observations: np.ndarray, elapsed: n
 
 
 def run_agent_in_page(page: Page, name: str) -> dict[str, Any]:
-    """The actions (T * A,) and the last features of an agent on the page, its names, and whether it is timed."""
+    """The actions (T * A,) and the last features of an agent on the page, and whether it is timed."""
     found = page.browser.execute_script(RUN, name)
     return {**found, **{what: np.frombuffer(base64.b64decode(found[what])) for what in ("actions", "features")}}
 

@@ -30,7 +30,7 @@ def bench(browser: Any, path: Path, line: str = QUIET) -> Page:
     page = Page(browser, path)
     if browser.current_url.partition("#")[0] != path.as_uri():
         opened(page, address="#seed=0")
-    page.ask("(ncp.pause(), ncp.sides().length > 1 && ncp.putBeside(null), ncp.deselect())")
+    page.ask("(ncp.pause(), ncp.sides().length > 1 && ncp.putBeside(null), ncp.deselect(), scrollTo(0, 0))")
     run(page, line)
     return page
 

@@ -12,7 +12,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; img
 
 
 def open_scripts(browser: Any, folder: Path, scripts: Sequence[str], names: Sequence[str], data: Any = None) -> Page:
-    """Opens a page with scripts of `activity/laboratory/static`, in this order.
+    """Opens a page with scripts of `activity/laboratory/static` and `activity/page/static`, in this order.
 
     :param browser: from `running_browser`
     :param folder: gets the page's file
@@ -20,8 +20,9 @@ def open_scripts(browser: Any, folder: Path, scripts: Sequence[str], names: Sequ
     :param names: what the scripts define and `window.lab` shall have; `page.ask("lab.NAME")` awaits promises
     :param data: JSON values, which the page has as `window.data`
     """
-    static = resources.files("ncp_control.activity.laboratory") / "static"
-    text = "\n".join((static / name).read_text(encoding="utf-8") for name in scripts)
+    own, shared = (resources.files(f"ncp_control.activity.{part}") / "static" for part in ("laboratory", "page"))
+    files = [own / name if (own / name).is_file() else shared / name for name in scripts]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     path = folder / "scripts.html"
     path.write_text(
         f"""<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">

@@ -22,8 +22,7 @@ window.run = ({ name, seed, actions, settings, means, changes, pushes }) => {
   const world = new lab.World(mujoco, { ...data.worlds[name], means });
   world.set(settings);
   const found = { observations: [world.reset(seed)], ends: [world.ends()], places: [world.places()], rewards: [],
-    terminated: [], truncated: [], executed: [], random: [], elapsed: [1], positions: [world.position()],
-    speeds: [world.speed()] };
+    terminated: [], truncated: [], executed: [], random: [], elapsed: [1], speeds: [world.speed()] };
   actions.forEach((action, step) => {
     if (changes[step]) world.set(changes[step]);
     if (pushes[step]) world.push(...pushes[step]);
@@ -37,7 +36,6 @@ window.run = ({ name, seed, actions, settings, means, changes, pushes }) => {
     found.elapsed.push(elapsed);
     found.ends.push(world.ends());
     found.places.push(world.places());
-    found.positions.push(world.position());
     found.speeds.push(world.speed());
   });
   world.delete();

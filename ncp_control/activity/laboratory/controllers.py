@@ -42,8 +42,6 @@ def controller_data(controller: Controller) -> dict[str, Any]:
     refresh(controller)
     normalize = controller.normalize
     return {
-        "sensors": list(controller.sensors),
-        "actions": list(controller.actions),
         "timed": controller.timed,
         "readsElapsed": controller.reads_elapsed,
         "normalize": normalize_data(normalize) if isinstance(normalize, Normalize) else None,

@@ -57,8 +57,7 @@ def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
     controller = Controller(agent, "reference", sensors=sensors, actions=action_names(env))
     circuit = controller_data(controller)
     rnn = controller.rnn
-    if rnn is None:
-        raise ValueError(f"{exhibit.name} has no circuit: there is nothing to look at")
+    assert rnn is not None  # `controller_data` refuses an agent without one
     bounds = bounds_of(rnn)
     note = {key: agent.note[key] for key in ("steps",) if key in agent.note}
     exact = {

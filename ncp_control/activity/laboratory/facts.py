@@ -10,9 +10,8 @@ import torch
 from ncp_control._version import __version__
 from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.recording.activity import FORMAT, VERSION
-from ncp_control.activity.recording.environment import action_names, env_id, seconds_per_step, vector_names
+from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.tap import bounds_of
-from ncp_control.cells import cell_config
 from ncp_control.rl.controller import Controller
 from ncp_control.storage.notes import check_note
 
@@ -29,13 +28,10 @@ def recording_facts(controller: Controller, env: Any, name: str = "", note: Mapp
         cell has a use for the elapsed time
     """
     rnn = controller.rnn
-    if rnn is None:
-        raise ValueError("this agent has no circuit that could be recorded: a laboratory needs an agent with a memory")
+    assert rnn is not None  # `controller_data` refuses an agent without one
     about = {
-        "format": FORMAT, "version": VERSION, "package": __version__, "kind": "policy", "cell": cell_config(rnn.cell),
-        "env": env_id(env), "controller": name, "seeds": [], "dt": seconds_per_step(env),
-        "observation_names": vector_names(env), "action_names": action_names(env), "silenced": [], "body": None,
-        "note": dict(note or {}),
+        "format": FORMAT, "version": VERSION, "package": __version__, "body": None,
+        **policy_about(rnn.cell, env, name, note),
     }  # fmt: skip
     check_note(about)
     bounds = {key: [packed(bound) for bound in torch.as_tensor(both)] for key, both in bounds_of(rnn).items()}

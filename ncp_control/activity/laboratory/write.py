@@ -19,15 +19,15 @@ from ncp_control.support.text import shown
 from ncp_control.support.web_pages import filled, script_json
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
-SHARED_SCRIPTS = ("circuit.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js", "body.js",
-                  "chosen.js", "stage.js")  # fmt: skip
+SHARED_SCRIPTS = ("numbers.js", "circuit.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",
+                  "body.js", "chosen.js", "stage.js")  # fmt: skip
 WORLD_SCRIPTS = ("numpy_random.js", "streams.js", "simulator.js", "runge_kutta.js", "physics.js", "shape.js",
                  "tasks.js", "wrappers.js", "world.js")  # fmt: skip
 EXPERIMENT_SCRIPTS = ("experiment_text.js", "experiment_names.js", "experiment_condition.js", "record_command.js",
                       "experiment.js", "npz.js", "recording.js")  # fmt: skip
 PAGE_SCRIPTS = ("live.js", "run.js", "bench.js", "world_panel.js", "circuit_tools.js", "log_panel.js", "tour_steps.js",
                 "tour.js", "lab.js", "handle.js")  # fmt: skip
-SCRIPTS = ("numbers.js", *CIRCUIT_SCRIPTS, *WORLD_SCRIPTS, *EXPERIMENT_SCRIPTS, *PAGE_SCRIPTS)
+SCRIPTS = (*CIRCUIT_SCRIPTS, *WORLD_SCRIPTS, *EXPERIMENT_SCRIPTS, *PAGE_SCRIPTS)
 
 
 def write_laboratory(

@@ -19,8 +19,8 @@ from ncp_control.support.text import shown
 from ncp_control.support.web_pages import all_shown, filled, script_json
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
-SCRIPTS = ("circuit.js", "data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js", "body.js",
-           "chosen.js", "stage.js", "page.js")  # fmt: skip
+SCRIPTS = ("numbers.js", "circuit.js", "data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",
+           "body.js", "chosen.js", "stage.js", "page.js")  # fmt: skip
 
 
 def write_page(activity: Activity | Sequence[Activity], path: str | Path, title: str | None = None) -> None:

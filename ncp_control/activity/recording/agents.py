@@ -22,7 +22,7 @@ from ncp_control.activity.recording.environment import (
 from ncp_control.activity.recording.interventions import cell_without_holds, circuit_of, intervened
 from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
-from ncp_control.cells import cell_config
+from ncp_control.cells import Cell, cell_config
 from ncp_control.data.environments import check_env, check_policy
 from ncp_control.data.normalizing import normalizer_of
 from ncp_control.support.progress import tracked
@@ -81,11 +81,7 @@ def record(
     policy = getattr(actor, "policy", actor)
     circuit = circuit_of(policy)
     with intervened(circuit, hold or {}, cut) as silenced:
-        about = {
-            "kind": "policy", "cell": cell_config(cell_without_holds(circuit.rnn)), "env": env_id(env),
-            "controller": controller, "seeds": [], "dt": seconds_per_step(env), "observation_names": vector_names(env),
-            "action_names": action_names(env), "silenced": silenced, "note": dict(note or {}),
-        }  # fmt: skip
+        about = policy_about(cell_without_holds(circuit.rnn), env, controller, note) | {"silenced": silenced}
         with Writer(out, about, circuit.rnn.wiring) as writer, Tap(circuit.rnn) as tap:
             recorder = EpisodeRecorder(actor, policy, env, tap, writer, seed, deterministic)
             writer.fix(**bounds_of(circuit.rnn), **recorder.body.fixed)
@@ -103,6 +99,15 @@ def record(
             recorder.flush()
             writer.fix(saliency=tap.saliency())
     return Activity.load(out)
+
+
+def policy_about(cell: Cell, env: Any, controller: str, note: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns what a recording says of an agent before anything happens; see the module `recording.activity`."""
+    return {
+        "kind": "policy", "cell": cell_config(cell), "env": env_id(env), "controller": controller, "seeds": [],
+        "dt": seconds_per_step(env), "observation_names": vector_names(env), "action_names": action_names(env),
+        "silenced": [], "note": dict(note or {}),
+    }  # fmt: skip
 
 
 class EpisodeRecorder:

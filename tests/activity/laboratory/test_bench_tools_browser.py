@@ -94,6 +94,7 @@ def test_a_setting_goes_back_to_what_is_usual_with_its_own_button(lab: Page) -> 
     slide(lab, "#setting-friction", 0.5)
     back = lab.find("[aria-label='Friction as it was']")
     assert back.is_displayed()
+    lab.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", back)
     back.click()
     assert last_word(lab) == "1:friction=1"
     assert not back.is_displayed()

@@ -67,21 +67,5 @@ def test_whole_numbers_are_numpys_also_between_other_draws(page: Page, count: in
     assert (found == np.array(expected)).all()
 
 
-def test_a_stream_goes_on_from_where_it_was_saved(page: Page) -> None:
-    first, again = page.ask(
-        """(() => {
-          const stream = new lab.NumpyRandom();
-          stream.restart(9);
-          stream.integers(5);
-          const saved = structuredClone(stream.save());
-          const draw = () => [stream.integers(5), stream.random(), stream.random()].map(Number);
-          const first = draw();
-          stream.restore(saved);
-          return [first, draw()];
-        })()"""
-    )
-    assert first == again
-
-
 def test_two_streams_without_a_seed_differ(page: Page) -> None:
     assert page.ask("new lab.NumpyRandom().random() !== new lab.NumpyRandom().random()")

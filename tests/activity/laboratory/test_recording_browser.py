@@ -267,12 +267,6 @@ def test_nothing_is_recorded_before_the_first_step(page: Page) -> None:
     assert why == "there is nothing to record yet: let the body take a step first"
 
 
-def test_an_agent_without_a_circuit_has_no_facts(tmp_path: Path) -> None:
-    env = gym.make("Pendulum-v1")
-    with pytest.raises(ValueError, match="has no circuit that could be recorded"):
-        recording_facts(Controller(small_agent("plain", tmp_path)), env)
-
-
 def test_facts_are_json_values_with_every_bound(tmp_path: Path) -> None:
     wiring = Wiring.from_edges(3, inter=["</script>"], motor=1, sensory=[(0, 0), (1, 1)], synapses=[(0, 1)])
     from ncp_control.rl import save_policy

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import ncp_control as nc
-from helpers.browser_page import Page, running_browser
+from helpers.bench import number as number_of
+from helpers.browser_page import Page
 from helpers.laboratories import exhibit_of, opened, write
 from helpers.small_agents import moved
 from ncp_control.activity.laboratory import Exhibit
@@ -23,19 +24,9 @@ pytestmark = pytest.mark.browser
 TITLES = 5
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    yield from running_browser(tmp_path_factory.mktemp("profile"))
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("lab"))
-
-
 @pytest.fixture
-def lab(browser: Any, path: Path) -> Iterator[Page]:
-    page = opened(Page(browser, path))
+def lab(browser: Any, cheetahs: Path) -> Iterator[Page]:
+    page = opened(Page(browser, cheetahs), address="#seed=0")
     yield page
     assert page.errors() == []
 
@@ -88,7 +79,8 @@ def test_every_experiment_of_the_tour_says_what_it_measured(lab: Page) -> None:
         for k, (start, words) in enumerate(zip(starts, said, strict=True)):
             last = number > 0 and k == len(parts)
             mean = rewards[start + (75 if last else 0) : start + 150].mean()
-            assert float(re.findall(r"reward ([\d.]+)", words)[0]) == pytest.approx(mean, rel=1e-3)
+            # Three decimals are shown.
+            assert number_of(re.findall(r"reward ([\u2212\d.]+)", words)[0]) == pytest.approx(mean, rel=1e-3, abs=6e-4)
         if number < TITLES - 1:
             press(lab, "Next")
     assert not has(lab, "Next")

@@ -4,7 +4,6 @@ import html
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 from gymnasium.envs import mujoco as bodies
@@ -135,16 +134,16 @@ def test_the_share_of_random_actions_of_the_training_can_be_taken_away(page: Pag
 
 
 def test_places_are_those_of_the_moment_within_a_step_too(page: Page) -> None:
-    fractions, ends, last = page.ask(
+    ends, last = page.ask(
         f"""(() => {{
-          const world = new lab.World(mujoco, data.worlds["{CHEETAH}"]), fractions = [], ends = [];
+          const world = new lab.World(mujoco, data.worlds["{CHEETAH}"]), ends = [];
           world.reset(0);
-          world.onSubstep = (fraction) => {{ fractions.push(fraction); ends.push(Array.from(world.ends())); }};
+          world.onSubstep = () => {{ ends.push(Array.from(world.ends())); }};
           world.step([1, 1, 1, 1, 1, 1]);
-          return [fractions, ends, Array.from(world.ends())];
+          return [ends, Array.from(world.ends())];
         }})()"""
     )
-    assert fractions == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    assert len(ends) == 5
     assert ends[-1] == last
     moved = np.abs(np.diff(np.array(ends), axis=0)).max(axis=1)
     assert (moved > 0).all()
@@ -152,26 +151,24 @@ def test_places_are_those_of_the_moment_within_a_step_too(page: Page) -> None:
         """(() => {
           const world = new lab.World(mujoco, data.worlds.unseen), all = [];
           world.reset(0);
-          world.onSubstep = (fraction) => all.at(-1).push(fraction);
-          for (let k = 0; k < 8; k++) { all.push([]); world.step([0, 0, 0, 0, 0, 0]); }
+          world.onSubstep = () => { all[all.length - 1]++; };
+          for (let k = 0; k < 8; k++) { all.push(0); world.step([0, 0, 0, 0, 0, 0]); }
           return all;
         })()"""
     )
-    assert {len(one) for one in several} > {5}
-    assert all(one == pytest.approx(np.arange(1, len(one) + 1) / len(one)) for one in several)
+    assert set(several) > {5}
+    assert all(count % 5 == 0 for count in several)
 
 
-def test_position_and_speed_are_those_of_the_root(page: Page, envs: dict[str, Any]) -> None:
+def test_the_speed_is_that_of_the_root(page: Page, envs: dict[str, Any]) -> None:
     for name in ("Ant-v5", "Swimmer-v5", CHEETAH, "InvertedPendulum-v5"):
         env, actions = envs[name], actions_for(envs[name], 10)
         found = played(page, name, 0, actions)
         env.reset(seed=0)
         for action in actions:
             env.step(action)
-        data: Any = env.unwrapped.data
-        mujoco.mj_kinematics(env.unwrapped.model, data)
-        assert found["positions"][-1] == pytest.approx(data.xpos[1, :2], abs=1e-8)
-        assert found["speeds"][-1] == pytest.approx(data.qvel[0], abs=1e-8)
+        body: Any = env.unwrapped
+        assert found["speeds"][-1] == pytest.approx(body.data.qvel[0], abs=1e-8)
 
 
 def test_an_action_of_another_size_is_refused(page: Page) -> None:

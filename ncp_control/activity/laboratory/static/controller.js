@@ -36,8 +36,6 @@ class PageController {
   // `timed`: whether the cell gets the time that passed since the last step, and otherwise always 1.
   constructor(data) {
     this.cell = makeCell(data.cell);
-    this.sensors = data.sensors;
-    this.actions = data.actions;
     this.timed = data.timed;
     this.readsElapsed = data.readsElapsed;
     this.squashes = data.squashes;

@@ -12,7 +12,6 @@ class Experiment {
     this.seed = checkedSeed(seed);
     this.changes = []; // in the order of their steps; those of one step in the order in which they were added
     this.done = []; // those that can be undone, in the order in which they were added
-    this.undone = [];
   }
 
   // Adds a change { step, side, what, on, value }, which takes effect before its step is taken. Returns it as it is kept.
@@ -20,7 +19,6 @@ class Experiment {
     const checked = this.names.checked(change);
     this.insert(checked);
     this.done.push(checked);
-    this.undone = [];
     return checked;
   }
 
@@ -42,20 +40,9 @@ class Experiment {
         const now = this.conditionAt(step), wanted = Condition.after(this.names, inOrder, step);
         for (const change of wanted.from(now)) this.insert(Object.freeze({ step, ...change }));
       }
-      this.undone.push(last);
       return last;
     }
     return null;
-  }
-
-  // Makes the change again that was undone last and returns it, or null if there is none.
-  redo(step) {
-    if (!this.undone.length) return null;
-    const again = this.undone.pop();
-    const found = again.step >= step ? again : Object.freeze({ ...again, step });
-    this.insert(found);
-    this.done.push(found);
-    return found;
   }
 
   // A new episode begins: what holds at `step`, by default after all changes, holds in it from the start; pushes go.
@@ -64,14 +51,6 @@ class Experiment {
     const now = this.conditionAt(step);
     this.changes = now.from(new Condition(this.names)).map((change) => Object.freeze({ step: 0, ...change }));
     this.done = [...this.changes];
-    this.undone = [];
-  }
-
-  // Forgets the changes at a step and later, for somebody who goes back and then on in another way.
-  forgetFrom(step) {
-    this.changes = this.changes.filter((change) => change.step < step);
-    this.done = this.done.filter((change) => change.step < step);
-    this.undone = [];
   }
 
   changesAt(step) {

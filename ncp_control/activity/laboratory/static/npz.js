@@ -46,16 +46,6 @@ function littleEndian(...fields) {
   return Uint8Array.from(found);
 }
 
-function joinedBytes(parts) {
-  const found = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    found.set(part, at);
-    at += part.length;
-  }
-  return found;
-}
-
 // Returns the file's bytes. arrays: { name: an array as in `npyParts` }; the names are ASCII.
 function npzBytes(arrays) {
   const members = Object.entries(arrays).map(([name, array]) => [asciiBytes(`${name}.npy`), npyParts(array)]);
@@ -65,7 +55,7 @@ function npzBytes(arrays) {
   const parts = [], directory = [];
   let at = 0, listed = 0;
   members.forEach(([name, [header, data]], k) => {
-    const body = joinedBytes([header, data]);
+    const body = joined(Uint8Array, [header, data]);
     // Version 2.0, no flags, stored, at midnight of the first day that the format knows, so that equal runs give equal files.
     const facts = [16, 20, 16, 0, 16, 0, 16, 0, 16, 33, 32, crc32(body), 32, sizes[k], 32, sizes[k], 16, name.length, 16, 0];
     const local = littleEndian(32, 0x04034b50, ...facts);
@@ -76,6 +66,6 @@ function npzBytes(arrays) {
     listed += entry.length + name.length;
   });
   const count = members.length;
-  return joinedBytes([...parts, ...directory,
+  return joined(Uint8Array, [...parts, ...directory,
     littleEndian(32, 0x06054b50, 16, 0, 16, 0, 16, count, 16, count, 32, listed, 32, at, 16, 0)]);
 }

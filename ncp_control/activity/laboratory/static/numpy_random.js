@@ -130,8 +130,4 @@ class NumpyRandom {
       if (height + height > beyond * beyond) return sign * (end + beyond);
     }
   }
-
-  save() { return { state: this.state, step: this.step, half: this.half }; }
-
-  restore(saved) { Object.assign(this, saved); }
 }

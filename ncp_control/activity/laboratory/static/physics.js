@@ -7,9 +7,6 @@ const MASSES = ["body_mass", "body_inertia", "body_subtreemass", "body_invweight
   "tendon_invweight0", "actuator_acc0"];
 const MASS_STATISTICS = ["meaninertia", "meanmass"];
 
-// What the simulator needs to go on exactly as it did. Some rewards read places that are older than the positions.
-const STATE = ["qpos", "qvel", "act", "ctrl", "qacc_warmstart", "xfrc_applied", "xpos", "site_xpos", "cfrc_ext"];
-
 class Physics {
   // given: the text of the model and what is changed in it, see world_model.py.
   constructor(mujoco, given, root) {
@@ -65,7 +62,7 @@ class Physics {
     this.get("ctrl").set(action);
     for (let frame = 0; frame < frames; frame++) {
       this.advance();
-      if (between) between(frame);
+      between();
     }
     mujoco.mj_rnePostConstraint(model, data);
   }
@@ -107,17 +104,6 @@ class Physics {
     const other = new mujoco.MjData(model); // so that the body itself does not move
     mujoco.mj_setConst(model, other);
     other.delete();
-  }
-
-  save() {
-    const pushes = Array.from(this.pushes, ([body, { force, left }]) => [body, { force, left }]);
-    return { time: this.data.time, arrays: STATE.map((name) => this.get(name).slice()), pushes };
-  }
-
-  restore(saved) {
-    this.data.time = saved.time;
-    STATE.forEach((name, k) => this.get(name).set(saved.arrays[k]));
-    this.pushes = new Map(saved.pushes.map(([body, { force, left }]) => [body, { force, left }]));
   }
 
   delete() {

@@ -19,10 +19,10 @@ class BodyShape {
   // given: see `geometry_data` in world.py.
   constructor(physics, given) {
     this.physics = physics;
-    const { seenFrom, flat, ground, root, forward } = given;
+    const { seenFrom, flat, ground, forward } = given;
     const arrays = ["geoms", "along", "lengths", "radii", "shapes"].map((name) => unpacked(given[name]));
     const [geoms, along, lengths, radii, shapes] = arrays;
-    Object.assign(this, { geoms, along, lengths, root, forward, geometry: { radii, shapes, seenFrom, flat, ground } });
+    Object.assign(this, { geoms, along, lengths, forward, geometry: { radii, shapes, seenFrom, flat, ground } });
     // Places are computed in data of their own: some rewards compare the body's places before and after a step.
     this.copy = new physics.mujoco.MjData(physics.model);
   }
@@ -57,11 +57,6 @@ class BodyShape {
       found.set(quaternionOf(turns, 9 * geom), 7 * k + 3);
     });
     return found;
-  }
-
-  position() {
-    const places = this.look().xpos;
-    return [places[3 * this.root], places[3 * this.root + 1]];
   }
 
   speed() { return this.forward < 0 ? 0 : this.physics.get("qvel")[this.forward]; }

@@ -31,18 +31,4 @@ class Streams {
     this.seed = seed;
     for (const stream of this.found.values()) this.begin(stream);
   }
-
-  save() {
-    const saved = ([name, { generator, actions }]) => [name, generator.save(), actions ? actions.save() : null];
-    return { seed: this.seed, all: Array.from(this.found, saved) };
-  }
-
-  restore({ seed, all }) {
-    this.restart(seed); // those that did not exist then begin with the episode
-    for (const [name, generator, actions] of all) {
-      const [kind, layer] = name.split(" "), stream = this.of(kind, Number(layer));
-      stream.generator.restore(generator);
-      if (actions) stream.actions.restore(actions);
-    }
-  }
 }

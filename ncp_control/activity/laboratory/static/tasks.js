@@ -6,15 +6,6 @@ const sumOfSquares = (values, from = 0) => {
   return sum;
 };
 const isBetween = (value, [low, high]) => low < value && value < high;
-const joinedArrays = (...parts) => {
-  const found = new Float64Array(parts.reduce((count, part) => count + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    found.set(part, at);
-    at += part.length;
-  }
-  return found;
-};
 const clipped = (values, low, high) => values.map((value) => Math.min(Math.max(value, low), high));
 
 // A task without a speed: the inverted pendulum's. `settings`: see `settings_of` in world.py.
@@ -26,10 +17,10 @@ class BodyTask {
   // Where the body is, before a step.
   place() { return 0; }
 
-  observe() { return joinedArrays(this.physics.get("qpos"), this.physics.get("qvel")); }
+  observe() { return joined(Float64Array, [this.physics.get("qpos"), this.physics.get("qvel")]); }
 
   state(hidden, velocities) {
-    return joinedArrays(this.physics.get("qpos").subarray(this.settings.hides ? hidden : 0), velocities);
+    return joined(Float64Array, [this.physics.get("qpos").subarray(this.settings.hides ? hidden : 0), velocities]);
   }
 
   // before: what `place` returned. Returns { reward, terminated }.
@@ -74,7 +65,7 @@ class WalkerTask extends RunningTask {
 
 class HopperTask extends WalkerTask {
   stands() {
-    const state = joinedArrays(this.physics.get("qpos"), this.physics.get("qvel")).subarray(2);
+    const state = joined(Float64Array, [this.physics.get("qpos"), this.physics.get("qvel")]).subarray(2);
     return super.stands() && state.every((value) => isBetween(value, this.settings.states));
   }
 }
@@ -86,7 +77,7 @@ class AntTask extends WalkerTask {
 
   observe() {
     const seen = this.state(2, this.physics.get("qvel"));
-    return this.settings.feels ? joinedArrays(seen, this.forces().subarray(6)) : seen;
+    return this.settings.feels ? joined(Float64Array, [seen, this.forces().subarray(6)]) : seen;
   }
 
   stands() {
@@ -105,8 +96,8 @@ class AntTask extends WalkerTask {
 class DoublePendulumTask extends BodyTask {
   observe() {
     const positions = this.physics.get("qpos"), angles = positions.slice(1);
-    return joinedArrays(positions.subarray(0, 1), angles.map(Math.sin), angles.map(Math.cos),
-      clipped(this.physics.get("qvel"), -10, 10), clipped(this.physics.get("qfrc_constraint").slice(0, 1), -10, 10));
+    return joined(Float64Array, [positions.subarray(0, 1), angles.map(Math.sin), angles.map(Math.cos),
+      clipped(this.physics.get("qvel"), -10, 10), clipped(this.physics.get("qfrc_constraint").slice(0, 1), -10, 10)]);
   }
 
   outcome() {

@@ -2,14 +2,14 @@
 
 // The task without wrappers: the innermost layer.
 class BodyLayer {
-  constructor(physics, data) {
-    Object.assign(this, { physics, frames: data.frames });
+  // onSubstep: is called after each step of the simulator.
+  constructor(physics, data, onSubstep) {
+    Object.assign(this, { physics, frames: data.frames, onSubstep });
     const settings = {};
     for (const [name, value] of Object.entries(data.settings)) settings[name] = value.data ? unpacked(value) : value;
     this.task = new BODY_TASKS[data.task](physics, settings, data.dt);
     this.start = { ...data.start, positions: unpacked(data.start.positions), velocities: unpacked(data.start.velocities) };
     this.random = new NumpyRandom(new Ziggurat(unpacked(data.widths)));
-    this.onFrame = null;
   }
 
   reset(seed) {
@@ -23,7 +23,7 @@ class BodyLayer {
 
   step(action) {
     const before = this.task.place();
-    this.physics.move(action, this.frames, this.onFrame);
+    this.physics.move(action, this.frames, this.onSubstep);
     return { observation: this.task.observe(), ...this.task.outcome(before, action), truncated: false };
   }
 }
@@ -38,7 +38,7 @@ class World {
     this.physics = new Physics(mujoco, data.model, data.geometry.root);
     this.shape = new BodyShape(this.physics, data.geometry);
     this.geometry = this.shape.geometry;
-    this.body = new BodyLayer(this.physics, data);
+    this.body = new BodyLayer(this.physics, data, () => this.onSubstep());
     this.streams = new Streams(this.body.random.ziggurat);
     this.made = data.layers.slice(0, data.below).map((given) => this.layer(given));
     this.trained = data.layers.slice(data.below).map((given) => this.layer(given));
@@ -50,12 +50,7 @@ class World {
       noise: this.layer({ kind: "noise" }),
       dropout: this.layer({ kind: "dropout", whole: true, holds: false, fill: 0 }),
     };
-    this.onSubstep = null;
-    this.frame = 0;
-    this.of = 1; // the environment's steps in this step
-    this.body.onFrame = (frame) => {
-      if (this.onSubstep) this.onSubstep((this.frame + (frame + 1) / data.frames) / this.of);
-    };
+    this.onSubstep = () => {};
     this.set({});
   }
 
@@ -65,7 +60,6 @@ class World {
     if (given.kind === "noise" && given.std) more.std = unpacked(given.std);
     if (given.kind === "delay") more.first = given.first ? unpacked(given.first) : new Float64Array(this.low.length);
     if (given.kind === "previous") more.size = this.low.length;
-    if (given.kind === "irregular") more.onFrame = (frame, of) => Object.assign(this, { frame, of });
     return new LAYER_KINDS[given.kind]({ ...given, ...more });
   }
 
@@ -75,7 +69,6 @@ class World {
   // hidden: the numbers of observations that read their means.
   set(settings) {
     const { random, noise = 0, dropout = 0, delay = 0, hidden = [] } = settings, { added } = this;
-    this.settings = structuredClone(settings);
     this.physics.set(settings);
     this.hidden = hidden;
     const asTrained = random === undefined || random === null || Math.abs(random - this.share) < 1e-12;
@@ -105,7 +98,6 @@ class World {
   // Begins an episode, as env.reset(seed=seed); without a seed the streams go on.
   reset(seed = null) {
     if (seed !== null) this.streams.restart(seed);
-    Object.assign(this, { frame: 0, of: 1 });
     return this.shown(this.outer.reset(seed));
   }
 
@@ -142,27 +134,7 @@ class World {
 
   places() { return this.shape.places(); }
 
-  position() { return this.shape.position(); }
-
   speed() { return this.shape.speed(); }
-
-  layers() { return [...this.made, ...this.trained, ...Object.values(this.added)]; }
-
-  // All that the world needs to go on from here as it did.
-  save() {
-    return {
-      settings: this.settings, physics: this.physics.save(), streams: this.streams.save(),
-      start: this.body.random.save(), layers: this.layers().map((layer) => layer.save()),
-    };
-  }
-
-  restore(saved) {
-    this.set(saved.settings);
-    this.physics.restore(saved.physics);
-    this.streams.restore(saved.streams);
-    this.body.random.restore(saved.start);
-    this.layers().forEach((layer, k) => layer.restore(saved.layers[k]));
-  }
 
   // Gives the simulator's memory back.
   delete() {

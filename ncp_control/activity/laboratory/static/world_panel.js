@@ -14,22 +14,6 @@ const SETTINGS = {
 };
 const PUSH_STRENGTHS = { low: 0.1, high: 3, by: 0.1, usual: 1 }; // in weights of the body
 
-function element(kind, attributes = {}, ...children) {
-  const found = document.createElement(kind);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name in found && typeof value !== "string") found[name] = value;
-    else found.setAttribute(name, value);
-  }
-  found.append(...children);
-  return found;
-}
-
-const button = (text, act, attributes = {}) => {
-  const found = element("button", { type: "button", class: "plain", ...attributes }, text);
-  found.addEventListener("click", act);
-  return found;
-};
-
 class WorldPanel {
   constructor() {
     this.rows = Object.entries(SETTINGS).map(([name, setting]) => this.row(name, setting));

@@ -8,10 +8,6 @@ class WorldLayer {
   reset(seed) { return this.inner.reset(seed); }
 
   step(action) { return this.inner.step(action); }
-
-  save() { return null; }
-
-  restore() {}
 }
 
 class LimitLayer extends WorldLayer {
@@ -25,10 +21,6 @@ class LimitLayer extends WorldLayer {
     if (++this.taken >= this.steps) found.truncated = true;
     return found;
   }
-
-  save() { return this.taken; }
-
-  restore(taken) { this.taken = taken; }
 }
 
 // Refuses what no agent can learn from; a simulation may end so after a very strong push.
@@ -82,10 +74,6 @@ class DropoutLayer extends ShownLayer {
     if (this.holds) this.last = shown;
     return shown;
   }
-
-  save() { return this.last && this.last.slice(); }
-
-  restore(last) { this.last = last && last.slice(); }
 }
 
 class RandomLayer extends WorldLayer {
@@ -125,19 +113,15 @@ class DelayLayer extends WorldLayer {
     while (this.waiting.length > steps) this.waiting.shift();
     while (this.waiting.length < steps) this.waiting.unshift(this.last);
   }
-
-  save() { return { steps: this.steps, last: this.last.slice(), waiting: this.waiting.map((action) => action.slice()) }; }
-
-  restore({ steps, last, waiting }) { Object.assign(this, { steps, last, waiting: waiting.map((action) => action.slice()) }); }
 }
 
 class PreviousLayer extends WorldLayer {
   // The agent sees its actions as the environment's space has them, in float32.
-  reset(seed) { return joinedArrays(this.inner.reset(seed), new Float64Array(this.size + this.reward)); }
+  reset(seed) { return joined(Float64Array, [this.inner.reset(seed), new Float64Array(this.size + this.reward)]); }
 
   step(action) {
     const found = this.inner.step(action), done = [...action].map(Math.fround);
-    return { ...found, observation: joinedArrays(found.observation, this.reward ? [...done, found.reward] : done) };
+    return { ...found, observation: joined(Float64Array, [found.observation, this.reward ? [...done, found.reward] : done]) };
   }
 }
 
@@ -148,7 +132,6 @@ class IrregularLayer extends WorldLayer {
     const frames = this.low + Number(this.stream.generator.integers(this.high - this.low + 1));
     let total = 0, found, taken = 0;
     do {
-      this.onFrame(taken, frames);
       found = this.inner.step(action);
       total += found.reward;
       taken++;
@@ -158,7 +141,7 @@ class IrregularLayer extends WorldLayer {
     return { elapsed: this.apart ? Math.fround(time) : 1, ...found, reward: total, observation };
   }
 
-  show(observation, time) { return this.observed ? joinedArrays(observation, [time]) : observation; }
+  show(observation, time) { return this.observed ? joined(Float64Array, [observation, [time]]) : observation; }
 }
 
 const LAYER_KINDS = {

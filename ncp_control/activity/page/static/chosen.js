@@ -26,8 +26,7 @@ class ChosenView {
     const choose = byId("choose");
     choose.replaceChildren(new Option("Add a neuron …", ""));
     for (const layer of WIRING.layers) {
-      const group = document.createElement("optgroup");
-      group.label = layer.name;
+      const group = element("optgroup", { label: layer.name });
       for (let n = layer.start; n < layer.stop; n++) group.append(new Option(nameOf(n), n));
       choose.append(group);
     }
@@ -53,25 +52,15 @@ class ChosenView {
     // A canvas that was hidden has no width yet.
     if (!this.surface.width) this.resize();
     this.filled = state.chosen.map((neuron, order) => {
-      const card = document.createElement("div");
-      card.className = "neuron";
-      card.dataset.neuron = nameOf(neuron);
-      const heading = document.createElement("h3"), swatch = document.createElement("i"), now = document.createElement("span");
-      const close = document.createElement("button");
+      const name = nameOf(neuron), now = element("span"), swatch = element("i");
+      const close = button("×", () => toggle(neuron), { class: "small", "aria-label": `leave ${name}` });
       swatch.style.background = lineOf(order).colour;
-      close.type = "button";
-      close.textContent = "×";
-      close.setAttribute("aria-label", `leave ${nameOf(neuron)}`);
-      close.addEventListener("click", () => toggle(neuron));
-      heading.append(swatch, nameOf(neuron), now, close);
-      const lists = document.createElement("div");
-      lists.className = "lists";
       const every = [...SYNAPSES, ...GAPS];
       const into = list("Driven now by", every.filter((s) => s.target === neuron || (s.kind === "gaps" && s.source === neuron)),
         (s) => s.target === neuron ? s.source : s.target, (s) => s.target === neuron ? 1 : -1);
       const out = list("Drives now", SYNAPSES.filter((s) => s.source === neuron), (s) => s.target, () => 1);
-      lists.append(into.element, out.element);
-      card.append(heading, ...(this.tools ? this.tools(neuron) : []), lists);
+      const card = element("div", { class: "neuron", "data-neuron": name }, element("h3", {}, swatch, name, now, close),
+        ...(this.tools ? this.tools(neuron) : []), element("div", { class: "lists" }, into.box, out.box));
       return { neuron, card, now, fill: () => { into.fill(); out.fill(); } };
     });
     byId("chosen-list").replaceChildren(...this.filled.map(({ card }) => card));
@@ -132,21 +121,13 @@ class ChosenView {
 // A list of synapses with their currents, the strongest first. Its rows are filled anew at every step.
 function list(title, synapses, other, sign) {
   const known = state.activity.currentsKnown;
-  const element = document.createElement("div"), heading = document.createElement("h4"), rows = document.createElement("ol");
-  heading.textContent = synapses.length ? `${title} (${synapses.length})` : `${title}: nothing`;
+  const heading = element("h4", {}, synapses.length ? `${title} (${synapses.length})` : `${title}: nothing`);
   const cells = synapses.slice(0, MOST_ROWS).map(() => {
-    const row = document.createElement("li"), name = document.createElement("span"), bar = document.createElement("i"), value = document.createElement("b");
-    row.append(name, bar, value);
-    rows.append(row);
-    return { row, name, bar, value };
+    const name = element("span"), bar = element("i"), value = element("b");
+    return { row: element("li", {}, name, bar, value), name, bar, value };
   });
-  if (synapses.length > MOST_ROWS) {
-    const more = document.createElement("li");
-    more.className = "more";
-    more.textContent = `and ${synapses.length - MOST_ROWS} ${known ? "weaker" : "more"}`;
-    rows.append(more);
-  }
-  element.append(heading, rows);
+  const rows = element("ol", {}, ...cells.map(({ row }) => row)), left = synapses.length - MOST_ROWS;
+  if (left > 0) rows.append(element("li", { class: "more" }, `and ${left} ${known ? "weaker" : "more"}`));
   const fill = () => {
     const found = synapses.map((synapse) => ({ synapse, current: sign(synapse) * currentOf(synapse) }));
     found.sort((a, b) => (Math.abs(b.current) || 0) - (Math.abs(a.current) || 0));
@@ -161,5 +142,5 @@ function list(title, synapses, other, sign) {
       value.textContent = isKnown ? figure(current) : "not known";
     });
   };
-  return { element, fill };
+  return { box: element("div", {}, heading, rows), fill };
 }

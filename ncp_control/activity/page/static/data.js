@@ -6,11 +6,7 @@ showWiring(PAGE.wiring);
 
 class Series {
   constructor(packed, steps) {
-    const text = atob(packed.data);
-    const bytes = new Uint8Array(text.length);
-    for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
-    this.codes = packed.kind === "u1" ? bytes
-      : new (packed.kind === "u2" ? Uint16Array : Float32Array)(bytes.buffer);
+    this.codes = unpacked({ type: packed.kind, data: packed.data });
     this.steps = steps;
     this.columns = packed.columns;
     this.exact = packed.kind === "f4";

@@ -1,4 +1,20 @@
-// Colours, canvases that are sharp on every screen, and drawing functions that several pictures use.
+// Elements, colours, canvases that are sharp on every screen, and drawing functions that several pictures use.
+
+function element(kind, attributes = {}, ...children) {
+  const found = document.createElement(kind);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name in found && typeof value !== "string") found[name] = value;
+    else found.setAttribute(name, value);
+  }
+  found.append(...children);
+  return found;
+}
+
+const button = (text, act, attributes = {}) => {
+  const found = element("button", { type: "button", class: "plain", ...attributes }, text);
+  found.addEventListener("click", act);
+  return found;
+};
 
 // Viridis: equal differences look equal, also to the colour-blind, and it has neither colour of the synapses.
 const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129],

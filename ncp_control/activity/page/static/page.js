@@ -81,18 +81,10 @@ function showRecording() {
     ...(GAPS.length ? [count(GAPS.length, "gap junctions")] : []), count(activity.steps, "steps"),
     ...(activity.dt ? [`${(activity.steps * activity.dt).toFixed(1)} s`] : []),
   ].join(" · ");
-  byId("facts").replaceChildren(...activity.facts.flatMap(([term, text]) => {
-    const name = document.createElement("dt"), value = document.createElement("dd");
-    name.textContent = term;
-    value.textContent = text;
-    return [name, value];
-  }));
+  byId("facts").replaceChildren(...activity.facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
   const names = (some) => some.flatMap((name, k) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = name;
-    button.addEventListener("click", () => toggle(WIRING.neuronNames.indexOf(name)));
-    return k ? [", ", button] : [button];
+    const own = button(name, () => toggle(WIRING.neuronNames.indexOf(name)));
+    return k ? [", ", own] : [own];
   });
   const { still, saturated } = activity;
   byId("health").replaceChildren(
