@@ -1,6 +1,7 @@
 """How large is a laboratory, how fast does it open and run in a browser, and does its agent do as well as in Python?
 
-The page is opened in a headless Chromium, several times, and medians are told. The episodes of the page and those of
+The page is opened in a headless Chromium, several times, and medians are told. The share of a core is that of all
+processes of the browser (Linux counts it). The episodes of the page and those of
 Python begin with the same seeds, and in both the same actions are random: the page has NumPy's random streams. The page
 computes in float64 and Python's agent in float32, so the episodes drift apart after some tens of steps.
 """
@@ -8,6 +9,7 @@ computes in float64 and Python's agent in float32, so the episodes drift apart a
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import tempfile
@@ -136,20 +138,31 @@ def measure(path: Path, page: Any, html: Path, arguments: Arguments) -> dict[str
 
 
 def share_of_a_core(page: Any, seconds: float) -> float:
-    """Returns how long the page's thread works, as a share of the time, while it plays in real time."""
-
-    def worked() -> float:
-        metrics = page.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-        return float(next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration"))
-
-    page.execute_cdp_cmd("Performance.enable", {})
+    """Returns how long all processes of the browser work, as a share of the time, while the page plays in real time."""
     page.execute_script("ncp.play()")
     time.sleep(1)
-    before, start = worked(), time.perf_counter()
+    before, start = worked(page.service.process.pid), time.perf_counter()
     time.sleep(seconds)
-    share = (worked() - before) / (time.perf_counter() - start)
+    share = (worked(page.service.process.pid) - before) / (time.perf_counter() - start)
     page.execute_script("ncp.pause()")
     return share
+
+
+def worked(root: int) -> float:
+    """Returns the seconds that a process and all those below it have worked, as Linux counts them."""
+    parents, seconds = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended in the meantime
+            continue
+        number = int(stat.parent.name)
+        parents[number], seconds[number] = int(words[1]), int(words[11]) + int(words[12])
+
+    def is_below(number: int) -> bool:
+        return number == root or (number in parents and is_below(parents[number]))
+
+    return sum(own for number, own in seconds.items() if is_below(number)) / os.sysconf("SC_CLK_TCK")
 
 
 def spread(returns: Any) -> str:

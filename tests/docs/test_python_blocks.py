@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.docs_pages import PAGES, ROOT, blocks, name_of, with_checkpoints
+from helpers.simulator import simulator_or_skip
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 
@@ -19,6 +20,8 @@ def test_the_guides_have_python_in_them() -> None:
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if any("write_laboratory" in block for block in blocks(page, "python")):
+        simulator_or_skip()
     with_checkpoints(tmp_path, monkeypatch)
     names: dict[str, Any] = {"__name__": "pasted"}
     with warnings.catch_warnings(record=True) as caught:
