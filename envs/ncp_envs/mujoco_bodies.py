@@ -148,7 +148,9 @@ def _own_obstacle(env: gym.Env[Any, Any], layers: Mapping[type, type[Any]]) -> s
     kind = kind_of(class_of(body))
     if kind is None:
         names = ", ".join(name.rpartition(".")[2] for name in TASKS)
-        return f"{type(body).__name__} is none of {names}"
+        kind = type(body)
+        # An older version has a class of the same name.
+        return f"{kind.__name__} of {kind.__module__} is none of {names} of version 5"
     name = overridden(class_of(body), kind) or next((name for name in names_of_steps(kind) if name in vars(body)), None)
     if name is not None:
         return f"{type(body).__name__} has a {name} of its own"

@@ -219,8 +219,12 @@ REFUSED: list[tuple[str, Any]] = [
         "RandomActionOverwrite: put VectorRandomActionOverwrite around the vector environment",
         lambda: RandomActionOverwrite(maker("Hopper-v5")()),
     ),
-    ("PendulumEnv is none of AntEnv, HalfCheetahEnv", maker("Pendulum-v1")),
-    ("ReacherEnv is none of", maker("Reacher-v5")),
+    (
+        "PendulumEnv of gymnasium.envs.classic_control.pendulum is none of AntEnv, HalfCheetahEnv",
+        maker("Pendulum-v1"),
+    ),
+    ("half_cheetah_v4 is none of AntEnv, HalfCheetahEnv", maker("HalfCheetah-v4")),
+    ("ReacherEnv of gymnasium.envs.mujoco.reacher_v5 is none of", maker("Reacher-v5")),
     ("OtherReward has a _get_rew of its own", OtherReward),
 ]
 

@@ -138,6 +138,7 @@ def test_wrappers_remove_and_add_names() -> None:
     timed = ncp_envs.IrregularTime(ncp_envs.ObservationNoise(env, 0.1), 3, observe_elapsed=True)
     assert observation_names(timed) == [*CART_POLE, "elapsed time"]
     assert observation_names(ncp_envs.IrregularTime(env, 3)) == CART_POLE
+    assert observation_names(ncp_envs.IrregularTime(env, 3, observe_elapsed="apart")) == CART_POLE
     assert observation_names(ncp_envs.KeepObservations(timed, (4, 1))) == ["elapsed time", "cart velocity"]
     assert observation_names(ncp_envs.History(timed, 5)) == [*CART_POLE, "elapsed time"]
     assert observation_names(gym.wrappers.NormalizeObservation(timed)) == [*CART_POLE, "elapsed time"]
