@@ -9,6 +9,32 @@ from typing import Any
 
 from ncp_control.support.text import shown
 
+# Nothing but what the page itself holds is allowed.
+HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{{policy}}">
+<link rel="icon" href="data:,">
+<title>{{title}}</title>
+<style>
+{{style}}
+</style>
+</head>"""
+
+
+def page_head(title: str, style: str, more_scripts: str = "") -> str:
+    """Returns the head of a page that holds all it shows; its policy lets the browser ask for nothing else.
+
+    :param title: escaped
+    :param style: the CSS
+    :param more_scripts: further sources of the policy's `script-src`, beside the page's own scripts
+    """
+    scripts = f"'unsafe-inline' {more_scripts}".strip()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {scripts}; img-src data:"
+    return filled(HEAD, {"policy": policy, "title": title, "style": style})
+
 
 def filled(template: str, parts: Mapping[str, str]) -> str:
     """Returns a template with a part in each place `{{name}}`.

@@ -12,8 +12,8 @@ from ncp_control.activity.laboratory.controllers import controller_data
 from ncp_control.activity.laboratory.facts import recording_facts
 from ncp_control.activity.laboratory.world import world_data
 from ncp_control.activity.page.data import numbers, wiring_data
-from ncp_control.activity.page.facts import cell_in_words
-from ncp_control.activity.recording.environment import action_names, env_id, vector_names
+from ncp_control.activity.page.facts import cell_in_words, circuit_in_words
+from ncp_control.activity.recording.environment import env_id, vector_names
 from ncp_control.activity.recording.tap import bounds_of
 from ncp_control.cells import cell_config
 from ncp_control.data.environments import check_policy
@@ -54,7 +54,7 @@ def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
     # The world comes first, because what it refuses is what most users meet.
     world = world_data(env)
     sensors = vector_names(env)
-    controller = Controller(agent, "reference", sensors=sensors, actions=action_names(env))
+    controller = Controller(agent, "reference", sensors=sensors)
     circuit = controller_data(controller)
     rnn = controller.rnn
     assert rnn is not None  # `controller_data` refuses an agent without one
@@ -98,16 +98,12 @@ def means_of(controller: Controller) -> list[float]:
 def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[str, str]]:
     """Returns terms and their values."""
     note = exhibit.agent.note
-    size = (
-        f"{wiring.inputs} inputs, {wiring.units} neurons, {len(wiring.sensory)} sensory and {len(wiring.synapses)} "
-        f"other synapses, {len(wiring.gap_junctions)} gap junctions"
-    )
     trained = note.get("steps")
     found = [
         ("Agent", exhibit.name),
         ("Environment", env_id(exhibit.env)),
         ("Cell", cell_in_words(cell)),
-        ("Circuit", size),
+        ("Circuit", circuit_in_words(wiring)),
         ("Trained for", f"{trained:,} steps" if isinstance(trained, int) else None),
         ("SHA-256", exhibit.agent.sha256),
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from ncp_control.activity.page.quantised import base64_of
 
 
 def packed(values: ArrayLike) -> dict[str, str]:
@@ -17,5 +18,4 @@ def packed(values: ArrayLike) -> dict[str, str]:
     given: Any = values
     array = np.asarray(given.detach().cpu().numpy() if hasattr(given, "detach") else given)
     kind = "<i4" if array.dtype.kind in "biu" else "<f8"
-    data = np.ascontiguousarray(array, dtype=kind).tobytes()
-    return {"type": kind[1:], "data": base64.b64encode(data).decode("ascii")}
+    return {"type": kind[1:], "data": base64_of(array.astype(kind))}

@@ -16,7 +16,7 @@ from ncp_control.activity.laboratory.plain_script import simulator_parts
 from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.text import shown
-from ncp_control.support.web_pages import filled, script_json
+from ncp_control.support.web_pages import filled, page_head, script_json
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SHARED_SCRIPTS = ("numbers.js", "circuit.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",
@@ -56,10 +56,11 @@ def write_laboratory(
     scripts = [(shared / name) for name in SHARED_SCRIPTS] + [(own / name) for name in SCRIPTS]
     styles = ((shared / "page.css"), (own / "lab.css"))
     simulated = simulator_parts(build)
+    style = "\n".join(one.read_text(encoding="utf-8") for one in styles)
     parts = {
+        "head": page_head(html.escape(title), style, "'wasm-unsafe-eval'"),
         "title": html.escape(title),
         "version": html.escape(build.version),
-        "style": "\n".join(one.read_text(encoding="utf-8") for one in styles),
         "data": script_json({"title": title, "exhibits": found}),
         "wasm": simulated["wasm"],
         "simulator": simulated["script"],

@@ -29,8 +29,7 @@ def facts_of(activity: Activity) -> list[tuple[str, str]]:
         ("Controller", about.get("controller")),
         ("Kind", about.get("kind")),
         ("Cell", cell_in_words(about.get("cell"))),
-        ("Circuit", f"{wiring.inputs} inputs, {wiring.units} neurons, {len(wiring.sensory)} sensory and "
-         f"{len(wiring.synapses)} other synapses, {len(wiring.gap_junctions)} gap junctions"),
+        ("Circuit", circuit_in_words(wiring)),
         ("Currents", None if activity.currents_are_known else "not known"),
         ("Time constants", _unknown_time_constants(activity)),
         ("Seeds", listed(about.get("seeds"))),
@@ -64,6 +63,14 @@ def listed(values: object) -> str | None:
 
 def _named(wiring: Wiring, chosen: NDArray[np.bool_]) -> list[str]:
     return [wiring.neuron_names[n] for n in np.flatnonzero(chosen)]
+
+
+def circuit_in_words(wiring: Wiring) -> str:
+    """Returns how many inputs, neurons, synapses and gap junctions a circuit has."""
+    return (
+        f"{wiring.inputs} inputs, {wiring.units} neurons, {len(wiring.sensory)} sensory and {len(wiring.synapses)} "
+        f"other synapses, {len(wiring.gap_junctions)} gap junctions"
+    )
 
 
 def cell_in_words(cell: object) -> str | None:

@@ -38,15 +38,16 @@ def quantise(values: Array, bits: int = 8, log: bool = False) -> dict[str, Any]:
         "low": low.tolist(),
         "high": high.tolist(),
         "log": log,
-        "data": _base64(codes),
+        "data": base64_of(codes),
     }
 
 
 def exact(values: Array) -> dict[str, Any]:
     """Keeps values (T, C) as 32-bit floating-point numbers."""
     values = np.asarray(values, dtype="<f4").reshape(len(values), -1)
-    return {"kind": "f4", "columns": values.shape[1], "log": False, "data": _base64(values)}
+    return {"kind": "f4", "columns": values.shape[1], "log": False, "data": base64_of(values)}
 
 
-def _base64(values: Array) -> str:
+def base64_of(values: Array) -> str:
+    """Returns the bytes of an array, row after row, in base64."""
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

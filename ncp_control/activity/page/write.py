@@ -16,7 +16,7 @@ from ncp_control.activity.page.facts import heading_of
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.text import shown
-from ncp_control.support.web_pages import all_shown, filled, script_json
+from ncp_control.support.web_pages import all_shown, filled, page_head, script_json
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SCRIPTS = ("numbers.js", "circuit.js", "data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",
@@ -50,8 +50,8 @@ def write_page(activity: Activity | Sequence[Activity], path: str | Path, title:
     }
     folder = resources.files("ncp_control.activity.page") / "static"
     parts = {
+        "head": page_head(html.escape(title), (folder / "page.css").read_text(encoding="utf-8")),
         "title": html.escape(title),
-        "style": (folder / "page.css").read_text(encoding="utf-8"),
         "data": script_json(all_shown(data)),
         "script": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
     }

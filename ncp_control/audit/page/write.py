@@ -17,7 +17,7 @@ from ncp_control.audit.sections import assumptions, sections_of
 from ncp_control.audit.tables import Section
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.text import shown
-from ncp_control.support.web_pages import all_shown, filled, script_json
+from ncp_control.support.web_pages import all_shown, filled, page_head, script_json
 
 AT_THE_TOP = ("BROKEN", "what is certified")
 MANY = 100  # a longer table is folded
@@ -51,7 +51,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
         if left
         else "",
         "sections": "\n".join(map(section_of, body)),
-        "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "head": page_head(title, (folder / "page.css").read_text(encoding="utf-8")),
         "script": (folder / "page.js").read_text(encoding="utf-8"),
         "data": script_json(all_shown(page_data(drawn))),
     }

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from helpers.browser_page import running_browser
+from helpers.bench import bench
+from helpers.browser_page import Page, running_browser
 from helpers.command_line import ROOT
 from helpers.laboratories import exhibit_of, write
 
@@ -21,3 +22,11 @@ def cheetahs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped circuit that sees positions, and another one that can be put beside it."""
     cascade = ROOT / "checkpoints" / "halfcheetah-novel-cascade.safetensors"
     return write(tmp_path_factory.mktemp("cheetahs"), exhibit_of(), exhibit_of(cascade))
+
+
+@pytest.fixture
+def lab(browser: Any, cheetahs: Path) -> Iterator[Page]:
+    """The laboratory of the shipped circuit that sees positions; after the test, no error may have occurred in it."""
+    page = bench(browser, cheetahs)
+    yield page
+    assert page.errors() == []

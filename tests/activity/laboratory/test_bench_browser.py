@@ -20,13 +20,6 @@ from ncp_envs import IrregularTime, RandomActionOverwrite
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def lab(browser: Any, cheetahs: Path) -> Iterator[Page]:
-    page = bench(browser, cheetahs)
-    yield page
-    assert page.errors() == []
-
-
 def irregular_swimmer() -> Any:
     env = RandomActionOverwrite(gym.make("Swimmer-v5"), 0.2)
     return IrregularTime(env, frames=(1, 3), observe_elapsed="apart")

@@ -1,13 +1,12 @@
 """The tools of a laboratory: what each button, slider, menu and key changes, and how the page shows it."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.bench import bench, key, last_word, number, picture, press, run, slide, status, until
+from helpers.bench import key, last_word, number, picture, press, run, slide, status, until
 from helpers.browser_page import Page
 from ncp_control.activity import Activity
 
@@ -15,13 +14,6 @@ pytestmark = pytest.mark.browser
 
 ENDS = ("source", "target", "polarity")
 MENUS = (("#window", 500, 100, "raster"), ("#colouring", "range", "bounds", "wiring"))
-
-
-@pytest.fixture
-def lab(browser: Any, cheetahs: Path) -> Iterator[Page]:
-    page = bench(browser, cheetahs)
-    yield page
-    assert page.errors() == []
 
 
 def pressed(page: Page, name: str) -> bool:

@@ -3,25 +3,14 @@
 import json
 import re
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from helpers.bench import bench, press, rows, slide, status
+from helpers.bench import press, rows, slide, status
 from helpers.browser_page import Page
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def lab(browser: Any, cheetahs: Path) -> Iterator[Page]:
-    """The shipped circuit that sees positions; after the test, no error may have occurred in its laboratory."""
-    page = bench(browser, cheetahs)
-    yield page
-    assert page.errors() == []
 
 
 def test_a_synapse_that_is_cut_flipped_scaled_and_mended_by_hand_carries_as_much(lab: Page) -> None:

@@ -3,7 +3,6 @@
 import base64
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,6 @@ from ncp_control.activity.recording.activity import Activity
 pytestmark = pytest.mark.browser
 
 SAME = 1e-5  # of states; the page computes in float64 and keeps float32
-
-
-@pytest.fixture
-def lab(browser: Any, cheetahs: Path) -> Iterator[Page]:
-    """The shipped circuit that sees positions; after the test, no error may have occurred in its laboratory."""
-    page = bench(browser, cheetahs)
-    yield page
-    assert page.errors() == []
 
 
 def ran(page: Page, line: str, steps: int) -> dict[str, np.ndarray]:

@@ -55,13 +55,18 @@ def npm(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
+def npm_with(archive: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts an npm first on the path that fetches an archive, and notes its arguments in the file `calls`."""
+    kept = folder / "kept.tgz"
+    kept.write_bytes(archive)
+    note = f"open({str(folder / 'calls')!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))"
+    npm(folder, f"{note}; shutil.copy({str(kept)!r}, {ARCHIVE!r})", monkeypatch)
+
+
 def test_npm_fetches_the_build_once_and_the_cache_keeps_it(
     cache: Path, archive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept.tgz"
-    kept.write_bytes(archive)
-    note = f"open({str(tmp_path / 'calls')!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))"
-    npm(tmp_path, f"{note}; shutil.copy({str(kept)!r}, {ARCHIVE!r})", monkeypatch)
+    npm_with(archive, tmp_path, monkeypatch)
     for _ in range(2):
         assert simulator() == SimulatorBuild("export default 1", b"\0asm", VERSION)
     calls = (tmp_path / "calls").read_text().splitlines()
@@ -73,9 +78,7 @@ def test_npm_fetches_the_build_once_and_the_cache_keeps_it(
 def test_a_damaged_file_in_the_cache_is_fetched_anew(
     cache: Path, archive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept.tgz"
-    kept.write_bytes(archive)
-    npm(tmp_path, f"shutil.copy({str(kept)!r}, {ARCHIVE!r})", monkeypatch)
+    npm_with(archive, tmp_path, monkeypatch)
     cache.mkdir(parents=True)
     (cache / ARCHIVE).write_bytes(archive[:-5])
     assert simulator().wasm == b"\0asm"
@@ -85,9 +88,7 @@ def test_a_damaged_file_in_the_cache_is_fetched_anew(
 def test_a_cache_that_cannot_be_written_only_costs_time(
     cache: Path, archive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept.tgz"
-    kept.write_bytes(archive)
-    npm(tmp_path, f"shutil.copy({str(kept)!r}, {ARCHIVE!r})", monkeypatch)
+    npm_with(archive, tmp_path, monkeypatch)
     cache.parent.write_text("a file where the folder should be")
     assert simulator().version == VERSION
 
@@ -192,9 +193,7 @@ def test_a_script_that_is_not_the_known_one_is_refused() -> None:
 def test_two_processes_may_fill_the_cache_at_once(
     archive: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept.tgz"
-    kept.write_bytes(archive)
-    npm(tmp_path, f"shutil.copy({str(kept)!r}, {ARCHIVE!r})", monkeypatch)
+    npm_with(archive, tmp_path, monkeypatch)
     code = (
         "from pathlib import Path; from ncp_control.activity.laboratory import simulator as s; "
         f"s.HASHES = {simulators.HASHES!r}; s.cache_folder = lambda: Path({str(tmp_path / 'one')!r}); "

@@ -2,8 +2,7 @@
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ import pytest
 
 import ncp_control as nc
 from helpers.bench import number as number_of
+from helpers.bench import until, untrained
 from helpers.browser_page import Page
 from helpers.laboratories import exhibit_of, opened, write
-from helpers.small_agents import moved
-from ncp_control.activity.laboratory import Exhibit
-from ncp_control.rl import RecurrentPPO, load_policy, save_policy
 
 pytestmark = pytest.mark.browser
 
@@ -46,13 +43,6 @@ def title(page: Page) -> str:
 
 def results(page: Page) -> list[str]:
     return page.ask("[...document.querySelectorAll('#tour-panel li')].map((item) => item.innerText)")
-
-
-def until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "the condition did not become true in time"
-        time.sleep(0.05)
 
 
 def begin(page: Page, number: int = 0) -> None:
@@ -113,8 +103,8 @@ def test_try_it_plays_the_experiment_to_its_end(lab: Page) -> None:
     press(lab, "Try it")
     assert lab.ask("ncp.playing()")
     assert 200 < lab.ask("ncp.next()") < 260
-    until(lambda: any("now: the torso is pushed" in words for words in results(lab)))
-    until(lambda: len(results(lab)) == 4 and not lab.ask("ncp.playing()"))
+    until(lambda: any("now: the torso is pushed" in words for words in results(lab)), 30)
+    until(lambda: len(results(lab)) == 4 and not lab.ask("ncp.playing()"), 30)
     played = results(lab)
     assert not any("now:" in words for words in played)
     press(lab, "Show the result at once")
@@ -125,7 +115,7 @@ def test_who_changes_something_is_told_that_the_experiment_is_another_one(lab: P
     begin(lab, 1)
     press(lab, "Try it")
     lab.ask("ncp.change('friction', null, 0.5)")
-    until(lambda: "You have changed the experiment" in lab.find("#tour-panel").text)
+    until(lambda: "You have changed the experiment" in lab.find("#tour-panel").text, 30)
     assert lab.ask("ncp.playing()")
     press(lab, "Show the result at once")
     assert "friction" not in lab.ask("ncp.line()")
@@ -177,14 +167,6 @@ def test_beside_another_circuit_the_tour_shows_the_first_one(browser: Any, tmp_p
     assert page.errors() == []
 
 
-def untrained(folder: Path, env: str, **policy: Any) -> Exhibit:
-    """An untrained agent of an environment."""
-    path = folder / "agent.safetensors"
-    model = RecurrentPPO("NCPPolicy", env, seed=0, n_steps=8, batch_size=8, device="cpu", policy_kwargs=policy)
-    save_policy(moved(model, 2), path, {"env": env})
-    return Exhibit(load_policy(path), gym.make(env), "agent", str(path))
-
-
 @pytest.mark.parametrize(
     ("env", "policy", "words"),
     [
@@ -201,7 +183,7 @@ def untrained(folder: Path, env: str, **policy: Any) -> Exhibit:
 def test_it_fits_every_body_and_circuit(
     browser: Any, tmp_path: Path, env: str, policy: dict[str, Any], words: list[str]
 ) -> None:
-    page = opened(Page(browser, write(tmp_path, untrained(tmp_path, env, **policy))))
+    page = opened(Page(browser, write(tmp_path, untrained(tmp_path, "agent", gym.make(env), **policy))))
     begin(page)
     seen = ""
     for number in range(TITLES):

@@ -76,8 +76,7 @@ const bench = {
   },
 
   add(change) {
-    const ofCircuit = ["neuron", "link", "observation"].includes(CHANGE_KINDS.get(change.what)?.on);
-    const full = { step: this.next, side: ofCircuit ? state.side : "", on: null, value: null, ...change };
+    const full = { step: this.next, side: isOfCircuit(change.what) ? state.side : "", on: null, value: null, ...change };
     try {
       this.check(full);
       this.experiment.add(full);

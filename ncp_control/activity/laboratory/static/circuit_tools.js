@@ -1,19 +1,15 @@
 // What can be done to a neuron or a synapse, and how the wiring shows that it was done.
 
-const isCut = (factor) => factor === 0;
 const linkOf = ({ kind, index }) => ({ kind, index });
 const nameOfLink = ({ kind, source, target }) => `${nameOf(source)} ${kind === "gaps" ? "and" : "→"} ${nameOf(target)}`;
 
 // What holds for the circuit that is shown.
 const tuning = () => bench.experiment.settingsAt(bench.next)[state.side];
 
-// Elements with a slider, its value in words, and a label.
-function sliderTool(label, attributes, text, act) {
-  const slider = element("input", { type: "range", ...attributes }), output = element("output");
-  const show = (value) => { output.textContent = text(value); };
-  slider.addEventListener("input", () => show(+slider.value));
-  slider.addEventListener("change", () => act(+slider.value));
-  return { label: element("label", {}, label, slider, output), set(value) { slider.value = value; show(value); } };
+// A slider with its value and a label around both.
+function labelledSlider(label, attributes, text, act) {
+  const { slider, output, set } = sliderTool(attributes, text, act);
+  return { label: element("label", {}, label, slider, output), set };
 }
 
 class CircuitTools {
@@ -26,8 +22,9 @@ class CircuitTools {
   refresh() {
     if (!bench.experiment) return;
     for (const neuron of this.fillers.keys()) if (!state.chosen.includes(neuron)) this.fillers.delete(neuron);
-    for (const fill of this.fillers.values()) fill(tuning());
-    if (state.picked && this.fillPicked) this.fillPicked(tuning());
+    const now = tuning();
+    for (const fill of this.fillers.values()) fill(now);
+    if (state.picked && this.fillPicked) this.fillPicked(now);
   }
 
   // The tools of a chosen neuron, for its card.
@@ -40,7 +37,7 @@ class CircuitTools {
       const end = (given, seen) => given[neuron] === null ? seen[neuron] : given[neuron];
       const low = Math.min(0, end(bounds.low, neurons.low)), high = Math.max(0, end(bounds.high, neurons.high));
       const silence = button("Silence", () => bench.change("silence", neuron)), free = button("Let go", () => bench.change("free", neuron));
-      const hold = sliderTool("hold at", { min: `${low}`, max: `${high > low ? high : low + 1}`, step: "any", "aria-label": `value at which ${name} is held` }, figure,
+      const hold = labelledSlider("hold at", { min: `${low}`, max: `${high > low ? high : low + 1}`, step: "any", "aria-label": `value at which ${name} is held` }, figure,
         (value) => bench.change("hold", neuron, Number(value.toPrecision(3))));
       found.append(silence, hold.label, free);
       fills.push(({ held }) => {
@@ -51,7 +48,7 @@ class CircuitTools {
       });
     }
     if (!can.constants) {
-      const slower = sliderTool("time constant", { min: "-4", max: "4", step: "0.5", "aria-label": `how many times slower ${name} is, as a power of 2` },
+      const slower = labelledSlider("time constant", { min: "-4", max: "4", step: "0.5", "aria-label": `how many times slower ${name} is, as a power of 2` },
         (value) => times(2 ** value), (value) => bench.change("tau", neuron, Number((2 ** value).toPrecision(3))));
       found.append(slower.label);
       fills.push(({ constants }) => slower.set(Math.log2(constants[neuron])));
@@ -86,20 +83,19 @@ class CircuitTools {
     if (edge) {
       const { can } = bench.run.controller.cell, name = nameOfLink(edge), link = linkOf(edge);
       const kind = edge.polarity > 0 ? "excitatory" : edge.polarity < 0 ? "inhibitory" : "gap junction";
-      const now = element("span"), close = button("×", () => this.pick(null), { class: "small" });
-      close.setAttribute("aria-label", `leave ${name}`);
+      const now = element("span"), close = button("×", () => this.pick(null), { class: "small", "aria-label": `leave ${name}` });
       const tools = element("div", { class: "tools", role: "group", "aria-label": `change ${name}` });
       box.replaceChildren(element("h3", {}, name, now, close), tools);
       if (can.cut) tools.append(element("span", { class: "note" }, can.cut));
       else {
         const cut = button("Cut", () => bench.change("cut", link)), flip = button("Flip", () => bench.change("flip", link));
         const mend = button("Mend", () => bench.change("mend", link));
-        const scale = sliderTool("strength", { min: "-4", max: "4", step: "0.25", "aria-label": `factor of ${name}` }, times,
+        const scale = labelledSlider("strength", { min: "-4", max: "4", step: "0.25", "aria-label": `factor of ${name}` }, times,
           (value) => bench.change(value === 0 ? "cut" : value === 1 ? "mend" : "scale", link, value === 0 || value === 1 ? null : value));
         tools.append(cut, flip, scale.label, mend);
         this.fillPicked = (settings) => {
           const factor = settings[edge.kind][edge.index];
-          cut.setAttribute("aria-pressed", isCut(factor));
+          cut.setAttribute("aria-pressed", factor === 0);
           flip.setAttribute("aria-pressed", factor < 0);
           mend.disabled = factor === 1;
           scale.set(factor);
@@ -118,11 +114,11 @@ class CircuitTools {
     const settings = tuning(), { radius, places } = view;
     if (this.drawPicked) this.drawPicked();
     for (const edge of [...SYNAPSES, ...GAPS]) {
-      const factor = settings[edge.kind][edge.index], isPicked = state.picked && state.picked.kind === edge.kind && state.picked.index === edge.index;
+      const factor = settings[edge.kind][edge.index], isPicked = state.picked === edge;
       if (factor === 1 && !isPicked) continue;
       context.lineWidth = isPicked ? 3 : 2;
-      context.strokeStyle = isCut(factor) ? theme.muted : isPicked ? theme.text : theme.accent;
-      context.setLineDash(isCut(factor) ? [2, 4] : factor < 0 ? [8, 3] : []);
+      context.strokeStyle = factor === 0 ? theme.muted : isPicked ? theme.text : theme.accent;
+      context.setLineDash(factor === 0 ? [2, 4] : factor < 0 ? [8, 3] : []);
       context.stroke(edge.path);
     }
     context.setLineDash([]);

@@ -12,6 +12,9 @@ const CHANGE_KINDS = new Map(Object.entries({
 const WORLD_SETTINGS = ["random", "noise", "dropout", "delay", "friction", "gravity", "mass"];
 for (const setting of WORLD_SETTINGS) CHANGE_KINDS.set(setting, { value: "setting" });
 
+// Whether a kind of change is one of a circuit, and not of the world.
+const isOfCircuit = (what) => ["neuron", "link", "observation"].includes(CHANGE_KINDS.get(what)?.on);
+
 const MOST_TIMES = 1000, MOST_NEWTONS = 100000;
 const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
 
@@ -90,7 +93,7 @@ class ExperimentNames {
     const kind = CHANGE_KINDS.get(what);
     if (!kind) throw new Error(`there is no change called ${what}: it is one of ${[...CHANGE_KINDS.keys()].join(", ")}`);
     if (!isCount(step)) throw new Error(`a step is a whole number of at least 0, not ${step}`);
-    const ofCircuit = ["neuron", "link", "observation"].includes(kind.on);
+    const ofCircuit = isOfCircuit(what);
     const where = ofCircuit ? this.checkedSide(side, what) : "";
     if (!ofCircuit && side) throw new Error(`${what} changes the world and not one circuit: leave out ${side}/`);
     const found = { step, side: where, what, on: null, value: null };

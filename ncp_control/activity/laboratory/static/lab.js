@@ -84,7 +84,7 @@ function ended() {
   pause();
   say(bench.sides.map((side) => {
     const run = bench.runs[side];
-    return `${bench.other ? `${side.toUpperCase()}: ` : ""}${ENDINGS[run.over]} after ${run.steps} steps, return ${figure(run.return)}`;
+    return `${bench.other ? `${letterOf(side)}: ` : ""}${ENDINGS[run.over]} after ${run.steps} steps, return ${figure(run.return)}`;
   }).join("; "));
 }
 
@@ -207,8 +207,7 @@ function onKey(event) {
     ArrowLeft: () => lookBack(state.step - far), ArrowRight: () => lookBack(state.step + far),
     Home: () => lookBack(0), End: () => lookBack(state.activity.steps - 1),
   };
-  if (key === " " && !["BUTTON", "SUMMARY", "INPUT"].includes(target.tagName)) state.playing ? pause() : play();
-  else if (key === " " && target.id === "step") state.playing ? pause() : play();
+  if (key === " " && (target.id === "step" || !["BUTTON", "SUMMARY", "INPUT"].includes(target.tagName))) state.playing ? pause() : play();
   else if (key.toLowerCase() in acts || key in acts) (acts[key] || acts[key.toLowerCase()])();
   else return;
   event.preventDefault();

@@ -70,9 +70,9 @@ class LiveBody {
     this.between = null;
   }
 
-  push(world) {
-    this.poses.push(world.ends());
-    if (this.depths) this.depths.push(world.places().filter((_, k) => k % 7 === 1));
+  push(ends, places) {
+    this.poses.push(ends);
+    if (this.depths) this.depths.push(places.filter((_, k) => k % 7 === 1));
     this.between = null;
   }
 

@@ -28,7 +28,7 @@ class Run {
     const columns = Object.values(this.series).reduce((sum, own) => sum + own.columns, 0);
     this.most = Math.min(MOST_STEPS, Math.floor(MOST_NUMBERS / columns));
     this.between = [];
-    this.world.onSubstep = () => { this.between.push(this.world.ends().slice()); };
+    this.world.onSubstep = () => { this.between.push(this.world.ends()); };
   }
 
   newActivity() {
@@ -89,9 +89,10 @@ class Run {
     series.outputs.push(outputs);
     series.actions.push(action);
     series.elapsed.push([this.elapsed]);
-    series.places.push(world.places());
+    const places = world.places();
+    series.places.push(places);
     if (series.states) series.states.push(after);
-    this.body.push(world);
+    this.body.push(world.ends(), places);
     this.state = after;
     this.between = [];
     const found = world.step(action);

@@ -14,6 +14,15 @@ const SETTINGS = {
 };
 const PUSH_STRENGTHS = { low: 0.1, high: 3, by: 0.1, usual: 1 }; // in weights of the body
 
+// A slider and its value in words. `set` also shows a value between two places of the slider, as a line may have set it.
+function sliderTool(attributes, text, act) {
+  const slider = element("input", { type: "range", ...attributes }), output = element("output", slider.id ? { for: slider.id } : {});
+  const show = (value) => { output.textContent = text(value); };
+  slider.addEventListener("input", () => show(+slider.value));
+  slider.addEventListener("change", () => act(+slider.value));
+  return { slider, output, set(value) { slider.value = value; show(value); } };
+}
+
 class WorldPanel {
   constructor() {
     this.rows = Object.entries(SETTINGS).map(([name, setting]) => this.row(name, setting));
@@ -23,15 +32,11 @@ class WorldPanel {
   }
 
   row(name, { name: title, low, high, by, text }) {
-    const slider = element("input", { type: "range", min: `${low}`, max: `${high}`, step: `${by}`, id: `setting-${name}` });
-    const label = element("label", { for: slider.id }, title), output = element("output", { for: slider.id });
-    const back = button("↺", () => bench.change(name, null, this.usual(name)), { class: "small", title: "as it was" });
-    back.setAttribute("aria-label", `${title} as it was`);
-    // A line may have set a value between two places of the slider.
-    const show = (value) => { output.textContent = text(value); };
-    slider.addEventListener("input", () => show(+slider.value));
-    slider.addEventListener("change", () => bench.change(name, null, +slider.value));
-    return { name, slider, row: element("div", { class: "setting" }, label, slider, output, back), back, show };
+    const { slider, output, set } = sliderTool({ min: `${low}`, max: `${high}`, step: `${by}`, id: `setting-${name}` }, text,
+      (value) => bench.change(name, null, value));
+    const label = element("label", { for: slider.id }, title);
+    const back = button("↺", () => bench.change(name, null, this.usual(name)), { class: "small", title: "as it was", "aria-label": `${title} as it was` });
+    return { name, row: element("div", { class: "setting" }, label, slider, output, back), back, set };
   }
 
   usual(name) { return bench.vocabulary.settings[name].usual; }
@@ -39,10 +44,9 @@ class WorldPanel {
   fillPush() {
     const which = element("select", { id: "push-body", "aria-label": "which part is pushed" });
     const { low, high, by, usual } = PUSH_STRENGTHS;
-    const strength = element("input", { type: "range", min: `${low}`, max: `${high}`, step: `${by}`, value: `${usual}`, id: "push-strength", "aria-label": "how hard, in weights of the body" });
-    const output = element("output", { for: "push-strength" }), show = () => { output.textContent = `${(+strength.value).toFixed(1)} × weight`; };
-    strength.addEventListener("input", show);
-    show();
+    const { slider: strength, output, set } = sliderTool({ min: `${low}`, max: `${high}`, step: `${by}`, id: "push-strength", "aria-label": "how hard, in weights of the body" },
+      (value) => `${value.toFixed(1)} × weight`, () => {});
+    set(usual);
     const arrows = [["←", -1, 0, "backwards"], ["→", 1, 0, "forwards"], ["↑", 0, 1, "up"], ["↓", 0, -1, "down"]];
     byId("push").replaceChildren("Push", which, ...arrows.map(([arrow, x, y, where]) =>
       button(arrow, () => push(+which.value, x * strength.value, y * strength.value), { "aria-label": `push ${where}`, title: where })), strength, output);
@@ -63,9 +67,8 @@ class WorldPanel {
 
   refresh() {
     const { world, [state.side]: circuit } = bench.experiment.settingsAt(bench.next);
-    for (const { name, slider, row, back, show } of this.rows) {
-      slider.value = world[name];
-      show(world[name]);
+    for (const { name, row, back, set } of this.rows) {
+      set(world[name]);
       const changed = world[name] !== this.usual(name);
       row.classList.toggle("changed", changed);
       back.style.visibility = changed ? "visible" : "hidden";
