@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.cells import Cell
-from ncp_control.ops import check_backend, scan
+from ncp_control.ops import check_backend
+from ncp_control.ops.dispatch import scan_with_outputs
 from ncp_control.ops.problem import check_tensors
 from ncp_control.wiring import Wiring
 
@@ -86,20 +87,21 @@ class RNN(nn.Module):
         :param states: whether to return every neuron's state after every step, too
         :return: outputs (B, T, O) and the last state (B, N), and with `states` all states (B, T, N)
         """
-        check_tensors(inputs, state, reset, mask)
+        cell = self.cell
+        single = isinstance(inputs, Tensor) and inputs.dim() == 2
+        if single or self.check_finite:
+            check_tensors(inputs, state, reset, mask)
         if self.check_finite:
-            check_values(self.cell.dtype, inputs, state, elapsed, mask)
-        single = inputs.dim() == 2
+            check_values(cell.dtype, inputs, state, elapsed, mask)
         if single:
             inputs, state, elapsed, reset, mask = _batch_of_one(inputs, state, elapsed, reset, mask)
-        trajectory = scan(self.cell, inputs, state, elapsed, reset, mask, backend=self.backend)
+        outputs, trajectory = scan_with_outputs(cell, inputs, state, elapsed, reset, mask, self.backend)
         if trajectory.shape[1]:
             last = trajectory.select(1, -1)
         elif state is None:
-            last = self.cell.initial_state(inputs.shape[0], device=inputs.device)
+            last = cell.initial_state(inputs.shape[0], device=inputs.device)
         else:
             last = state.to(trajectory.dtype)
-        outputs = self.cell.motor(trajectory)
         if single:
             outputs, last, trajectory = outputs[0], last[0], trajectory[0]
         return (outputs, last, trajectory) if states else (outputs, last)
@@ -112,8 +114,8 @@ class RNN(nn.Module):
         :param elapsed: time since the previous step, a number or (B,)
         :return: outputs (B, O) and the next state (B, N)
         """
-        state = scan(self.cell, inputs[:, None], state, elapsed, backend=self.backend)[:, 0]
-        return self.cell.motor(state), state
+        outputs, states = scan_with_outputs(self.cell, inputs[:, None], state, elapsed, backend=self.backend)
+        return outputs[:, 0], states[:, 0]
 
     def initial_state(self, batch: int) -> Tensor:
         """Returns the state before the first step, (batch, N)."""

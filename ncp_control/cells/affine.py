@@ -70,6 +70,7 @@ class AffineODECell(ODECell):
     sensory_start: Tensor
     compiled = False  # whether the kernels know this very class
     liquid = False  # whether f also raises the rate, which makes the neuron faster
+    signed = False  # whether it does so by its magnitude, so that the rate is positive whatever the sign of f
 
     def __init__(
         self,
@@ -113,7 +114,12 @@ class AffineODECell(ODECell):
             return None
         activation = tuple(ACTIVATIONS).index(self.activation)
         settings = AffineSettings(
-            *self.sizes, self.unfolds, euler=int(self.solver == "euler"), liquid=int(self.liquid), activation=activation
+            *self.sizes,
+            self.unfolds,
+            euler=int(self.solver == "euler"),
+            liquid=int(self.liquid),
+            magnitude=int(self.signed),
+            activation=activation,
         )
         return form.read(self, settings)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ncp_control.cells.computed import refresh
 from ncp_control.cells.currents import Currents
 from ncp_control.cells.indexes import IndexedModule
+from ncp_control.ops.motor import MotorMap
 from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import FullyConnected, Plan, Wiring
@@ -93,6 +94,10 @@ class Cell(IndexedModule, ABC):
     def motor(self, states: Tensor) -> Tensor:
         """Returns the outputs (..., O), which are the motor neurons of states (..., N)."""
         return states.narrow(-1, self.motor_start, self.outputs)
+
+    def motor_map(self) -> MotorMap | None:
+        """Returns `motor` as the map that compiled backends know, or None for a class that defines it otherwise."""
+        return MotorMap(self.motor_start, self.outputs) if type(self).motor is Cell.motor else None
 
     def neurons(self, states: Tensor) -> Tensor:
         """Returns one number for each neuron, (..., units): h of an LSTM, the sum of the memories of a CT-GRU."""

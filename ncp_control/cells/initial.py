@@ -40,6 +40,13 @@ def check_init(init: str, known: dict[str, Any]) -> None:
         raise ValueError(f"unknown init {init!r}: choose one of {', '.join(known)}")
 
 
+def within_layers(wiring: Wiring) -> Tensor:
+    """Returns which synapses join neurons of the same layer, (E,) bool."""
+    sizes = torch.tensor([size for _, size in wiring.layer_sizes])
+    layer = torch.arange(len(sizes)).repeat_interleave(sizes).numpy()
+    return torch.tensor(layer[wiring.synapses.source] == layer[wiring.synapses.target])
+
+
 def fan_in(wiring: Wiring) -> Tensor:
     """Returns the number of synapses into every neuron, sensory ones included, but at least one, (N,)."""
     return torch.tensor(wiring.fan_in, dtype=torch.get_default_dtype()).clamp(min=1)

@@ -18,6 +18,7 @@ from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
 from ncp_control.cells.positive import positive, raw_of
 from ncp_control.cells.program_form import ProgramForm, first_of_target
+from ncp_control.ops.motor import MotorMap
 from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
@@ -248,6 +249,13 @@ class LTC(ODECell):
     def motor(self, states: Tensor) -> Tensor:
         """Returns the motor neurons, scaled and shifted by the output map."""
         return apply_map(super().motor(states), value_of(self, "output_scale"), value_of(self, "output_shift"))
+
+    def motor_map(self) -> MotorMap | None:
+        """Returns `motor` as the map that compiled backends know, or None for a subclass that defines it otherwise."""
+        if type(self).motor is not LTC.motor:
+            return None
+        maps = value_of(self, "output_scale"), value_of(self, "output_shift")
+        return MotorMap(self.motor_start, self.outputs, *maps)
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
         """Returns the ends of `cm / (gleak + sum w + sum gap) <= tau <= cm / (gleak + sum gap)` (2018, Eq. 40)."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
 from ncp_control.cells.base import Guarantee
-from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
+from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, spread, within_layers
 from ncp_control.cells.ode import solver_caveat
 from ncp_control.cells.positive import positive, raw_of
 from ncp_control.wiring import Plan, Wiring
@@ -18,7 +18,11 @@ INITS = {
     "paper": "tau log-uniform in [0.01, 1], A ~ N(0, 1)",
     "constant": "tau 1, A ~ N(0, 1)",
     "zero": "tau 1, A 0",
+    "calibrated": "tau log-uniform in [0.05, 1], |A| = 1 / tau, so that near f = 0 the equilibrium is f or -f, and "
+    "weak synapses within layers: signals pass from layer to layer at their size, and what circulates dies away",
 }
+CALIBRATED = (0.05, 1.0)  # the time constants of a calibrated start, unless others are given
+CIRCULATING = 0.1  # what such a start makes of a neuron's input from its own layer
 
 
 class NeuralLTC(AffineODECell):
@@ -30,21 +34,30 @@ class NeuralLTC(AffineODECell):
     and the fused step `x' = (x + h f A) / (1 + h (1 / tau + f))`, `h = elapsed / unfolds`. gamma and gamma_r
     exist for existing synapses only; tau is positive by construction.
 
-    Theorems 1 and 2 need `f >= 0`. With the sigmoid both hold. With ReLU Theorem 2 and the upper bound of Theorem 1
-    hold; f has no upper end, so the time constant's lower bound is 0. With tanh and hard-tanh neither holds, because
-    a negative f can make the rate `1 / tau + f` negative. Where tau < 1 it cannot, and wider bounds hold there, which
-    `time_constant_bounds` and `state_bounds` return.
+    With `signed`, a negative f drives the neuron towards -A, and speeds it up as well::
+
+        dx/dt = -(1 / tau + |f|) x + f A,    tau_sys = tau / (1 + tau |f|)
+
+    These are two conductances, with the reversal potentials A and -A, of which one at a time is open. For f in [-1, 1]
+    `tau / (1 + tau) <= tau_sys <= tau` and `|x| <= |A| tau / (1 + tau)` hold then, whatever the weights and inputs are.
+
+    Without it, Theorems 1 and 2 need `f >= 0`. With the sigmoid both hold. With ReLU Theorem 2 and the upper bound of
+    Theorem 1 hold; f has no upper end, so the time constant's lower bound is 0. With tanh and hard-tanh neither holds,
+    because a negative f can make the rate `1 / tau + f` negative. Where tau < 1 it cannot, and wider bounds hold there,
+    which `time_constant_bounds` and `state_bounds` return.
 
     :param inputs: number of input features I
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param solver: "fused" (default), "euler", "rk4" or "dopri5"
     :param unfolds: solver steps for one step of the sequence
     :param activation: "sigmoid" (default), "relu", "tanh" or "hard_tanh"
-    :param init: "paper" (default), "constant" or "zero", see `INITS`
+    :param signed: let the rate rise by |f| rather than by f; for activations that can be negative
+    :param init: "paper" (default), "constant", "zero" or "calibrated", see `INITS`
     :param time_constants: (shortest, longest) in units of `elapsed`; spreads tau, the longest time constant
         a neuron can have, evenly in the logarithm over that range
-    :param weight_variance: sigma_w^2 of the weights' N(0, sigma_w^2 / k), where k is the neuron's fan-in
-    :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2)
+    :param weight_variance: sigma_w^2 of the weights' N(0, sigma_w^2 / k), where k is the neuron's fan-in; by default 2,
+        and 1 for a calibrated start, which counts synapses from the neuron's own layer apart
+    :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2); by default 1, and 0.1 for a calibrated start
     """
 
     compiled = True
@@ -58,23 +71,47 @@ class NeuralLTC(AffineODECell):
         solver: str = "fused",
         unfolds: int = 6,
         activation: str = "sigmoid",
+        signed: bool = False,
         init: str = "paper",
         time_constants: Range | None = None,
-        weight_variance: float = 2.0,
-        bias_variance: float = 1.0,
+        weight_variance: float | None = None,
+        bias_variance: float | None = None,
     ) -> None:
-        super().__init__(inputs, plan, solver, unfolds, activation, weight_variance, bias_variance)
         check_init(init, INITS)
-        self.init = init
+        variances = (1.0, 0.1) if init == "calibrated" else (2.0, 1.0)
+        given = (weight_variance, bias_variance)
+        drawn = [default if own is None else own for own, default in zip(given, variances, strict=True)]
+        super().__init__(inputs, plan, solver, unfolds, activation, *drawn)
+        if signed and ACTIVATIONS[activation].low >= 0:
+            raise ValueError(f'{activation} is never negative: leave signed False, or choose activation="tanh"')
+        self.init, self.signed = init, signed
         self.time_constants_range = check_time_constants(time_constants)
         if self.time_constants_range is not None:
             tau = spread(self.time_constants_range, self.units)
         elif init == "paper":
             tau = 10 ** torch.empty(self.units).uniform_(-2, 0)
+        elif init == "calibrated":
+            tau = spread(CALIBRATED, self.units)
         else:
             tau = torch.ones(self.units)
         self.tau_raw = nn.Parameter(raw_of(tau))
-        self.A = nn.Parameter(torch.zeros(self.units) if init == "zero" else torch.randn(self.units))
+        A = torch.zeros(self.units) if init == "zero" else torch.randn(self.units)
+        self.A = nn.Parameter(torch.sign(A) / tau if init == "calibrated" else A)
+        if init == "calibrated":
+            self._balance()
+
+    @torch.no_grad()
+    def _balance(self) -> None:
+        """Scales the weights from other layers to the variance s / k, and those from the own one to 0.01 s / k.
+
+        k is the number of a neuron's synapses of the same sort, and s is `weight_variance`.
+        """
+        own, all_synapses = within_layers(self.wiring), fan_in(self.wiring)
+        circulating = torch.zeros(self.units).index_add(0, self.target[own], torch.ones(int(own.sum())))
+        arriving = (all_synapses - circulating).clamp(min=1)
+        self.gamma.mul_((all_synapses / arriving).sqrt()[self.sensory_target])
+        from_own = CIRCULATING * (all_synapses / circulating.clamp(min=1)).sqrt()
+        self.gamma_r.mul_(torch.where(own, from_own[self.target], (all_synapses / arriving).sqrt()[self.target]))
 
     @property
     def tau(self) -> Tensor:
@@ -86,9 +123,9 @@ class NeuralLTC(AffineODECell):
         return AffineConstants(*self.matrices(), 1 / self.tau)
 
     def rate_and_drive(self, constants: AffineConstants, sensed: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns `1 / tau + f` and `f A`."""
+        """Returns `1 / tau + f`, or `1 / tau + |f|`, and `f A`."""
         f = self.f(constants, sensed, state)
-        return constants.leak + f, f * self.A
+        return constants.leak + (f.abs() if self.signed else f), f * self.A
 
     def time_constant_bounds(self) -> tuple[Tensor, Tensor]:
         """Returns the ends of `1 / (1/tau + high) <= tau_sys <= 1 / (1/tau + low)`: Theorem 1 for f in [low, high].
@@ -97,39 +134,47 @@ class NeuralLTC(AffineODECell):
         """
         activation = ACTIVATIONS[self.activation]
         leak = 1 / self.tau
-        slowest = leak + activation.low
+        slowest = leak + (0.0 if self.signed else activation.low)
         upper = torch.where(slowest > 0, 1 / slowest, torch.inf)
         return 1 / (leak + activation.high), upper
 
     def state_bounds(self) -> tuple[Tensor, Tensor]:
         """Returns the ends of `min(0, A) <= x <= max(0, A)` for `f >= 0` (Theorem 2).
 
-        For f in [-1, 1] these are the equilibria `f A / (1 / tau + f)` at f = -1 and f = 1 where tau < 1, and infinite
-        bounds elsewhere.
+        For f in [-1, 1] these are the equilibria at f = -1 and f = 1: `f A / (1 / tau + |f|)` of signed neurons, and
+        `f A / (1 / tau + f)` of the others where tau < 1, with infinite bounds elsewhere.
         """
         activation = ACTIVATIONS[self.activation]
         zero = torch.zeros_like(self.A)
         if activation.low >= 0:
             return torch.minimum(zero, self.A), torch.maximum(zero, self.A)
         leak = 1 / self.tau
-        ends = [end * self.A / (leak + end) for end in (activation.low, activation.high)]
-        bounded = leak + activation.low > 0
+        rates = [leak + (abs(end) if self.signed else end) for end in activation[1:]]
+        ends = [end * self.A / rate for end, rate in zip(activation[1:], rates, strict=True)]
+        bounded = rates[0] > 0
         low = torch.minimum(torch.minimum(zero, ends[0]), ends[1])
         high = torch.maximum(torch.maximum(zero, ends[0]), ends[1])
         return torch.where(bounded, low, -torch.inf), torch.where(bounded, high, torch.inf)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The bounds hold for activations with `f >= 0` and the fused solver."""
-        if ACTIVATIONS[self.activation].low < 0:
+        """The bounds hold for activations with `f >= 0`, and for signed neurons, with the fused solver."""
+        if ACTIVATIONS[self.activation].low < 0 and not self.signed:
             return Guarantee(False, f"{self.activation} can be negative, so the rate 1 / tau + f can be too")
         caveat = solver_caveat(self.solver)
         if caveat:
             return Guarantee(False, caveat)
+        if self.signed:
+            return Guarantee(True, "every fused step is a weighted mean of the state, 0, and A or -A")
         if self.activation == "relu":
             return Guarantee(True, "relu is never negative; it has no upper end, so time constants can come near 0")
         return Guarantee(True, f"{self.activation} lies in (0, 1): Theorems 1 and 2 hold")
 
     def config(self) -> dict[str, Any]:
         """Returns the settings as JSON values."""
-        return {**super().config(), "init": self.init, "time_constants": self.time_constants_range}
+        return {
+            **super().config(),
+            "signed": self.signed,
+            "init": self.init,
+            "time_constants": self.time_constants_range,
+        }

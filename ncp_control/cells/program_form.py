@@ -25,14 +25,20 @@ class ProgramForm:
     def __init__(self, kind: str, indexes: tuple[str, ...], parameters: tuple[str, ...]) -> None:
         self.kind = kind
         self.indexes = indexes
-        self.parameters = [name.rpartition(".")[::2] for name in parameters]
+        self.parameters = parameters
 
     def read(self, cell: Cell, settings: Settings) -> Program:
         """Returns the program of `cell` with the values its buffers and parameters have now."""
-        buffers, modules = cast("dict[str, Tensor]", cell._buffers), cast("dict[str, nn.Module]", cell._modules)
+        buffers, own = cast("dict[str, Tensor]", cell._buffers), cell._parameters
         indexes = tuple([buffers[name] for name in self.indexes])
-        parameters = [value_of(modules[module] if module else cell, name) for module, name in self.parameters]
-        return Program(self.kind, settings, indexes, tuple(parameters))
+        parameters = tuple([own[name] if name in own else _elsewhere(cell, name) for name in self.parameters])
+        return Program(self.kind, settings, indexes, parameters, cell.motor_map())
+
+
+def _elsewhere(cell: Cell, name: str) -> Tensor | None:
+    """Returns a parameter of a submodule, or what is computed in a parameter's place."""
+    module, _, last = name.rpartition(".")
+    return value_of(cast("nn.Module", cell._modules[module]) if module else cell, last)
 
 
 def first_of_target(target: Any, units: int) -> np.ndarray:

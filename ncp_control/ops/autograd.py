@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ncp_control.ops.motor import MotorMap
 from ncp_control.ops.problem import ScanProblem
 from ncp_control.ops.program import Kernels, Program
-from ncp_control.ops.readable import odd_gradient, watched
+from ncp_control.ops.readable import odd_gradient, settled, unreadable, watched
 
 REFERENCE = 'run the scan with backend="reference"'
 
@@ -29,13 +31,19 @@ def run(kernels: Kernels, problem: ScanProblem) -> Tensor:
     inputs, state, elapsed = problem.inputs, problem.state, problem.elapsed
     if not isinstance(elapsed, Tensor):
         elapsed = _scalar(elapsed, inputs.dtype, inputs.device)
-    tensors = (inputs, state, elapsed, *program.parameters)
-    if torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors):
-        states: Tensor = CompiledScan.apply(  # type: ignore[no-untyped-call]
-            kernels, program, problem.reset, problem.mask, *tensors
-        )
-        return states
-    return kernels.forward(program, inputs, state, elapsed, problem.reset, problem.mask)
+    motor = program.motor if problem.with_outputs else None
+    if torch.is_grad_enabled():
+        scale, shift = (None, None) if motor is None else (motor.scale, motor.shift)
+        tensors = (inputs, state, elapsed, scale, shift, *program.parameters)
+        if any(tensor is not None and tensor.requires_grad for tensor in tensors):
+            states: Tensor
+            states, problem.outputs = CompiledScan.apply(  # type: ignore[no-untyped-call]
+                kernels, program, motor, problem.reset, problem.mask, *tensors
+            )
+            return states
+    if motor is not None:
+        problem.outputs = inputs.new_empty(inputs.shape[0], inputs.shape[1], motor.size)
+    return kernels.forward(program, inputs, state, elapsed, problem.reset, problem.mask, problem.outputs)
 
 
 @functools.lru_cache(maxsize=64)
@@ -53,36 +61,51 @@ class CompiledScan(torch.autograd.Function):
         ctx: Any,
         kernels: Kernels,
         program: Program,
+        motor: MotorMap | None,
         reset: Tensor | None,
         mask: Tensor | None,
         inputs: Tensor,
         state: Tensor,
         elapsed: Tensor,
+        scale: Tensor | None,
+        shift: Tensor | None,
         *parameters: Tensor | None,
-    ) -> Tensor:
-        """Computes the states and keeps what the backward pass reads."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """Computes the states and, with `motor`, the outputs, and keeps what the backward pass reads."""
         inputs, state = inputs.contiguous(), state.contiguous()
-        states = kernels.forward(program, inputs, state, elapsed, reset, mask)
-        ctx.kernels, ctx.program = kernels, program._replace(parameters=())
-        ctx.save_for_backward(inputs, state, elapsed, reset, mask, states, *parameters)
-        return states
+        outputs = None if motor is None else inputs.new_empty(inputs.shape[0], inputs.shape[1], motor.size)
+        states = kernels.forward(program, inputs, state, elapsed, reset, mask, outputs)
+        ctx.kernels, ctx.program = kernels, program[:3]
+        ctx.place = (0, 0) if motor is None else motor[:2]
+        ctx.save_for_backward(inputs, state, elapsed, reset, mask, states, scale, shift, *parameters)
+        ctx.set_materialize_grads(False)
+        return states, outputs
 
     @staticmethod
-    def backward(ctx: Any, grad_states: Tensor) -> tuple[Tensor | None, ...]:
-        """Computes the gradients of inputs, state, elapsed and parameters."""
-        obstacle = watched() or odd_gradient(grad_states)
-        if obstacle is not None:
+    def backward(ctx: Any, grad_states: Tensor | None, grad_outputs: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Computes the gradients of inputs, state, elapsed, scale, shift and parameters."""
+        if grad_states is None and grad_outputs is None:
+            return (None,) * len(ctx.needs_input_grad)
+        obstacle = watched() or odd_gradient(grad_states) or odd_gradient(grad_outputs)
+        inputs, state, elapsed, reset, mask, states, scale, shift, *parameters = ctx.saved_tensors
+        start, size = ctx.place
+        motor = MotorMap(start, size, scale, shift) if size else None
+        kind, settings, indexes = ctx.program
+        given = Program(kind, settings, indexes, tuple(parameters), motor)
+        program = None if obstacle else settled(given, inputs, state)
+        if program is None:
+            obstacle = obstacle or unreadable(given, inputs, state, elapsed, reset, mask)
             raise RuntimeError(f"the backward pass of a compiled scan cannot run here: {obstacle}; {REFERENCE}")
-        inputs, state, elapsed, reset, mask, states, *parameters = ctx.saved_tensors
-        program = ctx.program._replace(parameters=tuple(parameters))
-        wanted = (ctx.needs_input_grad[4], ctx.needs_input_grad[6])
-        with torch.no_grad():
-            given = (program, inputs, state, elapsed, reset, mask, states, grad_states.resolve_neg())
-            grads = ctx.kernels.backward(*given, wanted)
-        if torch.is_grad_enabled():  # the gradients may be differentiated again: create_graph=True
-            sources = (inputs, state, elapsed, *parameters, grad_states)
+        wanted = (ctx.needs_input_grad[5], ctx.needs_input_grad[7])
+        again = torch.is_grad_enabled()  # the gradients may be differentiated again: create_graph=True
+        with torch.no_grad() if again else nullcontext():
+            plain = [grad if grad is None else grad.resolve_neg() for grad in (grad_states, grad_outputs)]
+            tensors = (inputs, state, elapsed, reset, mask, states)
+            grads = ctx.kernels.backward(program, *tensors, plain[0], wanted, plain[1])
+        if again:
+            sources = (inputs, state, elapsed, scale, shift, *parameters, grad_states, grad_outputs)
             grads = FirstDerivative.apply(len(sources), *sources, *grads)  # type: ignore[no-untyped-call]
-        return None, None, None, None, *grads
+        return None, None, None, None, None, *grads
 
 
 class FirstDerivative(torch.autograd.Function):

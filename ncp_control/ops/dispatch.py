@@ -58,7 +58,30 @@ def scan(
         back to the slow reference where a compiled backend was to be expected
     :return: states after every step, (B, T, N)
     """
+    return _run(make_problem(cell, inputs, state, elapsed, reset, mask), backend)
+
+
+def scan_with_outputs(
+    cell: ScanCell,
+    inputs: Tensor,
+    state: Tensor | None = None,
+    elapsed: Elapsed = 1.0,
+    reset: Tensor | None = None,
+    mask: Tensor | None = None,
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor]:
+    """Runs `cell` as `scan` does, with the same arguments.
+
+    :return: the outputs after every step, (B, T, O), and the states of all neurons, (B, T, N)
+    """
     problem = make_problem(cell, inputs, state, elapsed, reset, mask)
+    problem.with_outputs = True
+    states = _run(problem, backend)
+    return cell.motor(states) if problem.outputs is None else problem.outputs, states
+
+
+def _run(problem: ScanProblem, backend: str) -> Tensor:
+    """Runs `problem` on the backend that is asked for or chosen."""
     name = choose_backend(problem, backend)
     if name != "reference" or torch.compiler.is_compiling():
         return BACKENDS[name].run(problem)
@@ -74,10 +97,13 @@ def scan(
 def choose_backend(problem: ScanProblem, backend: str = "auto") -> str:
     """Returns the name of the backend that will run `problem`; refuses one that cannot, and says why."""
     if backend == "auto":
-        name = next(name for name, candidate in BACKENDS.items() if candidate.supports(problem)[0])
-        if name == "reference":
+        for name, candidate in BACKENDS.items():
+            if candidate.supports(problem)[0]:
+                backend = name
+                break
+        if backend == "reference":
             warn_of_reference(problem)
-        return name
+        return backend
     check_backend(backend)
     able, reason = BACKENDS[backend].supports(problem)
     if not able:

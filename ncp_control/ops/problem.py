@@ -11,6 +11,7 @@ from torch import Tensor
 from ncp_control.ops.program import Program
 
 Elapsed = float | Tensor
+STRIDED = torch.strided
 
 
 class ScanCell(Protocol):
@@ -29,6 +30,8 @@ class ScanCell(Protocol):
     def refresh(self) -> None: ...
 
     def program(self) -> Program | None: ...
+
+    def motor(self, states: Tensor) -> Tensor: ...
 
     def constants(self) -> Any: ...
 
@@ -50,6 +53,8 @@ class ScanProblem:
     :param reset: (B, T) bool or None; true sets the state to the initial state before that step
     :param mask: (B, T) bool or None; false holds the state through that step, after the reset if there is one
     :param program: the cell as compiled backends read it, or None
+    :param with_outputs: whether the cell's outputs are wanted together with the states
+    :param outputs: they (B, T, O), from a backend that computes them; otherwise None
     """
 
     cell: ScanCell
@@ -59,6 +64,8 @@ class ScanProblem:
     reset: Tensor | None
     mask: Tensor | None
     program: Program | None
+    with_outputs: bool = False
+    outputs: Tensor | None = None
 
     def elapsed_at(self, t: int) -> Elapsed:
         """Returns the elapsed time of step `t`: a float, a scalar tensor, or (B, 1)."""
@@ -88,14 +95,20 @@ def make_problem(
     dtype, device = cell.dtype, inputs.device
     if state is None:
         state = cell.initial_state(batch, dtype=dtype, device=device)
-    elif tuple(state.shape) != (batch, cell.state_size):
+    elif state.shape != (batch, cell.state_size):
         raise ValueError(f"state must have shape ({batch}, {cell.state_size}), got {tuple(state.shape)}")
     elif not state.is_floating_point():
         how = "dequantize" if state.is_quantized else "float"
         raise TypeError(f"state must be floating point, got {state.dtype}: convert it with state.{how}()")
     elif state.device != device:
         raise ValueError(f"the state is on {state.device} and the inputs are on {device}: move one with .to(device)")
-    normal = _normal_elapsed(elapsed, batch, time, dtype, device) if isinstance(elapsed, Tensor) else _number(elapsed)
+    normal: Elapsed
+    if type(elapsed) is float and elapsed >= 0:
+        normal = elapsed
+    elif isinstance(elapsed, Tensor):
+        normal = _normal_elapsed(elapsed, batch, time, dtype, device)
+    else:
+        normal = _number(elapsed)
     if reset is not None:
         reset = _flags("reset", reset, batch, time, device)
     if mask is not None:  # NaN that fills the padding must not reach a gradient
@@ -104,24 +117,20 @@ def make_problem(
         if isinstance(normal, Tensor) and normal.dim() == 2:
             normal = torch.where(mask, normal, torch.zeros_like(normal))
     cell.refresh()
-    return ScanProblem(
-        cell=cell,
-        inputs=inputs if inputs.dtype == dtype else inputs.to(dtype),
-        state=state if state.dtype == dtype else state.to(dtype),
-        elapsed=normal,
-        reset=reset,
-        mask=mask,
-        program=cell.program(),
-    )
+    inputs = inputs if inputs.dtype == dtype else inputs.to(dtype)
+    state = state if state.dtype == dtype else state.to(dtype)
+    return ScanProblem(cell, inputs, state, normal, reset, mask, cell.program())
 
 
 def check_tensors(inputs: object, state: object, reset: object, mask: object) -> None:
     """Refuses what is not a dense tensor, such as a NumPy array, or the pair of states of a `torch.nn.LSTM`."""
     for name, value in (("inputs", inputs), ("state", state), ("reset", reset), ("mask", mask)):
+        if value is None and name != "inputs":
+            continue
         if isinstance(value, Tensor):
-            if value.layout is not torch.strided or value.is_nested:
+            if value.layout is not STRIDED or value.is_nested:
                 raise TypeError(_not_dense(name, value))
-        elif value is not None or name == "inputs":
+        else:
             kind = type(value)
             found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
             advice = f": torch.as_tensor({name}) makes one" if found == "numpy.ndarray" else ""
@@ -166,6 +175,6 @@ def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, 
 
 def _flags(name: str, flags: Tensor, batch: int, time: int, device: torch.device) -> Tensor:
     """Checks the shape of reset or mask, and returns it as bool."""
-    if tuple(flags.shape) != (batch, time):
+    if flags.shape != (batch, time):
         raise ValueError(f"{name} must have shape ({batch}, {time}), got {tuple(flags.shape)}")
     return flags.to(device=device, dtype=torch.bool)

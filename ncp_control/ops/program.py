@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
+
+from ncp_control.ops.motor import MotorMap
 
 # A setting that chooses among names is the name's place here; the kernels number them in the same order.
 ACTIVATIONS = ("sigmoid", "relu", "tanh", "hard_tanh")
@@ -35,7 +37,8 @@ class AffineSettings(NamedTuple):
     :param sensory: number of synapses from inputs
     :param unfolds: solver steps in one step of the sequence
     :param euler: 1 for explicit Euler, 0 for the fused solver; RK4 does not read it
-    :param liquid: 1 where the activation also speeds up the decay, as in NeuralLTC
+    :param liquid: 1 where the activation f also speeds up the decay, as in NeuralLTC
+    :param magnitude: 1 where it does so by |f| rather than by f
     :param activation: its place in `ACTIVATIONS`
     """
 
@@ -44,6 +47,7 @@ class AffineSettings(NamedTuple):
     unfolds: int
     euler: int
     liquid: int
+    magnitude: int
     activation: int
 
 
@@ -104,12 +108,17 @@ class Program(NamedTuple):
     :param settings: the kind's settings
     :param indexes: int64 index tensors, in the kernel's order
     :param parameters: parameters in the kernel's order; None for one that the cell does without
+    :param motor: the cell's outputs; None where they are not such a part of the state
+    :param kept: what a backend may keep for as long as these very tensors stay as they are, by the backend's name;
+        None where they were not looked at (see `ncp_control.ops.readable.settled`)
     """
 
     kind: str
     settings: Settings
     indexes: tuple[Tensor, ...]
     parameters: tuple[Tensor | None, ...]
+    motor: MotorMap | None = None
+    kept: dict[str, Any] | None = None
 
 
 class Kernels(Protocol):
@@ -123,8 +132,12 @@ class Kernels(Protocol):
         elapsed: Tensor,
         reset: Tensor | None,
         mask: Tensor | None,
+        outputs: Tensor | None = None,
     ) -> Tensor:
-        """Returns the states after every step, (B, T, N)."""
+        """Returns the states after every step, (B, T, N).
+
+        :param outputs: (B, T, O), to be filled with the outputs as the program's motor map says; None for none
+        """
 
     def backward(
         self,
@@ -135,10 +148,13 @@ class Kernels(Protocol):
         reset: Tensor | None,
         mask: Tensor | None,
         states: Tensor,
-        grad_states: Tensor,
+        grad_states: Tensor | None,
         wanted: tuple[bool, bool],
+        grad_outputs: Tensor | None = None,
     ) -> list[Tensor | None]:
-        """Returns the gradients of inputs, state and elapsed, then of every parameter.
+        """Returns the gradients of inputs, state, elapsed, the motor map's scale and shift, then of every parameter.
 
+        :param grad_states: the gradient of the states; it may be None where that of the outputs is given
         :param wanted: whether the gradients of inputs and of elapsed are wanted
+        :param grad_outputs: the gradient of the outputs; where it is None, those of scale and shift are
         """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,11 +23,11 @@ from ncp_control.ops.shapes import Index, shapes_of
 
 COMPILED_TYPES = (torch.float32, torch.float64)
 PLAIN = frozenset((Tensor, Parameter))
-_version = attrgetter("_version")
+_version, _bytes = attrgetter("_version"), attrgetter("nbytes")
 
 
 def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
-    """Why compiled kernels of these kinds cannot run `problem`; None where they can."""
+    """Why compiled kernels of these kinds cannot run `problem`; None where they can, and its program is settled."""
     program, inputs = problem.program, problem.inputs
     if inputs.dtype not in COMPILED_TYPES:
         return f"compiled for float32 and float64, not for {inputs.dtype}"
@@ -35,7 +35,15 @@ def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
         return f"{type(problem.cell).__name__} with these settings has no compiled form"
     if torch.compiler.is_compiling():  # these tensors are stand-ins; the operator looks at the real ones when it runs
         return _mixed(program, inputs)
-    return watched() or unreadable(program, inputs, problem.state, problem.elapsed, problem.reset, problem.mask)
+    obstacle = watched()
+    if obstacle is not None:
+        return obstacle
+    tensors = (inputs, problem.state, problem.elapsed, problem.reset, problem.mask)
+    found = None if _any_odd(tensors) else settled(program, inputs, problem.state)
+    if found is None:
+        return unreadable(program, *tensors)
+    problem.program = found
+    return None
 
 
 def watched() -> str | None:
@@ -58,12 +66,8 @@ def unreadable(
 
     The devices and the float types of the last five are taken as equal, and their shapes as checked.
     """
-    for tensor in (inputs, state, elapsed, reset, mask):
-        if isinstance(tensor, Tensor) and _odd(tensor):
-            break
-    else:
-        if _known(program, inputs, state):
-            return None
+    if not _any_odd((inputs, state, elapsed, reset, mask)) and settled(program, inputs, state) is not None:
+        return None
     named = {"inputs": inputs, "state": state, "elapsed": elapsed, "reset": reset, "mask": mask}
     given = {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
     return next(_obstacles(program, inputs, state, given), None)
@@ -76,8 +80,10 @@ def unlike(problem: ScanProblem) -> str | None:
     return next(_obstacles(problem.program, problem.inputs, problem.state, {}), None)
 
 
-def odd_gradient(gradient: Tensor) -> str | None:
-    """Why the backward kernels cannot read a gradient; None where they can."""
+def odd_gradient(gradient: Tensor | None) -> str | None:
+    """Why the backward kernels cannot read a gradient; None where they can, and for None."""
+    if gradient is None:
+        return None
     if type(gradient) not in PLAIN or gradient.layout is not torch.strided:
         kind = f"{type(gradient).__name__} of layout {gradient.layout}"
         return f"the gradient of the states is a {kind}, not a plain tensor"
@@ -88,43 +94,66 @@ def odd_gradient(gradient: Tensor) -> str | None:
     return None if stored else "the gradient of the states is not in memory"
 
 
+def _any_odd(tensors: tuple[Elapsed | None, ...]) -> bool:
+    """Whether a tensor among these is odd."""
+    return any([isinstance(tensor, Tensor) and _odd(tensor) for tensor in tensors])
+
+
 def _odd(tensor: Tensor) -> bool:
     """Whether a tensor is not what it is in memory: of another class, with the other sign, or without an address."""
     return type(tensor) not in PLAIN or tensor.is_neg() or (not tensor.data_ptr() and tensor.numel() > 0)
 
 
-# What programs were found readable, by the identities of their tensors; an entry goes with the first tensor that does.
-_READABLE: dict[tuple[int, ...], tuple[list[Any], list[weakref.ref[Tensor]]]] = {}
+class Settled(NamedTuple):
+    """What was found of a program's tensors when they were looked at.
+
+    :param mark: where they lie in memory and how, the problem's sizes, and the program's settings
+    :param kept: what backends keep for as long as the mark is the same
+    :param tensors: the tensors, held weakly
+    """
+
+    mark: list[Any]
+    kept: dict[str, Any]
+    tensors: list[weakref.ref[Tensor]]
 
 
-def _known(program: Program, inputs: Tensor, state: Tensor) -> bool:
-    """Whether kernels can read the tensors of a program, which are looked at again once they are not as they were."""
-    indexes = program.indexes
-    tensors = [*[parameter for parameter in program.parameters if parameter is not None], *indexes]
-    key = tuple(map(id, program.parameters + indexes))
-    sizes = (inputs.shape[2], state.shape[1], inputs.dtype, inputs.get_device())
+# The programs that were found readable, by the identities of their tensors; an entry goes with the first that does.
+_READABLE: dict[tuple[int, ...], Settled] = {}
+
+
+def settled(program: Program, inputs: Tensor, state: Tensor) -> Program | None:
+    """Returns the program with what backends keep for its tensors; None where kernels cannot read these.
+
+    The tensors are looked at again, and what was kept is forgotten, once one of them is not where or as it was.
+    """
+    kind, settings, indexes, parameters, motor, _ = program
+    given = parameters if motor is None else parameters + motor[2:]
+    floats = [tensor for tensor in given if tensor is not None]
+    tensors = [*indexes, *floats]
+    key = tuple(map(id, indexes + given))
     try:
-        mark = [*map(Tensor.data_ptr, tensors), *map(Tensor.numel, tensors), sizes, program.kind, program.settings]
+        mark: list[Any] = [*map(Tensor.data_ptr, tensors), *map(_bytes, floats), *map(Tensor.is_contiguous, floats)]
     except RuntimeError:  # a sparse tensor has no one address
-        return False
-    if not any(map(Tensor.is_inference, indexes[:1])):  # those made in inference mode do not count their versions
+        return None
+    mark += (kind, settings, motor and motor[:2], inputs.shape[2], state.shape[1], inputs.dtype, inputs.get_device())
+    if indexes and not indexes[0].is_inference():  # tensors made in inference mode do not count their versions
         mark += map(_version, indexes)
     known = _READABLE.get(key)
-    if known is not None and known[0] == mark:
-        return True
-    if any(_obstacles(program, inputs, state, {})):
-        return False
+    if known is None or known.mark != mark:
+        if any(_obstacles(program, inputs, state, {})):
+            return None
 
-    def forget(_: object) -> None:
-        _READABLE.pop(key, None)
+        def forget(_: object) -> None:
+            _READABLE.pop(key, None)
 
-    _READABLE[key] = mark, [weakref.ref(tensor, forget) for tensor in tensors]
-    return True
+        known = _READABLE[key] = Settled(mark, {}, [weakref.ref(tensor, forget) for tensor in tensors])
+    return Program(kind, settings, indexes, parameters, motor, known.kept)
 
 
 def _mixed(program: Program, inputs: Tensor) -> str | None:
     """Why a program and the inputs do not go together, by their devices and types alone."""
-    parameters = [parameter for parameter in program.parameters if parameter is not None]
+    motor = () if program.motor is None else program.motor[2:]
+    parameters = [parameter for parameter in (*program.parameters, *motor) if parameter is not None]
     for tensor in (*parameters, *program.indexes):
         if tensor.device != inputs.device:
             return f"the cell is on {tensor.device} and the inputs are on {inputs.device}: move one with .to(device)"
@@ -143,6 +172,9 @@ def _obstacles(program: Program, inputs: Tensor, state: Tensor, given: dict[str,
         return  # an exported program of another version, which the launch refuses by its counts
     names = [f"the cell's {name}" for name in shapes.parameters]
     floats = given | {name: p for name, p in zip(names, program.parameters, strict=True) if p is not None}
+    motor = program.motor
+    of_map = {} if motor is None else {"the cell's output_scale": motor.scale, "the cell's output_shift": motor.shift}
+    floats |= {name: p for name, p in of_map.items() if p is not None}
     held = {f"the cell's {name}": index for name, index in zip(shapes.indexes, program.indexes, strict=True)}
     for name, tensor in (floats | held).items():
         if type(tensor) not in PLAIN:
@@ -162,6 +194,12 @@ def _obstacles(program: Program, inputs: Tensor, state: Tensor, given: dict[str,
         for name, shape, wanted in zip(names, found, shapes.parameters.values(), strict=True):
             if shape != wanted:
                 yield f"{name} has the shape {shape}, but this circuit needs {wanted}"
+    if motor is not None:
+        if not 0 <= motor.start <= motor.start + motor.size <= state.shape[1]:
+            yield f"the outputs are {motor.size} numbers from number {motor.start} of a state of {state.shape[1]}"
+        for name, given_map in of_map.items():
+            if given_map is not None and given_map.shape != (motor.size,):
+                yield f"{name} has the shape {tuple(given_map.shape)}, but this circuit needs {(motor.size,)}"
     for (name, index), rule in zip(held.items(), shapes.indexes.values(), strict=True):
         fault = wrong_index(name, index, rule)
         if fault is not None:

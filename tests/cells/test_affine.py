@@ -35,6 +35,13 @@ def test_affine_cells_by_hand(activation: str, function: Any) -> None:
         assert liquid.step(inputs, state, h).item() == pytest.approx(expected, rel=1e-9)
         assert liquid.time_constants(inputs, state).item() == pytest.approx(0.6 / (1 + 0.6 * f), rel=1e-9)
 
+        if activation in ("tanh", "hard_tanh"):
+            signed = NeuralLTC(1, SELF, activation=activation, signed=True, unfolds=1).double()
+            set_values(signed, **common, tau=0.6, A=1.7)
+            expected = (0.25 + h * f * 1.7) / (1 + h * (1 / 0.6 + abs(f)))
+            assert signed.step(inputs, state, h).item() == pytest.approx(expected, rel=1e-9)
+            assert signed.time_constants(inputs, state).item() == pytest.approx(0.6 / (1 + 0.6 * abs(f)), rel=1e-9)
+
         ctrnn = CTRNN(1, SELF, activation=activation, unfolds=1).double()
         set_values(ctrnn, **common, tau=0.6)
         assert ctrnn.step(inputs, state, h).item() == pytest.approx(0.25 + h * (f - 0.25 / 0.6), rel=1e-9)
@@ -59,6 +66,33 @@ def test_neural_ltc_starts_as_its_init_says() -> None:
     zero = NeuralLTC(3, 200, init="zero")
     torch.testing.assert_close(zero.tau, torch.ones(200))
     assert not zero.A.any()
+
+
+def test_a_calibrated_neuron_passes_small_signals_on_as_they_are() -> None:
+    cell = NeuralLTC(1, SELF, activation="tanh", signed=True, init="calibrated", unfolds=200).double()
+    set_values(cell, gamma=1.0, gamma_r=0.0, mu=0.0)
+    settled = scan(cell, exact([[[0.01]] * 50]))[0, -1]
+    assert settled.abs().item() == pytest.approx(0.01, rel=0.02)
+    tau = NeuralLTC(3, 200, activation="tanh", signed=True, init="calibrated").tau
+    assert 0.2 <= tau.min() + 1e-6 < 0.21
+    assert 0.95 < tau.max() <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_signed_is_refused_where_nothing_is_negative(activation: str) -> None:
+    with pytest.raises(ValueError, match=f"{activation} is never negative: leave signed False"):
+        NeuralLTC(3, 4, activation=activation, signed=True)
+
+
+def test_no_step_of_any_length_leaves_a_signed_neurons_bounds_and_the_longest_reaches_them() -> None:
+    cell = NeuralLTC(1, SELF, activation="hard_tanh", signed=True, unfolds=1).double()
+    set_values(cell, gamma=5.0, gamma_r=0.0, mu=0.0, tau=3.0, A=-2.0)
+    low, high = cell.state_bounds()
+    assert (low.item(), high.item()) == pytest.approx((-1.5, 1.5))
+    for elapsed in (1e-3, 1.0, 1e6):
+        reached = scan(cell, exact([[[1.0]] * 9, [[-1.0]] * 9, [[0.1]] * 9]), elapsed=elapsed)
+        assert reached.abs().max() <= 1.5 + 1e-12
+    assert reached.abs().max().item() == pytest.approx(1.5, rel=1e-5)
 
 
 def test_weights_start_with_their_variance_over_the_fan_in() -> None:

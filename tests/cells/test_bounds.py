@@ -26,6 +26,12 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "neural-ltc-hard_tanh": lambda inputs, plan: NeuralLTC(
         inputs, plan, activation="hard_tanh", time_constants=(0.1, 0.5)
     ),
+    "neural-ltc-signed": lambda inputs, plan: NeuralLTC(
+        inputs, plan, activation="tanh", signed=True, time_constants=(0.01, 100.0)
+    ),
+    "neural-ltc-calibrated": lambda inputs, plan: NeuralLTC(
+        inputs, plan, activation="hard_tanh", signed=True, init="calibrated", unfolds=2
+    ),
     "ctrnn-tanh": lambda inputs, plan: CTRNN(inputs, plan, solver="fused"),
     "ctrnn-sigmoid": lambda inputs, plan: CTRNN(
         inputs, plan, solver="fused", activation="sigmoid", time_constants=(0.1, 50.0)
@@ -192,6 +198,7 @@ LONG = {
     "ltc-gaps": lambda: LTC(2, GapJunctions(AutoNCP(6, 1, seed=1), 3, seed=1)),
     "neural-ltc-sigmoid": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1)),
     "neural-ltc-relu": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1), activation="relu"),
+    "neural-ltc-signed": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1), activation="tanh", signed=True),
 }
 
 

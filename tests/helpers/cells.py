@@ -65,6 +65,7 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "neural-ltc-relu": lambda: NeuralLTC(2, DENSE_5, activation="relu", unfolds=2),
     "neural-ltc-tanh": lambda: NeuralLTC(3, RANDOM_5, activation="tanh", init="constant", unfolds=3),
     "neural-ltc-hard_tanh": lambda: NeuralLTC(2, 3, activation="hard_tanh", time_constants=(0.1, 0.8)),
+    "neural-ltc-signed": lambda: NeuralLTC(3, NCP_7, activation="tanh", signed=True, init="calibrated", unfolds=3),
     "neural-ltc-deep": lambda: NeuralLTC(2, DEEP_9),
     "neural-ltc-chain": lambda: NeuralLTC(1, CHAIN, unfolds=1),
     "neural-ltc-uneven": lambda: NeuralLTC(3, UNEVEN_19, unfolds=2),
@@ -114,6 +115,10 @@ WIDE: dict[str, Callable[[], Cell]] = {
     "neural-ltc-relu-wide": lambda: NeuralLTC(5, SPARSE_12, activation="relu", unfolds=3),
     "neural-ltc-tanh-wide": lambda: NeuralLTC(5, 6, activation="tanh"),
     "neural-ltc-hard_tanh-wide": lambda: NeuralLTC(2, 3, activation="hard_tanh"),
+    "neural-ltc-signed-wide": lambda: NeuralLTC(5, SPARSE_12, activation="tanh", signed=True),
+    "neural-ltc-rk4-signed-wide": lambda: NeuralLTC(
+        5, 6, solver="rk4", activation="hard_tanh", signed=True, time_constants=SLOW
+    ),
     "neural-ltc-euler-wide": lambda: NeuralLTC(5, SPARSE_12, solver="euler", time_constants=SLOW),
     "neural-ltc-rk4-wide": lambda: NeuralLTC(5, SPARSE_12, solver="rk4", time_constants=SLOW),
     "neural-ltc-rk4-tanh-wide": lambda: NeuralLTC(5, 6, solver="rk4", activation="tanh", time_constants=SLOW),

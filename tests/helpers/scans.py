@@ -32,12 +32,13 @@ def sequences(cell: nc.Cell, batch: int, time: int, dtype: torch.dtype, time_dim
 
 
 def outputs_and_gradients(backend: str, cell: nc.Cell, tensors: Sequence[Any], weights: Tensor) -> dict[str, Tensor]:
-    """States and every gradient that is wanted, by name; zeros for a tensor that the states do not depend on."""
+    """States, outputs and every gradient that is wanted, by name; zeros for a tensor that neither depends on."""
     wanted = dict(zip(("inputs", "state", "elapsed"), tensors[:3], strict=True)) | dict(cell.named_parameters())
     wanted = {name: tensor for name, tensor in wanted.items() if tensor.requires_grad}
-    states = nc.scan(cell, *tensors, backend=backend)
-    grads = torch.autograd.grad((states * weights).sum(), list(wanted.values()), materialize_grads=True)
-    return {"states": states.detach()} | dict(zip(wanted, grads, strict=True))
+    outputs, _, states = nc.RNN(cell, backend)(*tensors, states=True)
+    loss = (states * weights).sum() + (outputs * weights[..., -outputs.shape[-1] :]).sum()
+    grads = torch.autograd.grad(loss, list(wanted.values()), materialize_grads=True)
+    return {"states": states.detach(), "outputs": outputs.detach()} | dict(zip(wanted, grads, strict=True))
 
 
 def only_wanted(cell: nc.Cell, tensors: Sequence[Any], wanted: str) -> None:

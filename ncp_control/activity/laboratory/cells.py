@@ -162,6 +162,7 @@ def affine_data(cell: AffineODECell) -> dict[str, Any]:
         **solver_data(cell),
         "activation": cell.activation,
         "liquid": cell.liquid,
+        "signed": cell.signed,
         "leak": packed(leak.double()),
         **{name: numbers(getattr(cell, name)) for name in ("gamma", "gamma_r", "mu", "A")},
     }

@@ -33,8 +33,8 @@ NEAR_TWO = 1e-3  # with h rate this close to 2, or above, an Euler step adds up 
 class KnownAffine(Known):
     """A NeuralLTC, a CT-RNN or a Neural ODE, solved by fused steps or by explicit Euler.
 
-    With `h = elapsed / unfolds`, `f = act(z)`, `z = gamma_r x + gamma I + mu`, `rate = 1 / tau + liquid f` and
-    `drive = A f`, the steps are::
+    With `h = elapsed / unfolds`, `f = act(z)`, `z = gamma_r x + gamma I + mu`, `drive = A f` and `rate = 1 / tau +
+    liquid f`, or `1 / tau + |f|` of signed neurons, the steps are::
 
         fused:  x' = (x + h drive) / (1 + h rate)          euler:  x' = x + h (drive - rate x)
 
@@ -45,7 +45,8 @@ class KnownAffine(Known):
 
     def __init__(self, cell: NeuralLTC | CTRNN | NeuralODE, elapsed: Elapsed) -> None:
         super().__init__(cell, elapsed)
-        self.substeps, self.is_euler, self.liquid = cell.unfolds, cell.solver == "euler", cell.liquid
+        self.substeps, self.is_euler = cell.unfolds, cell.solver == "euler"
+        self.liquid, self.signed = cell.liquid, cell.signed
         constants = cell.constants()
         recurrent, sensory = (numbers(weights.values).T for weights in (constants.gamma_r, constants.gamma))
         self.weights, self.own_weights = np.concatenate([sensory, recurrent], axis=1), np.diag(recurrent)
@@ -74,7 +75,7 @@ class KnownAffine(Known):
             return "the neurons have no leak, so that their states can grow without end"
         if self.activation == "relu":
             return "relu has no upper end, so that states which depend on each other can grow without end"
-        if self.liquid and ACTIVATIONS[self.activation].low < 0:
+        if self.liquid and not self.signed and ACTIVATIONS[self.activation].low < 0:
             return f"{self.activation} can be negative, so that the rate 1 / tau + f of a slow neuron can be too"
         return (
             'with solver="euler" a state can grow without end, because elapsed / unfolds is twice as long as the '
@@ -85,8 +86,15 @@ class KnownAffine(Known):
         """Returns the range of z, (N,)."""
         return affine(joined(features, states), self.weights, self.mu)
 
+    def _speed(self, f: Interval) -> Interval:
+        """Returns the range of what f adds to the rate: f, or |f| of signed neurons."""
+        if not self.signed:
+            return f
+        least = np.where((f.low <= 0) & (f.high >= 0), 0.0, np.minimum(np.abs(f.low), np.abs(f.high)))
+        return Interval(least, f.size)
+
     def _rate(self, f: Interval) -> Interval:
-        return add(self.leak, f) if self.liquid else self.leak
+        return add(self.leak, self._speed(f)) if self.liquid else self.leak
 
     def _around_targets(self, f: Interval) -> Interval:
         """Returns the range of the targets for f in a range, widened where Euler steps jump over them."""
@@ -115,9 +123,12 @@ class KnownAffine(Known):
         return Interval(*(np.where(np.isinf(f), self.A, end) for end in found))
 
     def after(self, states: Interval, features: Interval) -> Interval:
-        """Returns the range of a step, which has its extremes at the ends of x, f and h."""
+        """Returns the range of a step, which has its extremes at the ends of x, f and h; |f| turns at f = 0."""
         f = self.curve.values(self._arguments(states, features))
         corners = [self._step(*corner) for corner in vertices(states, f, self.h, self.leak)]
+        if self.signed:
+            nearest = point(np.clip(0.0, f.low, f.high))
+            corners += [self._step(*corner) for corner in vertices(states, nearest, self.h, self.leak)]
         low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
         size = np.maximum(np.abs(low), np.abs(high)) + states.size
         if self.is_euler:
@@ -128,7 +139,9 @@ class KnownAffine(Known):
     def _step(self, x: Array, f: Array, h: Array, leak: Array) -> Array:
         """Returns x' for numbers, (N,)."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            drive, rate = product(self.A, f), leak + f if self.liquid else leak
+            drive, rate = product(self.A, f), leak
+            if self.liquid:
+                rate = rate + (np.abs(f) if self.signed else f)
             if self.is_euler:
                 found = x + product(h, drive - product(rate, x))
             else:
@@ -174,7 +187,11 @@ class KnownAffine(Known):
 
         fused:  dx'/df = h (A - liquid x') / (1 + h rate),   dx'/dx = 1 / (1 + h rate)
         euler:  dx'/df = h (A - liquid x),                   dx'/dx = 1 - h rate
+
+        Of signed neurons, `sign(f)` times the state takes the state's place in the derivatives by f.
         """
+        states = self._with_sign(states, f)
+        f = self._speed(f)
         rate = plus(self.leak, f) if self.liquid else self.leak
         if self.is_euler:
             to_end = minus(point(self.A), states) if self.liquid else point(self.A)
@@ -192,6 +209,14 @@ class KnownAffine(Known):
         gain, kept = widened(low[0], high[0]), widened(low[1], high[1])
         by_f = times(gain, _where(known, widened(low[2], high[2], size))) if self.liquid else gain
         return _where(shown, by_f), _where(shown, kept)
+
+    def _with_sign(self, states: Interval, f: Interval) -> Interval:
+        """Returns the range of `sign(f) x` of signed neurons, and of x of the others."""
+        if not self.signed:
+            return states
+        low = np.where(f.low >= 0, states.low, np.where(f.high <= 0, -states.high, -states.size))
+        high = np.where(f.low >= 0, states.high, np.where(f.high <= 0, -states.low, states.size))
+        return Interval(low, high)
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `1 / rate`."""

@@ -59,7 +59,8 @@ def affine_piece(cell: AffineODECell) -> CellPiece:
     rate, pull = "REAL(0.0)", "f"
     if isinstance(cell, NeuralLTC):
         parts += [array("leak", 1 / cell.tau), array("A", cell.A)]
-        rate, pull = "leak[j] + f", "f * A[j] - (leak[j] + f) * x[j]"
+        rate = "leak[j] + FABS(f)" if cell.signed else "leak[j] + f"
+        pull = "f * A[j] - *rate * x[j]"
     elif isinstance(cell, CTRNN):
         parts.append(array("leak", 1 / cell.tau))
         rate, pull = "leak[j]", "f - leak[j] * x[j]"

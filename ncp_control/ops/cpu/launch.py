@@ -2,38 +2,64 @@
 
 from __future__ import annotations
 
+import functools
+from array import array
 from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ncp_control.ops.cpu import gated, library
-from ncp_control.ops.cpu.structs import STRUCTS, ProblemStruct
+from ncp_control.ops.cpu.structs import STRUCTS
 from ncp_control.ops.program import Program
 
 KINDS = tuple(STRUCTS)
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 COUNTS = {kind: (len(cell.settings), len(cell.indexes), len(cell.parameters)) for kind, cell in STRUCTS.items()}
-NO_GRADIENTS = {kind: (0,) * len(cell.gradients) for kind, cell in STRUCTS.items()}
+
+NO_MOTOR = (0,) * 8  # the fields `motor` to `d_output_shift` of the problem's struct, where no outputs are wanted
+
+
+class Addresses(NamedTuple):
+    """What both kernels read of a program.
+
+    :param struct: the cell's struct without its gradients, which are null
+    :param motor: the fields `motor` to `output_shift` of the problem's struct
+    :param sizes: how many numbers the motor map's scale and shift have, then each parameter
+    :param copies: the tensors that did not lie in memory as kernels read them, as copies that do
+    """
+
+    struct: array[int]
+    motor: tuple[int, int, int, int]
+    sizes: list[int]
+    copies: list[Tensor | None]
 
 
 def forward(
-    program: Program, inputs: Tensor, state: Tensor, elapsed: Tensor, reset: Tensor | None, mask: Tensor | None
+    program: Program,
+    inputs: Tensor,
+    state: Tensor,
+    elapsed: Tensor,
+    reset: Tensor | None,
+    mask: Tensor | None,
+    outputs: Tensor | None = None,
 ) -> Tensor:
     """Calls the forward kernel.
 
+    :param outputs: (B, T, O), to be filled; None for none
     :return: states after every step, (B, T, N)
     """
-    loaded = _library()
-    inputs, state = inputs.contiguous(), state.contiguous()
-    states = inputs.new_empty(inputs.shape[0], inputs.shape[1], state.shape[1])
-    if states.numel() == 0:
-        return states
-    problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
-    parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
-    cell = _cell(program, parameters, ())
-    library.call(loaded, f"ncp_{program.kind}_forward_{SUFFIX[inputs.dtype]}", problem, cell)
-    del keep
+    kernel = _kernel(program.kind, "forward", inputs.dtype)
+    inputs, state, reset, mask = inputs.contiguous(), state.contiguous(), _contiguous(reset), _contiguous(mask)
+    batch, time, _ = inputs.shape
+    states = inputs.new_empty(batch, time, state.shape[1])
+    if batch * time:
+        prepared = prepare(program)
+        fields = _fields(program, inputs, state, elapsed, reset, mask, states)
+        motor = NO_MOTOR if outputs is None else (*prepared.motor, outputs.data_ptr(), 0, 0, 0)
+        kernel(array("q", (*fields, 0, 0, 0, 0, *motor)), prepared.struct)
     return states
 
 
@@ -45,67 +71,99 @@ def backward(
     reset: Tensor | None,
     mask: Tensor | None,
     states: Tensor,
-    grad_states: Tensor,
+    grad_states: Tensor | None,
     wanted: tuple[bool, bool],
+    grad_outputs: Tensor | None = None,
 ) -> list[Tensor | None]:
     """Calls the backward kernel.
 
+    :param grad_states: the gradient of the states; it may be None where that of the outputs is given
     :param wanted: whether the gradients of inputs and of elapsed are wanted
-    :return: gradients of inputs, state and elapsed, then of every parameter
+    :param grad_outputs: the gradient of the outputs; where it is None, those of scale and shift are
+    :return: gradients of inputs, state, elapsed, the motor map's scale and shift, then of every parameter
     """
-    loaded = _library()
-    parameters = [parameter if parameter is None else parameter.contiguous() for parameter in program.parameters]
+    kernel = _kernel(program.kind, "backward", inputs.dtype)
+    prepared = prepare(program)
     make = inputs.new_empty if states.numel() else inputs.new_zeros  # the kernel writes every gradient whole
-    grads: list[Tensor | None]
-    grad_maps = None
-    if program.kind in gated.KINDS:
-        grad_maps = make(gated.shape_of_maps(program, inputs, state))
-        grads = [grad_maps]
-    else:
-        sizes = [0 if parameter is None else parameter.numel() for parameter in parameters]
-        flat = make(sum(sizes))
-        grads = [
-            part if given is not None and given.dim() == 1 else None if given is None else part.view(given.shape)
-            for part, given in zip(flat.split(sizes), parameters, strict=True)
-        ]
     grad_inputs = make(inputs.shape) if wanted[0] else None
     grad_elapsed = make(inputs.shape[:2]) if wanted[1] else None
     grad_state = make(state.shape)
+    is_gated = program.kind in gated.KINDS
+    grad_maps = make(gated.shape_of_maps(program, inputs, state)) if is_gated else None
+    flat = make(sum(prepared.sizes))  # the gradients that the kernel writes, one after the other
     if states.numel():
-        grad_states = grad_states.contiguous()
-        problem, keep = _problem(program, inputs, state, elapsed, reset, mask, states)
-        problem = problem._replace(
-            grad_states=_address(grad_states),
-            grad_x=_address(grad_inputs),
-            grad_state=_address(grad_state),
-            grad_elapsed=_address(grad_elapsed),
-        )
-        cell = _cell(program, parameters, grads)
-        library.call(loaded, f"ncp_{program.kind}_backward_{SUFFIX[inputs.dtype]}", problem, cell)
-        del keep
+        grad_states, grad_outputs = _contiguous(grad_states), _contiguous(grad_outputs)
+        reset, mask = _contiguous(reset), _contiguous(mask)
+        places = _places(flat, prepared.sizes)
+        motor = NO_MOTOR if grad_outputs is None else (*prepared.motor, 0, grad_outputs.data_ptr(), *places[:2])
+        fields = _fields(program, inputs, state, elapsed, reset, mask, states)
+        gradients = map(_address, (grad_states, grad_inputs, grad_state, grad_elapsed))
+        struct = prepared.struct[:]
+        written = places[2:] if grad_maps is None else [grad_maps.data_ptr()]
+        struct[-len(written) :] = array("q", written)
+        kernel(array("q", (*fields, *gradients, *motor)), struct)
     if grad_elapsed is not None and elapsed.dim() == 0:
         grad_elapsed = grad_elapsed.sum()
-    if grad_maps is not None:
+    parts = torch.split_with_sizes(flat, prepared.sizes)
+    if grad_maps is None:
+        pairs = zip(parts[2:], program.parameters, strict=True)
+        grads = [None if of is None else part if of.dim() == 1 else part.view(of.shape) for part, of in pairs]
+    else:
         grads = gated.parameter_gradients(program, inputs, state, reset, states, grad_maps)
-    return [grad_inputs, grad_state, grad_elapsed, *grads]
+    of_motor = [None if grad_outputs is None or not part.numel() else part for part in parts[:2]]
+    return [grad_inputs, grad_state, grad_elapsed, *of_motor, *grads]
+
+
+def prepare(program: Program) -> Addresses:
+    """Makes the struct of a program, or takes the one that was made for the same tensors.
+
+    The fields are counted, because an exported program can come from another version.
+    """
+    kept = program.kept
+    if kept is not None and "cpu" in kept:
+        found: Addresses = kept["cpu"]
+        return found
+    taken = (len(program.settings), len(program.indexes), len(program.parameters))
+    if taken != COUNTS[program.kind]:
+        counts = "{} settings, {} index tensors and {} parameters"
+        raise ValueError(
+            f"this program of kind {program.kind!r} has {counts.format(*taken)}, but the kernel takes "
+            f"{counts.format(*COUNTS[program.kind])}: export it again with this version of ncp-control"
+        )
+    start, size, scale, shift = program.motor or (0, 0, None, None)
+    given = (scale, shift, *program.parameters, *program.indexes)
+    tensors = [_contiguous(tensor) for tensor in given]
+    copies = [tensor for tensor, one in zip(tensors, given, strict=True) if tensor is not one]
+    of_scale, of_shift, *places = map(_address, tensors)
+    indexes = places[len(program.parameters) :]
+    parameters = places[: len(program.parameters)]
+    kind = STRUCTS[program.kind]
+    struct = array("q", [*program.settings, *indexes, *parameters, *[0] * len(kind.gradients)])
+    written = (scale, shift, *(() if program.kind in gated.KINDS else program.parameters))
+    sizes = [0 if tensor is None else tensor.numel() for tensor in written]
+    prepared = Addresses(struct, (start, size, of_scale, of_shift), sizes, copies)
+    if kept is not None and not copies:
+        kept["cpu"] = prepared
+    return prepared
 
 
 def threads_for(program: Program, inputs: Tensor) -> int:
     """Torch's number of threads, or one where starting a thread would cost more than it saves."""
-    synapses = program.settings.synapses + program.settings.sensory
+    settings, (batch, time, _) = program.settings, inputs.shape
     enough = 1_000_000 if program.kind in gated.MAPS else 100_000  # a gated cell's synapses are four products
-    return torch.get_num_threads() if inputs.shape[0] * inputs.shape[1] * synapses > enough else 1
+    return torch.get_num_threads() if batch * time * (settings.synapses + settings.sensory) > enough else 1
 
 
-def _library() -> library.Library:
-    """The loaded library; an error that says why where there is none."""
+@functools.cache
+def _kernel(kind: str, direction: str, dtype: torch.dtype) -> library.Kernel:
+    """A kernel of the loaded library; an error that says why where there is none."""
     loaded, reason = library.load()
     if loaded is None:
         raise RuntimeError(reason)
-    return loaded
+    return library.kernel(loaded, f"ncp_{kind}_{direction}_{SUFFIX[dtype]}")
 
 
-def _problem(
+def _fields(
     program: Program,
     inputs: Tensor,
     state: Tensor,
@@ -113,44 +171,34 @@ def _problem(
     reset: Tensor | None,
     mask: Tensor | None,
     states: Tensor,
-) -> tuple[ProblemStruct, list[Tensor | None]]:
-    """The struct `Problem` without its gradients, and the tensors that must outlive the call."""
-    batch, time, features = inputs.shape
-    row_stride, time_stride = elapsed.stride() if elapsed.dim() == 2 else (0, 0)
-    reset = None if reset is None else reset.contiguous()
-    mask = None if mask is None else mask.contiguous()
-    problem = ProblemStruct(
-        batch=batch,
-        time=time,
-        inputs=features,
-        units=state.shape[1],
-        threads=threads_for(program, inputs),
-        x=_address(inputs),
-        state=_address(state),
-        elapsed=_address(elapsed),
-        elapsed_row_stride=row_stride,
-        elapsed_time_stride=time_stride,
-        reset=_address(reset),
-        mask=_address(mask),
-        states=_address(states),
+) -> tuple[int, ...]:
+    """The fields of `ProblemStruct` from `batch` to `states`, in order."""
+    batch, time, units = states.shape
+    return (
+        batch,
+        time,
+        inputs.shape[2],
+        units,
+        threads_for(program, inputs),
+        inputs.data_ptr(),
+        state.data_ptr(),
+        elapsed.data_ptr(),
+        *(elapsed.stride() if elapsed.dim() == 2 else (0, 0)),
+        _address(reset),
+        _address(mask),
+        states.data_ptr(),
     )
-    return problem, [reset, mask]
 
 
-def _cell(program: Program, parameters: Sequence[Tensor | None], grads: Sequence[Tensor | None]) -> list[int]:
-    """The values of the cell's struct; without gradients, their fields are null.
+def _places(flat: Tensor, sizes: Sequence[int]) -> list[int]:
+    """Where each of the parts of `flat` begins; null for an empty one."""
+    ends, first, step = accumulate(sizes), flat.data_ptr(), flat.element_size()
+    return [first + step * (end - size) if size else 0 for size, end in zip(sizes, ends, strict=True)]
 
-    The fields are counted, because an exported program can come from another version.
-    """
-    found, taken = (len(program.settings), len(program.indexes), len(parameters)), COUNTS[program.kind]
-    if found != taken:
-        counts = "{} settings, {} index tensors and {} parameters"
-        raise ValueError(
-            f"this program of kind {program.kind!r} has {counts.format(*found)}, but the kernel takes "
-            f"{counts.format(*taken)}: export it again with this version of ncp-control"
-        )
-    addresses = [0 if tensor is None else tensor.data_ptr() for tensor in (*program.indexes, *parameters, *grads)]
-    return [*program.settings, *addresses] if grads else [*program.settings, *addresses, *NO_GRADIENTS[program.kind]]
+
+def _contiguous(tensor: Tensor | None) -> Tensor | None:
+    """A tensor as kernels read it."""
+    return None if tensor is None else tensor.contiguous()
 
 
 def _address(tensor: Tensor | None) -> int:

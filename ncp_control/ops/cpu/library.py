@@ -6,9 +6,9 @@ import ctypes
 import functools
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ncp_control.ops.cpu.structs import struct_sizes
 
@@ -17,6 +17,9 @@ LEVELS = ("avx512", "avx2", "portable")
 FOLDER = Path(__file__).parent
 CHOICE = "NCP_CONTROL_CPU_LEVEL"
 BUILD = "install a C++ compiler such as g++, then run `make venv` in a checkout or `pip install .` in the sources"
+
+
+Kernel: TypeAlias = "Callable[[array[int], array[int]], None]"
 
 
 class Library(NamedTuple):
@@ -84,19 +87,14 @@ def _struct_bytes(handle: ctypes.CDLL, name: str) -> int | None:
         return None
 
 
-@functools.cache
-def function(library: Library, name: str) -> Callable[[int, int], int]:
-    """A kernel by its name; it takes the addresses of its two structs."""
-    found = getattr(library.handle, name)
-    found.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-    found.restype = ctypes.c_int
-    kernel: Callable[[int, int], int] = found
-    return kernel
+def kernel(library: Library, name: str) -> Kernel:
+    """A kernel by its name; it takes the problem's struct and the cell's."""
+    function = getattr(library.handle, name)
+    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+    function.restype = ctypes.c_int
 
+    def call(problem: array[int], cell: array[int]) -> None:
+        if function(problem.buffer_info()[0], cell.buffer_info()[0]):
+            raise MemoryError(f"not enough memory for the scan ({name})")
 
-def call(library: Library, name: str, problem: Sequence[int], cell: Sequence[int]) -> None:
-    """Calls a kernel with its two structs, given as the values of their fields."""
-    structs = array("q", [*problem, *cell])
-    address = structs.buffer_info()[0]
-    if function(library, name)(address, address + structs.itemsize * len(problem)):
-        raise MemoryError(f"not enough memory for the scan ({name})")
+    return call

@@ -32,10 +32,18 @@ class ProblemStruct(NamedTuple):
     reset: int
     mask: int
     states: int
-    grad_states: int = 0
-    grad_x: int = 0
-    grad_state: int = 0
-    grad_elapsed: int = 0
+    grad_states: int
+    grad_x: int
+    grad_state: int
+    grad_elapsed: int
+    motor: int
+    outputs: int
+    output_scale: int
+    output_shift: int
+    values: int
+    grad_values: int
+    d_output_scale: int
+    d_output_shift: int
 
 
 class CellStruct(NamedTuple):

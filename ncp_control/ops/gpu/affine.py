@@ -39,6 +39,7 @@ SENSORY = place(AffineSettings._fields, "sensory")
 UNFOLDS = place(AffineSettings._fields, "unfolds")
 EULER = place(AffineSettings._fields, "euler")
 LIQUID = place(AffineSettings._fields, "liquid")
+MAGNITUDE = place(AffineSettings._fields, "magnitude")
 ACTIVATION = place(AffineSettings._fields, "activation")
 SIGMOID = place(ACTIVATIONS, "sigmoid")
 RELU = place(ACTIVATIONS, "relu")
@@ -124,6 +125,28 @@ def slope_of(f, SETTINGS: tl.constexpr):
 
 
 @triton.jit
+def rate_at(c, f, SETTINGS: tl.constexpr):
+    """The rate at f."""
+    rate = c.leak
+    if SETTINGS[LIQUID]:
+        if SETTINGS[MAGNITUDE]:
+            rate += tl.abs(f)
+        else:
+            rate += f
+    return rate
+
+
+@triton.jit
+def rate_back(f, d_rate, SETTINGS: tl.constexpr):
+    """The part of the gradient of the rate that goes to f."""
+    if SETTINGS[LIQUID]:
+        d_f = tl.where(f < 0.0, -d_rate, d_rate) if SETTINGS[MAGNITUDE] else d_rate
+    else:
+        d_f = tl.full(d_rate.shape, 0.0, d_rate.dtype)
+    return d_f
+
+
+@triton.jit
 def sense(c, x, TABLES: tl.constexpr):
     """`mu + gamma x`, (N,)."""
     return c.mu + total(c.gamma * fetch(x, c.sensory_table.other), c.sensory_table, TABLES[SENSORY_BY_TARGET])
@@ -134,9 +157,7 @@ def unfold(c, v, h, sensed, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
     """One solver step: returns the next state, and f."""
     z = sensed + total(c.gamma_r * fetch(v, c.table.other), c.table, TABLES[OLD_BY_TARGET])
     f = activate(z, SETTINGS)
-    rate = c.leak
-    if SETTINGS[LIQUID]:
-        rate += f
+    rate = rate_at(c, f, SETTINGS)
     slope = c.A * f - rate * v
     if SETTINGS[EULER]:
         step = h * slope
@@ -217,9 +238,7 @@ def backward(
                 k = L - 1 - back_k
                 old = tl.load(scratch + 2 * k * NEURONS)
                 f = tl.load(scratch + (2 * k + 1) * NEURONS)
-                rate = c.leak
-                if SETTINGS[LIQUID]:
-                    rate += f
+                rate = rate_at(c, f, SETTINGS)
                 if SETTINGS[EULER]:
                     gc = g
                     u = old
@@ -235,9 +254,7 @@ def backward(
                 d_h += gc * (c.A * f - u * rate)
                 sum_A += q * f
                 sum_leak -= u * q
-                d_f = c.A * q
-                if SETTINGS[LIQUID]:
-                    d_f -= u * q
+                d_f = c.A * q - rate_back(f, u * q, SETTINGS)
                 d_z = d_f * slope_of(f, SETTINGS)
                 d_sensed += d_z
                 arrived = fetch(d_z, table.other)

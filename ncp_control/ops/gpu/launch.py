@@ -16,10 +16,17 @@ KINDS = ("ltc", "affine", "cfc")
 
 
 def forward(
-    program: Program, inputs: Tensor, state: Tensor, elapsed: Tensor, reset: Tensor | None, mask: Tensor | None
+    program: Program,
+    inputs: Tensor,
+    state: Tensor,
+    elapsed: Tensor,
+    reset: Tensor | None,
+    mask: Tensor | None,
+    outputs: Tensor | None = None,
 ) -> Tensor:
     """Launches the forward kernel, with one Triton program for each row.
 
+    :param outputs: (B, T, O), to be filled; None for none
     :return: states after every step, (B, T, N)
     """
     inputs, state = inputs.contiguous(), state.contiguous()
@@ -29,6 +36,8 @@ def forward(
         arguments, options = _arguments(kernels, program, inputs, state, elapsed, reset, mask, states)
         with _on(inputs.device):
             kernels.forward[(inputs.shape[0],)](*arguments, **options)
+    if outputs is not None and program.motor is not None:
+        outputs.copy_(program.motor.of(states))
     return states
 
 
@@ -40,14 +49,21 @@ def backward(
     reset: Tensor | None,
     mask: Tensor | None,
     states: Tensor,
-    grad_states: Tensor,
+    grad_states: Tensor | None,
     wanted: tuple[bool, bool],
+    grad_outputs: Tensor | None = None,
 ) -> list[Tensor | None]:
     """Launches the backward kernel, and sums the parameters' gradients over its Triton programs.
 
+    :param grad_states: the gradient of the states; it may be None where that of the outputs is given
     :param wanted: whether the gradients of inputs and of elapsed are wanted
-    :return: gradients of inputs, state and elapsed, then of every parameter
+    :param grad_outputs: the gradient of the outputs; where it is None, those of scale and shift are
+    :return: gradients of inputs, state, elapsed, the motor map's scale and shift, then of every parameter
     """
+    of_motor: list[Tensor | None] = [None, None]
+    if grad_outputs is not None and program.motor is not None:
+        grad_states, *of_motor = program.motor.back(states, grad_states, grad_outputs)
+    assert grad_states is not None
     batch = inputs.shape[0]
     sizes = [0 if parameter is None else parameter.numel() for parameter in program.parameters]
     grad_inputs = torch.empty_like(inputs) if wanted[0] else None
@@ -67,7 +83,8 @@ def backward(
     if grad_elapsed is not None and elapsed.dim() == 0:
         grad_elapsed = grad_elapsed.sum()
     parts = zip(flat.split(sizes), program.parameters, strict=True)
-    return [grad_inputs, grad_state, grad_elapsed, *(None if p is None else part.view(p.shape) for part, p in parts)]
+    of_parameters = [None if parameter is None else part.view(parameter.shape) for part, parameter in parts]
+    return [grad_inputs, grad_state, grad_elapsed, *of_motor, *of_parameters]
 
 
 def kernels_of(kind: str) -> Any:

@@ -41,6 +41,26 @@ def test_a_neural_ltc_without_cycles_reaches_its_range_at_corners(activation: st
     np.testing.assert_allclose(found.max(axis=0)[0], states.high[0], rtol=1e-5, atol=1e-5)
 
 
+def test_a_signed_neural_ltc_without_cycles_reaches_its_range_however_slow_it_is() -> None:
+    cell = NeuralLTC(1, CHAIN, activation="tanh", signed=True, time_constants=(0.2, 5.0))
+    cell = fixed(cell, gamma=1.3, gamma_r=-2.0, mu=0.0)
+    states = reachable(known_of(cell, ONCE), UNIT)
+    inputs = torch.tensor([-1.0, 0.0, 1.0])[:, None, None].expand(3, 300, 1)
+    reached = scan(cell, inputs)
+    assert outside(states, reached) == []
+    found = torch.cat([reached[:, -1], torch.zeros(1, 2)]).double().numpy()
+    np.testing.assert_allclose(found.min(axis=0)[0], states.low[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found.max(axis=0)[0], states.high[0], rtol=1e-5, atol=1e-5)
+
+
+def test_a_signed_step_from_outside_its_bounds_is_smallest_or_greatest_where_f_is_zero() -> None:
+    cell = fixed(NeuralLTC(1, SOLITARY, activation="hard_tanh", signed=True, unfolds=1), gamma=1.0, mu=0.0, tau=1.0)
+    cell.A.fill_(0.5)
+    after = known_of(cell, ONCE).after(between(9.0, 9.0, 1), UNIT)
+    assert 9.0 / 2 <= after.high[0] < 4.501  # f = 0: no conductance but the leak
+    assert 2.833 < after.low[0] <= (9.0 - 0.5) / 3  # f = -1
+
+
 def test_a_ct_rnn_without_cycles_reaches_its_range_at_corners() -> None:
     cell = fixed(CTRNN(1, CHAIN, solver="fused"), gamma=0.7, gamma_r=-2.0, mu=0.1, tau=0.4)
     with exactly():

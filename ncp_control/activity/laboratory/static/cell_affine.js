@@ -1,6 +1,6 @@
 // ODE neurons with one weight for each synapse, f = act(gamma_r x + gamma I + mu):
 //
-//   NeuralLTC:  dx/dt = -(1 / tau + f) x + f A
+//   NeuralLTC:  dx/dt = -(1 / tau + f) x + f A, or with |f| in the rate if it is signed
 //   CTRNN:      dx/dt = -x / tau + f
 //   NeuralODE:  dx/dt = f
 
@@ -23,6 +23,7 @@ class AffineCell extends OdeCell {
     this.mu = unpacked(data.mu);
     this.leak = unpacked(data.leak);
     this.liquid = data.liquid;
+    this.signed = data.signed;
     this.A = data.A && unpacked(data.A);
     this.activate = ACTIVATIONS[data.activation];
     this.sensed = new Float64Array(this.units);
@@ -46,11 +47,11 @@ class AffineCell extends OdeCell {
   sense(inputs) { this.arriving(inputs, this.sensory, this.gamma, this.mu, this.sensed); }
 
   field(x, rate, drive) {
-    const { leak, liquid, A, activate, slowness } = this;
+    const { leak, liquid, signed, A, activate, slowness } = this;
     this.arriving(x, this.synapses, this.gammaR, this.sensed, drive);
     for (let j = 0; j < x.length; j++) {
       const f = activate(drive[j]);
-      rate[j] = (liquid ? leak[j] + f : leak[j]) / slowness[j];
+      rate[j] = (liquid ? leak[j] + (signed ? Math.abs(f) : f) : leak[j]) / slowness[j];
       drive[j] = (liquid ? f * A[j] : f) / slowness[j];
     }
   }

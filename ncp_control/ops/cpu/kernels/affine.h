@@ -2,6 +2,8 @@
 //
 //     z = mu + gamma I + gamma_r x,    f = act(z)
 //     rate = leak + liquid f,    drive = A f          liquid is 1 for NeuralLTC and 0 for the others
+//
+// or, with `magnitude`, rate = leak + |f|, through which f gets a gradient with the sign of f.
 //     x' = x + h C (drive - rate x)
 //
 // with C = 1 / (1 + h rate) for the fused solver, which makes x' = (x + h drive) / (1 + h rate), and C = 1 for explicit
@@ -35,7 +37,7 @@ enum Activation : int64_t { SIGMOID, RELU, TANH, HARD_TANH };
 // Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
 // tau_raw and A are null for a cell without them; RK4 does not read euler.
 struct AffineArguments {
-    int64_t synapses, sensory, unfolds, euler, liquid, activation;
+    int64_t synapses, sensory, unfolds, euler, liquid, magnitude, activation;
     const int64_t *start, *source, *sensory_start, *sensory_source;
     const void *gamma, *gamma_r, *mu, *tau_raw, *A;
     void *d_gamma, *d_gamma_r, *d_mu, *d_tau_raw, *d_A;
@@ -61,13 +63,23 @@ struct Affine {
     static T at(const void* values, int64_t i) { return static_cast<const T*>(values)[i]; }
     T drive_scale(int64_t j) const { return p.A ? at(p.A, j) : T(1); }
 
+    // The rate at f, and the part of its gradient that goes to f.
+    NCP_INLINE V rate_at(int64_t j, V f) const {
+        if (!p.liquid) return all<T>(leak[j]);
+        return leak[j] + (p.magnitude ? ncp::magnitude<T>(f) : f);
+    }
+    NCP_INLINE V rate_back(V f, V d_rate) const {
+        if (!p.liquid) return V{};
+        return p.magnitude ? (f < all<T>(0) ? -d_rate : d_rate) : d_rate;
+    }
+
     // A single row has no path of its own.
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
     // Work vectors: the states of all unfolds (L + 1) N, then f, C / r, own and dh of each unfold, then sums over the
     // unfolds.
-    int64_t scratch_vectors() const { return (5 * p.unfolds + 1) * N + 4 * N; }
+    int64_t scratch_vectors(bool) const { return (5 * p.unfolds + 1) * N + 4 * N; }
 
     struct Work {
         V *U, *f, *C, *own, *dh, *sensed, *dz, *dz_sum, *next;
@@ -164,7 +176,7 @@ struct Affine {
             V* fs = k.f + (record ? l * N : 0);
             excite(k.sensed, from, fs);
             for (int64_t j = 0; j < N; ++j) {
-                V f = fs[j], drive = drive_scale(j) * f, rate = p.liquid ? leak[j] + f : all<T>(leak[j]), C, next;
+                V f = fs[j], drive = drive_scale(j) * f, rate = rate_at(j, f), C, next;
                 C = p.euler ? all<T>(1) : reciprocal<T>(h.r + h.s * rate);
                 next = from[j] + h.s * C * (drive - rate * from[j]);
                 if (record) {
@@ -197,8 +209,7 @@ struct Affine {
                 d_h += g[j] * k.dh[l * N + j];
                 d_A[j] += q * f;
                 d_leak[j] -= uq;
-                V df = drive_scale(j) * q;
-                if (p.liquid) df -= uq;
+                V df = drive_scale(j) * q - rate_back(f, uq);
                 V dz = df * slope(f);
                 k.dz[j] = dz;
                 k.dz_sum[j] += dz;
@@ -263,7 +274,7 @@ struct AffineRK4 : Affine<T_> {
 
     // Work vectors: states and f of every stage of every unfold, then d z of one unfold's stages, then four for each
     // neuron.
-    int64_t scratch_vectors() const { return 2 * p.unfolds * STAGES * N + STAGES * N + 4 * N; }
+    int64_t scratch_vectors(bool) const { return 2 * p.unfolds * STAGES * N + STAGES * N + 4 * N; }
 
     struct Work {
         V *y, *f, *dz, *sensed, *sum, *dz_sum, *back;
@@ -281,8 +292,7 @@ struct AffineRK4 : Affine<T_> {
         return k;
     }
 
-    NCP_INLINE V rate(int64_t j, V f) const { return p.liquid ? leak[j] + f : all<T>(leak[j]); }
-    NCP_INLINE V velocity_at(int64_t j, V f, V y) const { return this->drive_scale(j) * f - rate(j, f) * y; }
+    NCP_INLINE V velocity_at(int64_t j, V f, V y) const { return this->drive_scale(j) * f - this->rate_at(j, f) * y; }
 
     template <bool record>
     void step(V* scratch, const V* x, V* v, V elapsed) const {
@@ -314,11 +324,10 @@ struct AffineRK4 : Affine<T_> {
             *d_h += k.back[j] * velocity_at(j, f[j], y[j]);
             d_A[j] += q * f[j];
             d_leak[j] -= yq;
-            V df = this->drive_scale(j) * q;
-            if (p.liquid) df -= yq;
+            const V df = this->drive_scale(j) * q - this->rate_back(f[j], yq);
             dz[j] = df * this->slope(f[j]);
             k.dz_sum[j] += dz[j];
-            k.back[j] = -rate(j, f[j]) * q;
+            k.back[j] = -this->rate_at(j, f[j]) * q;
         }
         for (int64_t j = 0; j < N; ++j) {
             const V d = dz[j];

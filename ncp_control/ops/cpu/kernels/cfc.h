@@ -54,7 +54,7 @@ struct CfC {
     void step_row(T*, const T*, T*, T) const {}
 
     // Work vectors: both states, then the maps as they enter the closed form, then the gradients of both states.
-    int64_t scratch_vectors() const { return 2 * N + 4 * N + 2 * N; }
+    int64_t scratch_vectors(bool) const { return 2 * N + 4 * N + 2 * N; }
 
     // The maps of neuron j, summed over its synapses.
     template <int maps>

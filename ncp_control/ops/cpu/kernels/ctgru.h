@@ -60,7 +60,7 @@ struct CTGRU {
     void step_row(T*, const T*, T*, T) const {}
 
     // Work vectors; those that write_back stores come first. R, S and Q hold a, b and q until the backward pass.
-    int64_t scratch_vectors() const { return 5 * N + 2 * U + F + 2 * M; }
+    int64_t scratch_vectors(bool) const { return 5 * N + 2 * U + F + 2 * M; }
 
     struct Work {
         V *R, *S, *Q, *e, *r, *s, *old, *sources, *decay, *ds;

@@ -134,7 +134,7 @@ struct Gated {
     void step_row(T*, const T*, T*, T) const {}
 
     // Work vectors: the maps (U, 4), what the rule keeps, and the old state.
-    int64_t scratch_vectors() const { return MAPS * U + U + N; }
+    int64_t scratch_vectors(bool) const { return MAPS * U + U + N; }
 
     // Adds to the maps of `units` units what arrives from `count` sources.
     template <int units>

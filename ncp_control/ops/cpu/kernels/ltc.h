@@ -63,12 +63,13 @@ struct LTC {
 
     const LTCArguments& p;
     const int64_t N, I;
+    const bool timed;  // whether the gradient of elapsed is wanted
     Synapses synapse, sensory;
     std::vector<T> slow, leak, cm, inverse_cm, gap, scale, shift;
 
     LTC(const LTCArguments& arguments, const Problem& problem)
-        : p(arguments), N(problem.units), I(problem.inputs), synapse(p.synapses), sensory(p.sensory), slow(N), leak(N),
-          cm(N), inverse_cm(N), gap(p.gaps), scale(I, T(1)), shift(I, T(0)) {
+        : p(arguments), N(problem.units), I(problem.inputs), timed(problem.grad_elapsed), synapse(p.synapses),
+          sensory(p.sensory), slow(N), leak(N), cm(N), inverse_cm(N), gap(p.gaps), scale(I, T(1)), shift(I, T(0)) {
         positive_all<T>(p.gleak_raw, slow.data(), N);
         positive_all<T>(p.cm_raw, cm.data(), N);
         positive_all<T>(p.gap_raw, gap.data(), p.gaps);
@@ -106,18 +107,19 @@ struct LTC {
     }
 
     // Work vectors: the states of all unfolds (L + 1) N, then C / r, own, dh and the sigmoids of each unfold, then
-    // sums, then inputs.
-    int64_t scratch_vectors() const {
-        return (4 * p.unfolds + 1) * N + p.unfolds * p.synapses + p.sensory + (p.unfolds + 5) * N + 2 * I;
+    // sums, then inputs. A step that records nothing has use for one unfold only.
+    int64_t scratch_vectors(bool record) const {
+        const int64_t L = record ? p.unfolds : 1;
+        return (4 * L + 1) * N + L * p.synapses + p.sensory + (L + 5) * N + 2 * I;
     }
 
     struct Work {
         V *U, *C, *own, *dh, *s, *sensory_s, *G, *Q, *dG, *dQ, *q, *next, *x, *dx;
     };
 
-    Work carve(V* at) const {
+    Work carve(V* at, bool record) const {
         Work k;
-        const int64_t L = p.unfolds;
+        const int64_t L = record ? p.unfolds : 1;
         auto take = [&at](int64_t count) {
             V* here = at;
             at += count;
@@ -142,7 +144,7 @@ struct LTC {
 
     template <bool record>
     void step(V* scratch, const V* x, V* v, V elapsed) const {
-        Work k = carve(scratch);
+        Work k = carve(scratch, record);
         const Span<T> h = span_of(elapsed);
         for (int64_t i = 0; i < I; ++i) k.x[i] = x[i] * scale[i] + shift[i];
         open(sensory, 0, sensory.count, k.x, k.sensory_s);
@@ -209,7 +211,7 @@ struct LTC {
                 V u = p.euler ? v : next;
                 k.C[l * N + j] = C;
                 k.own[l * N + j] = p.euler ? T(1) - h.s * C * conductance : h.r * C * cm[j];
-                k.dh[l * N + j] = h.r * C * (current - u * conductance);
+                if (timed) k.dh[l * N + j] = h.r * C * (current - u * conductance);
             }
             to[j] = next;
         }
@@ -300,7 +302,7 @@ struct LTC {
     int64_t accumulators() const { return 3 * N + p.gaps + 2 * I + 4 * (p.synapses + p.sensory); }
 
     V step_back(V* scratch, const V* x, V* g, V* dx, V elapsed, V* sums) const {
-        Work k = carve(scratch);
+        Work k = carve(scratch, true);
         V *d_slow = sums, *d_leak = d_slow + N, *d_cm = d_leak + N, *d_gap = d_cm + N, *d_scale = d_gap + p.gaps,
           *d_shift = d_scale + I, *d_synapse = d_shift + I, *d_sensory = d_synapse + 4 * p.synapses;
         const T *steep = synapse.steep.data(), *mu = synapse.mu.data(), *E = synapse.E.data(),
@@ -315,7 +317,7 @@ struct LTC {
             for (int64_t j = 0; j < N; ++j) {
                 V gc = g[j] * k.C[l * N + j];
                 V q = h.s * gc;
-                d_h += g[j] * k.dh[l * N + j];
+                if (timed) d_h += g[j] * k.dh[l * N + j];
                 d_cm[j] += h.r * gc * (from[j] - to[j]);
                 k.dQ[j] += q;
                 k.dG[j] -= (p.euler ? from[j] : to[j]) * q;

@@ -6,7 +6,7 @@
 //
 // A cell defines:
 //   T                                              its float type
-//   scratch_vectors(), accumulators()              how many vectors of work memory and of sums it needs
+//   scratch_vectors(record), accumulators()        how many vectors of work memory and of sums it needs
 //   step<record>(scratch, x, v, elapsed)           moves the state v by one step; `record` keeps what step_back reads
 //   step_back(scratch, x, g, dx, elapsed, sums)    follows a recorded step: turns the gradient g of the new state into
 //                                                  that of the old state, adds to dx and to the sums, and returns the
@@ -40,6 +40,12 @@ struct Problem {
     void* grad_x;        // (B, T, I), or null where it is not wanted
     void* grad_state;    // (B, N)
     void* grad_elapsed;  // (B, T), or null where it is not wanted
+    // The outputs are the states motor .. motor + outputs - 1, scaled and shifted where scale and shift are not null.
+    int64_t motor, outputs;
+    const void *output_scale, *output_shift;  // (O,)
+    void* values;                             // (B, T, O): the forward pass writes it, or null where not wanted
+    const void* grad_values;                  // (B, T, O), or null; then grad_states may be null
+    void *d_output_scale, *d_output_shift;    // (O,)
 };
 
 // Vectors at an aligned address. They start as NaN in every lane, so that a read of memory never written shows.
@@ -109,6 +115,36 @@ NCP_INLINE Vec<T> load_elapsed(const Problem& p, int64_t row, int64_t t, int row
     return lanes;
 }
 
+// Writes the outputs of `rows` rows at step t, from their states v.
+template <typename T>
+NCP_INLINE void store_values(const Problem& p, const Vec<T>* v, int64_t row, int64_t t, int rows, Vec<T>* work) {
+    const int64_t O = p.outputs;
+    const T *scale = static_cast<const T*>(p.output_scale), *shift = static_cast<const T*>(p.output_shift);
+    for (int64_t o = 0; o < O; ++o) {
+        Vec<T> value = v[p.motor + o];
+        if (scale) value = shift ? value * scale[o] + shift[o] : value * scale[o];
+        work[o] = value;
+    }
+    store_rows<T>(work, static_cast<T*>(p.values) + (row * p.time + t) * O, p.time * O, rows, O);
+}
+
+// Adds to the gradients g of the states at step t what comes from the outputs, and to the sums of scale and shift.
+template <typename T>
+NCP_INLINE void values_back(const Problem& p, Vec<T>* g, int64_t row, int64_t t, int rows, Vec<T>* work, Vec<T>* sums) {
+    const int64_t O = p.outputs, N = p.units, at = row * p.time + t;
+    const T* scale = static_cast<const T*>(p.output_scale);
+    Vec<T>*d = work, *v = d + O;
+    load_rows<T>(static_cast<const T*>(p.grad_values) + at * O, p.time * O, rows, O, d);
+    if (scale) load_rows<T>(static_cast<const T*>(p.states) + at * N + p.motor, p.time * N, rows, O, v);
+    for (int64_t o = 0; o < O; ++o) {
+        g[p.motor + o] += scale ? d[o] * scale[o] : d[o];
+        if (scale) {
+            sums[o] += d[o] * v[o];
+            sums[O + o] += d[o];
+        }
+    }
+}
+
 // Whether a cell's backward pass writes something at every step; a cell that does so sets it to true.
 template <class Cell>
 constexpr bool writes_back = false;
@@ -118,7 +154,7 @@ template <class Cell>
 void forward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Vec<typename Cell::T>* scratch) {
     typedef typename Cell::T T;
     const int64_t N = p.units, I = p.inputs, S = p.time;
-    Vec<T>*v = scratch, *x = v + N, *kept = x + I, *work = kept + N;
+    Vec<T>*v = scratch, *x = v + N, *kept = x + I, *values = kept + N, *work = values + p.outputs;
     load_rows<T>(static_cast<const T*>(p.state) + row * N, N, rows, N, v);
     for (int64_t t = 0; t < S; ++t) {
         typename Lanes<T>::I flags;
@@ -132,6 +168,7 @@ void forward_block(const Cell& cell, const Problem& p, int64_t row, int rows, Ve
             for (int64_t j = 0; j < N; ++j) v[j] = flags ? v[j] : kept[j];
         }
         store_rows<T>(v, static_cast<T*>(p.states) + (row * S + t) * N, S * N, rows, N);
+        if (p.values) store_values<T>(p, v, row, t, rows, values);
     }
 }
 
@@ -141,7 +178,8 @@ void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, V
                     Vec<typename Cell::T>* sums) {
     typedef typename Cell::T T;
     const int64_t N = p.units, I = p.inputs, S = p.time;
-    Vec<T>*g = scratch, *x = g + N, *dx = x + I, *v = dx + I, *dy = v + N, *held = dy + N, *work = held + N;
+    Vec<T>*g = scratch, *x = g + N, *dx = x + I, *v = dx + I, *dy = v + N, *held = dy + N, *values = held + N,
+          *work = values + 2 * p.outputs, *motor_sums = sums + cell.accumulators();
     for (int64_t j = 0; j < N; ++j) g[j] = Vec<T>{};
     for (int64_t t = S - 1; t >= 0; --t) {
         typename Lanes<T>::I reset = {}, mask;
@@ -150,15 +188,19 @@ void backward_block(const Cell& cell, const Problem& p, int64_t row, int rows, V
         load_rows<T>(before, t ? S * N : N, rows, N, v);
         if (t > 1) {
             prefetch_rows<T>(before - N, S * N, rows, N);
-            prefetch_rows<T>(static_cast<const T*>(p.grad_states) + (row * S + t - 1) * N, S * N, rows, N);
+            if (p.grad_states)
+                prefetch_rows<T>(static_cast<const T*>(p.grad_states) + (row * S + t - 1) * N, S * N, rows, N);
         }
         bool any_reset = p.reset && load_flags<T>(p.reset + row * S, S, t, rows, &reset);
         if (any_reset)
             for (int64_t j = 0; j < N; ++j) v[j] = reset ? Vec<T>{} : v[j];
         load_rows<T>(static_cast<const T*>(p.x) + (row * S + t) * I, S * I, rows, I, x);
         Vec<T> elapsed = load_elapsed<T>(p, row, t, rows);
-        load_rows<T>(static_cast<const T*>(p.grad_states) + (row * S + t) * N, S * N, rows, N, dy);
-        for (int64_t j = 0; j < N; ++j) g[j] += dy[j];
+        if (p.grad_states) {
+            load_rows<T>(static_cast<const T*>(p.grad_states) + (row * S + t) * N, S * N, rows, N, dy);
+            for (int64_t j = 0; j < N; ++j) g[j] += dy[j];
+        }
+        if (p.grad_values) values_back<T>(p, g, row, t, rows, values, motor_sums);
         if (p.mask) {
             load_flags<T>(p.mask + row * S, S, t, rows, &mask);
             for (int64_t j = 0; j < N; ++j) {
@@ -241,6 +283,13 @@ void forward_row(const Cell& cell, const Problem& p, int64_t row, typename Cell:
                           elapsed[row * p.elapsed_row_stride + t * p.elapsed_time_stride]);
         }
         std::memcpy(static_cast<T*>(p.states) + at * N, v, N * sizeof(T));
+        if (!p.values) continue;
+        const T *scale = static_cast<const T*>(p.output_scale), *shift = static_cast<const T*>(p.output_shift);
+        for (int64_t o = 0; o < p.outputs; ++o) {
+            T value = v[p.motor + o];
+            if (scale) value = shift ? value * scale[o] + shift[o] : value * scale[o];
+            static_cast<T*>(p.values)[at * p.outputs + o] = value;
+        }
     }
 }
 
@@ -255,7 +304,7 @@ void scan_forward(const Cell& cell, const Problem& p) {
         return;
     }
     const int64_t blocks = (p.batch + W - 1) / W, threads = useful_threads(p.threads, blocks);
-    auto scratches = buffers<T>(threads, 2 * p.units + p.inputs + cell.scratch_vectors());
+    auto scratches = buffers<T>(threads, 2 * p.units + p.inputs + p.outputs + cell.scratch_vectors(false));
     share(blocks, threads, [&](int64_t first, int64_t last, int64_t k) {
         for (int64_t block = first; block < last; ++block) {
             int64_t row = block * W, left = p.batch - row;
@@ -270,8 +319,8 @@ void scan_backward(Cell& cell, const Problem& p) {
     typedef typename Cell::T T;
     constexpr int W = Lanes<T>::W;
     const int64_t blocks = (p.batch + W - 1) / W, threads = useful_threads(p.threads, blocks);
-    const int64_t count = cell.accumulators();
-    auto scratches = buffers<T>(threads, 4 * p.units + 2 * p.inputs + cell.scratch_vectors());
+    const int64_t own = cell.accumulators(), count = own + 2 * p.outputs;
+    auto scratches = buffers<T>(threads, 4 * p.units + 2 * p.inputs + 2 * p.outputs + cell.scratch_vectors(true));
     auto lane_sums = buffers<T>(threads, count);
     std::vector<std::vector<double>> shares(threads, std::vector<double>(count));
     share(blocks, threads, [&](int64_t first, int64_t last, int64_t k) {
@@ -286,6 +335,10 @@ void scan_backward(Cell& cell, const Problem& p) {
     for (int64_t k = 1; k < threads; ++k)
         for (int64_t i = 0; i < count; ++i) shares[0][i] += shares[k][i];
     cell.finish(shares[0].data());
+    for (int64_t o = 0; o < p.outputs; ++o) {
+        if (p.d_output_scale) static_cast<T*>(p.d_output_scale)[o] = T(shares[0][own + o]);
+        if (p.d_output_shift) static_cast<T*>(p.d_output_shift)[o] = T(shares[0][own + p.outputs + o]);
+    }
 }
 
 }  // namespace ncp
