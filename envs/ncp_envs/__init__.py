@@ -6,12 +6,15 @@ Importing this package registers the environments. One call imports it and makes
 Most wrappers make an environment harder in one way: they hide a part of the observation, add noise, drop entries, delay
 or overwrite actions, or make time irregular. `History` and `PreviousAction` show an agent more instead. The wrappers
 whose names begin with Vector are for vector environments.
+
+The tasks of `ncp_envs.memory` need a memory and nothing else.
 """
 
 from ncp_envs.delay import ActionDelay, VectorActionDelay
 from ncp_envs.dropout import ObservationDropout, VectorObservationDropout
 from ncp_envs.history import History, VectorHistory
 from ncp_envs.irregular import IrregularTime
+from ncp_envs.memory import register_memory
 from ncp_envs.mujoco_messages import without_mass_warning
 from ncp_envs.mujoco_vector import MujocoVectorEnv
 from ncp_envs.names import observation_names
@@ -41,3 +44,4 @@ __all__ = [
 ]
 
 register_partial()
+register_memory()

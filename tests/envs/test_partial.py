@@ -154,7 +154,7 @@ def test_the_kept_entries_follow_a_model_file_of_ones_own(tmp_path: Path) -> Non
 
 
 def test_registering_twice_changes_nothing() -> None:
-    before = {name: gym.registry[name] for name in gym.registry if name.startswith("ncp/")}
+    before = {name: gym.registry[name] for name in gym.registry if name.startswith("ncp/") and "No" in name}
     assert set(before) == {f"ncp/{name}" for name in TASKS}
     register_partial()
     assert all(gym.registry[name] is spec for name, spec in before.items())
