@@ -13,6 +13,7 @@ from stable_baselines3.common.policies import BasePolicy
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
 from ncp_control.rl.policies.sequence import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
+from ncp_control.rl.updates.sac import fused
 
 
 class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
@@ -45,6 +46,12 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         given = {"sequence": self.sequence, "burn_in": self.burn_in}
         self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **given}
         super()._setup_model()
+        wanted = self.policy.circuit_kwargs
+        if wanted["critic"] == "window" and self.burn_in < wanted["critic_window"] - 1:
+            raise ValueError(
+                f"critics that read {wanted['critic_window']} observations need a burn_in of at least "
+                f"{wanted['critic_window'] - 1}, not {self.burn_in}"
+            )
         if self._last_obs is None:  # otherwise a model was loaded that continues from its last observation
             self._last_state = None
 
@@ -75,7 +82,8 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
     def train(self: Any, gradient_steps: int, batch_size: int = 64) -> None:
         """Trains as Stable-Baselines3 does, as soon as the replay buffer holds a window."""
         if self.replay_buffer.count_windows():
-            super().train(gradient_steps, batch_size)
+            with fused([self.actor.optimizer, self.critic.optimizer]):
+                super().train(gradient_steps, batch_size)
 
     def load_replay_buffer(self: Any, path: Any, truncate_last_traj: bool = True) -> None:
         """Loads a buffer from a file, from which windows of this model's size are sampled.

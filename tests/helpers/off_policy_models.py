@@ -17,11 +17,11 @@ from ncp_control.rl import RecurrentSAC, RecurrentTD3
 from ncp_control.wiring import AutoNCP
 
 KINDS = [RecurrentSAC, RecurrentTD3]
-CRITICS = ["circuit", "lstm", "mlp"]
+CRITICS = ["circuit", "lstm", "mlp", "window"]
 CELLS = [("ltc", AutoNCP(9, 3)), ("cfc", AutoNCP(9, 3)), ("lstm", 5), ("ctgru", 4)]
 LENGTHS = [(5, -3, 2), (7, -9), (-40, 12)]
 OF_POLICY = {"wiring", "cell", "cell_kwargs", "critic", "critic_units", "circuit_lr_scale", "net_arch"} | {
-    "share_features_extractor", "features_extractor_class", "normalize_images", "optimizer_kwargs",
+    "share_features_extractor", "features_extractor_class", "normalize_images", "optimizer_kwargs", "critic_window",
 }  # fmt: skip
 of_kinds = pytest.mark.parametrize("kind", KINDS)
 
@@ -35,7 +35,8 @@ def build(kind: Any = RecurrentSAC, env: Any = None, policy: Any = "NCPPolicy", 
     """Makes a small model; settings that are not arguments of the policy go to the algorithm."""
     to_policy = {key: settings.pop(key) for key in list(settings) if key in OF_POLICY}
     given = {"sequence": 4, "burn_in": 3, "batch_size": 32, "learning_starts": 30, "buffer_size": 300, "seed": 0}
-    policy_kwargs = {"wiring": AutoNCP(9, 3), "critic_units": 5, "net_arch": {"pi": [], "qf": [16]}, **to_policy}
+    sizes = {"wiring": AutoNCP(9, 3), "critic_units": 5, "critic_window": 3, "net_arch": {"pi": [], "qf": [16]}}
+    policy_kwargs = sizes | to_policy
     return kind(
         policy, envs() if env is None else env, policy_kwargs=policy_kwargs, device="cpu", **{**given, **settings}
     )

@@ -77,7 +77,7 @@ def test_everything_is_trained(cell: str, wiring: Any, critic: str, kind: Any) -
     assert all(torch.isfinite(value).all() for value in after.values())
     # a critic's own circuit hears of a loss through its motor neurons; all of a group need not be among them
     expected = {"actor.features_extractor.circuit", "critic.qf0", "critic.qf1", "critic_target.qf0", "actor.mu"}
-    if critic != "mlp":
+    if critic not in ("mlp", "window"):
         expected |= {"critic.features_extractor.circuit", "critic_target.features_extractor.circuit"}
     expected |= {"actor_target.features_extractor.circuit"} if kind is RecurrentTD3 else {"actor.log_std"}
     found = moved(before, after)

@@ -22,11 +22,13 @@ class ReplayWindows:
     """Windows of consecutive steps, of which the last T are trained.
 
     :param observations: (B, burn_in + T, ...), or a dictionary of them
+    :param actions: (B, burn_in + T, ...), each as the buffer keeps it, scaled to [-1, 1]
     :param starts: (B, burn_in + T) bool, true where an episode begins
     :param burn_in: the number of steps before the trained ones
     """
 
     observations: Any
+    actions: Tensor
     starts: Tensor
     burn_in: int
 
@@ -133,6 +135,7 @@ class SequenceReplayBuffer(ReplayBuffer):
         envs = envs[:, None]
         windows = ReplayWindows(
             self._tensors(self.observations, steps, envs, env),
+            self.to_torch(self.actions[steps, envs], copy=False),
             self.to_torch(self.episode_starts[steps, envs], copy=False),
             self.burn_in,
         )

@@ -46,7 +46,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "EL
 PLAIN = (
     "net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init", "clip_mean",
     "n_critics", "n_quantiles", "batch_norm", "batch_norm_momentum", "batch_norm_eps", "renorm_warmup_steps",
-    "cell", "cell_kwargs", "critic", "critic_units", "head", "share_features_extractor",
+    "cell", "cell_kwargs", "critic", "critic_units", "critic_window", "head", "share_features_extractor",
 )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3.common.policies import ContinuousCritic
+from stable_baselines3.common.preprocessing import get_action_dim
+from stable_baselines3.common.torch_layers import create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.sac.policies import Actor as SACActor
 from stable_baselines3.sac.policies import SACPolicy
@@ -19,8 +21,9 @@ from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, Wir
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
 from ncp_control.rl.policies.predict_checks import check_alone, check_numbers, check_state, rows_of
 from ncp_control.rl.policies.sequence_extractor import Features, SequenceExtractor
+from ncp_control.rl.policies.window_extractor import WindowExtractor
 
-CRITICS = ("circuit", "lstm", "mlp")
+CRITICS = ("circuit", "lstm", "mlp", "window")
 # The actor's motor neurons go straight to its action layers; the critic has two more layers.
 NET_ARCH: dict[str, list[int]] = {"pi": [], "qf": [256, 256]}
 
@@ -42,7 +45,21 @@ class _SequenceTD3Actor(TD3Actor):
 
 
 class _SequenceCritic(ContinuousCritic):
-    """The critics of SAC and TD3, whose features come from a `SequenceExtractor`."""
+    """The critics of SAC and TD3, whose features come from a `SequenceExtractor` or a `WindowExtractor`.
+
+    :param layer_norm: normalise the sums in every hidden layer
+    :param settings: the arguments of `ContinuousCritic`
+    """
+
+    def __init__(self, *, layer_norm: bool, **settings: Any) -> None:
+        super().__init__(**settings)
+        if layer_norm:
+            size = settings["features_dim"] + get_action_dim(self.action_space)
+            arch, activation = settings["net_arch"], settings["activation_fn"]
+            for k in range(self.n_critics):
+                layers = create_mlp(size, 1, arch, activation, post_linear_modules=[nn.LayerNorm])
+                self.q_networks[k] = nn.Sequential(*layers)
+                self.add_module(f"qf{k}", self.q_networks[k])
 
     def extract_features(self, obs: Any, features_extractor: Any) -> Tensor:
         found: Tensor = features_extractor(obs)
@@ -78,11 +95,13 @@ class SequencePolicy:
         `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
-    :param critic: "circuit", a second circuit of the same kind, which both critics read; "lstm"; or "mlp", which has no
-        memory
+    :param critic: "circuit", a second circuit of the same kind, which both critics read; "lstm"; "mlp", which has no
+        memory; or "window", which reads the last few observations and the actions between them, and whose hidden layers
+        are normalised
     :param critic_units: the number of units of an LSTM critic
-    :param circuit_lr_scale: the circuits' learning rate, divided by that of all other layers (among them an LSTM
-        critic)
+    :param critic_window: the number of observations that a critic "window" reads
+    :param circuit_lr_scale: the circuits' learning rate, divided by that of the actor's other layers
+    :param critic_lr_scale: the learning rate of the critics' layers (an LSTM's among them), divided by the same
     """
 
     actor_class: type[SACActor] | type[TD3Actor]
@@ -99,18 +118,23 @@ class SequencePolicy:
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
         critic_units: int = 64,
+        critic_window: int = 5,
         circuit_lr_scale: float = 1.0,
+        critic_lr_scale: float = 1.0,
         share_features_extractor: bool = False,
         **kwargs: Any,
     ) -> None:
         check_names(kwargs, SequencePolicy.__init__, super().__init__)
         check_choice("critic", critic, CRITICS)
+        if not isinstance(critic_window, int) or critic_window < 1:
+            raise ValueError(f"critic_window is a number of observations, at least 1, got {critic_window!r}")
         if share_features_extractor:
             raise ValueError("actor and critic each need a memory of their own: leave share_features_extractor False")
         choose_extractor(kwargs, observation_space)
         self.circuit_kwargs: dict[str, Any] = {
             "wiring": default_wiring(cell) if wiring is None else wiring, "cell": cell, "cell_kwargs": cell_kwargs,
-            "critic": critic, "critic_units": critic_units, "circuit_lr_scale": circuit_lr_scale,
+            "critic": critic, "critic_units": critic_units, "critic_window": critic_window,
+            "circuit_lr_scale": circuit_lr_scale, "critic_lr_scale": critic_lr_scale,
         }  # fmt: skip
         arch = NET_ARCH if net_arch is None else net_arch
         super().__init__(observation_space, action_space, lr_schedule, arch, **kwargs)  # type: ignore[call-arg]
@@ -127,11 +151,15 @@ class SequencePolicy:
         own = isinstance(network, (SACActor, TD3Actor)) or self.circuit_kwargs["critic"] == "circuit"
         circuit = list(extractor.circuit.parameters()) if own else []
         known = {id(parameter) for parameter in circuit}
-        rest = [parameter for parameter in network.parameters() if id(parameter) not in known]
+        others: dict[str, Any] = {
+            "params": [parameter for parameter in network.parameters() if id(parameter) not in known]
+        }
+        if not isinstance(network, (SACActor, TD3Actor)):
+            others["lr_scale"] = self.circuit_kwargs["critic_lr_scale"]
         scaled = {"params": circuit, "lr_scale": self.circuit_kwargs["circuit_lr_scale"]}
-        return [group for group in ({"params": rest}, scaled) if group["params"]]
+        return [group for group in (others, scaled) if group["params"]]
 
-    def _sequence_extractor(self: Any, role: str) -> SequenceExtractor:
+    def _sequence_extractor(self: Any, role: str) -> SequenceExtractor | WindowExtractor:
         """Makes the extractor of the "actor" or the "critic"."""
         given, timed, circuit = self.circuit_kwargs, is_timed(self.observation_space), None
         if timed:
@@ -146,7 +174,8 @@ class SequencePolicy:
         elif kind == "lstm":
             circuit = Circuit(row.features_dim, given["critic_units"], "lstm", None, timed)
         # Critics also read the observation itself, so they need their memory only for what the observation lacks.
-        return SequenceExtractor(self.observation_space, row, circuit, self.normalize_images, role == "critic")
+        made = SequenceExtractor(self.observation_space, row, circuit, self.normalize_images, role == "critic")
+        return WindowExtractor(made, self.action_space, given["critic_window"]) if kind == "window" else made
 
     def make_actor(self: Any, features_extractor: Any = None) -> Any:
         """Makes an actor with its own circuit."""
@@ -156,7 +185,7 @@ class SequencePolicy:
     def make_critic(self: Any, features_extractor: Any = None) -> Any:
         """Makes the critics, which share one memory."""
         settings = self._update_features_extractor(self.critic_kwargs, self._sequence_extractor("critic"))
-        return _SequenceCritic(**settings).to(self.device)
+        return _SequenceCritic(layer_norm=self.circuit_kwargs["critic"] == "window", **settings).to(self.device)
 
     def predict(
         self: Any,

@@ -133,6 +133,7 @@ POLICY: dict[str, Rule] = {
     **NETWORK,
     "critic": TEXT,
     "critic_units": whole(1),
+    "critic_window": whole(1),
     "head": TEXT,
     "critic_lr_scale": number(0),
     "circuit_lr_scale": number(0),

@@ -94,7 +94,7 @@ def test_gradients_stop_at_the_burn_in() -> None:
     batch = model.replay_buffer.sample(200)
     rows = batch.observations.observations.clone().requires_grad_()
     following = batch.next_observations.observations.clone().requires_grad_()
-    windows = ReplayWindows(rows, batch.observations.starts, 3)
+    windows = ReplayWindows(rows, batch.observations.actions, batch.observations.starts, 3)
     network = model.critic
     (network.extract_features(windows, network.features_extractor) ** 2).sum().backward()
     assert (rows.grad[:, :3] == 0).all()
@@ -122,7 +122,7 @@ def test_the_order_of_the_windows_does_not_matter(kind: Any) -> None:
     windows, actions = batch.observations, batch.actions.reshape(20, 4, 2)
     found = []
     for chosen in (torch.arange(20), order):
-        part = ReplayWindows(windows.observations[chosen], windows.starts[chosen], 3)
+        part = ReplayWindows(windows.observations[chosen], windows.actions[chosen], windows.starts[chosen], 3)
         after = NextObservations(part, batch.next_observations.observations[chosen])
         acted = actions[chosen].flatten(0, 1)
         values = [*model.critic(part, acted), *model.critic(after, acted)]
