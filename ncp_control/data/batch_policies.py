@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from ncp_control.data.collection import spawned_seed
+from ncp_control.data.masks import takes_masks
 from ncp_control.data.normalizing import normalizer_of
 from ncp_control.data.policy_hashes import hash_of_function, hash_of_weights
 
@@ -68,6 +69,7 @@ class PredictPolicy:
     def __init__(self, model: Any, name: str | None = None, deterministic: bool = True) -> None:
         self.name = name or getattr(model, "name", None) or type(model).__name__.lower()
         self._model, self._deterministic, self._normalize = model, deterministic, normalizer_of(model)
+        self.takes_masks = takes_masks(model)
         self._state: Any = None
         self._starts: Array = np.ones(0, dtype=bool)
 
@@ -81,13 +83,15 @@ class PredictPolicy:
         self._state, self._starts = None, np.ones(len(seeds), dtype=bool)
         torch.manual_seed(seeds[0])
 
-    def act(self, observations: Any) -> Array:
+    def act(self, observations: Any, action_masks: Array | None = None) -> Array:
         """Calls `predict` once for the whole batch."""
+        masks = {} if action_masks is None else {"action_masks": action_masks}
         actions, self._state = self._model.predict(
             self._normalize(observations),
             state=self._state,
             episode_start=self._starts,
             deterministic=self._deterministic,
+            **masks,
         )
         self._starts = np.zeros(len(self._starts), dtype=bool)
         return np.asarray(actions)
@@ -120,18 +124,28 @@ class CheckedPolicy:
     def __init__(self, policy: BatchPolicy, action_space: gym.Space[Any]) -> None:
         self.name, self.sha256 = policy.name, policy.sha256
         self._policy, self._space, self._step, self._count = policy, action_space, 0, 0
+        self.takes_masks = getattr(policy, "takes_masks", False)
 
     def begin(self, seeds: Sequence[int]) -> None:
         """Begins new episodes of the policy."""
         self._step, self._count = 0, len(seeds)
         self._policy.begin(seeds)
 
-    def act(self, observations: Any) -> Array:
+    def act(self, observations: Any, action_masks: Array | None = None) -> Array:
         """Returns the policy's actions, unless one of them is not in the action space."""
-        actions = self._policy.act(observations)
+        actions = act(self._policy, observations, action_masks)
         check_actions(actions, self._space, self._count, self._step)
         self._step += 1
         return actions
+
+
+def act(policy: BatchPolicy, observations: Any, action_masks: Array | None) -> Array:
+    """Returns a policy's actions for observations (B, ...), with masks (B, D) if there are any and it takes them."""
+    if action_masks is None:
+        return policy.act(observations)
+    masked: Any = policy
+    found: Array = masked.act(observations, action_masks)
+    return found
 
 
 def check_actions(actions: Array, space: gym.Space[Any], count: int, step: int) -> None:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ncp_control.data.batch_policies import BatchPolicy
+from ncp_control.data.batch_policies import BatchPolicy, act
 from ncp_control.data.finite import CheckFinite, FiniteLayer
+from ncp_control.data.masks import has_masks, masks_of
 
 
 class Steps(NamedTuple):
@@ -65,8 +66,10 @@ def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequenc
     shown, places = list(observations), tuple(range(len(envs)))
     stepper = stepper_of(envs)
     step_all = partial(one_by_one, envs) if stepper is None else partial(step_together, stepper)
+    is_masked = getattr(policy, "takes_masks", False) and all(map(has_masks, envs))
     while places:
-        steps = step_all(places, policy.act(stack(shown)))
+        masks = masks_of(envs, places) if is_masked else None
+        steps = step_all(places, act(policy, stack(shown), masks))
         for place, observation in zip(places, steps.observations, strict=True):
             shown[place] = observation
         if any(steps.ended):

@@ -4,6 +4,7 @@ from ncp_control.rl.controller import Controller
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, save_policy
+from ncp_control.rl.masking import with_masks
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.policies.extractor import NCPExtractor
@@ -28,4 +29,5 @@ __all__ = [
     "load_recipe",
     "save_policy",
     "train",
+    "with_masks",
 ]

@@ -10,6 +10,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from torch.optim import Optimizer
 
+from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
 from ncp_control.rl.policies.circuit import CELL_OF_0_1, DEFAULT_CELL
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 
@@ -17,8 +18,8 @@ from ncp_control.rl.policies.elapsed import KEY, plain_keys
 class CircuitAlgorithm(BaseAlgorithm):
     """An algorithm of Stable-Baselines3 whose policy is made of circuits.
 
-    It refuses policies of other names and environments whose elapsed time is normalised, and lets groups of parameters
-    have learning rates of their own.
+    It refuses policies of other names and environments whose elapsed time is normalised, lets groups of parameters have
+    learning rates of their own, and says why a training has diverged.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -35,6 +36,22 @@ class CircuitAlgorithm(BaseAlgorithm):
         if policy_name not in self.policy_aliases:
             raise ValueError(f'unknown policy {policy_name!r}: {type(self).__name__} of ncp_control runs "NCPPolicy"')
         return super()._get_policy_from_name(policy_name)
+
+    def learn(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains as Stable-Baselines3 does; a policy that becomes NaN or infinite raises `Diverged`."""
+        try:
+            learnt = super().learn(*args, **kwargs)  # type: ignore[safe-super]
+            check_weights(self)
+            return learnt
+        except Exception as error:
+            if not isinstance(error, Diverged) and has_diverged(self, error):
+                raise Diverged(self) from error
+            raise
+
+    def train(self, *args: Any, **kwargs: Any) -> None:
+        """Trains as Stable-Baselines3 does, and ends the training when weights are not finite."""
+        super().train(*args, **kwargs)  # type: ignore[misc]
+        check_training(self)
 
     def _update_learning_rate(self, optimizers: list[Optimizer] | Optimizer) -> None:
         """Sets the schedule's learning rate, multiplied by the `lr_scale` of every group of parameters that has one."""

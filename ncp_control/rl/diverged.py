@@ -1,27 +1,75 @@
-"""What a training says when its weights have grown beyond all numbers."""
+"""What a training says when numbers in it are no longer finite: whose fault it is, and what to change."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from ncp_control.rl.named_weights import largest_weight, weights_not_finite
+from ncp_control.rl.wrong_steps import wrong_step
+
+USUAL_GRAD_NORM = 0.5
+
 
 class Diverged(ValueError):
     """A training's weights, or the actions that follow from them, have become NaN or infinite.
 
+    The sentence names the environment if a number of its own was the first that is not finite, and otherwise the
+    parameters and what to change.
+
     :param model: the algorithm
-    :param out: the folder of the run, whose files are from before
+    :param out: the folder of the run, whose files are from before; None for a training without one
     """
 
-    def __init__(self, model: BaseAlgorithm, out: Path) -> None:
-        files = [name for name in ("best.safetensors", "last.safetensors") if (out / name).exists()]
-        left = f"{out} keeps {' and '.join(files)} from before" if files else "no evaluation was done before"
-        super().__init__(
-            f"the policy has become NaN or infinite after step {model.num_timesteps:,}: the learning rate is probably "
-            f"too large (try a smaller learning_rate or max_grad_norm, and rewards of moderate size); {left}"
-        )
+    def __init__(self, model: BaseAlgorithm, out: Path | None = None) -> None:
+        step = f"step {model.num_timesteps:,}"
+        wrong = wrong_step(model)
+        if wrong is not None:
+            sentence = f"{wrong} before {step}, from which no policy can learn: correct the environment"
+        else:
+            found = weights_not_finite(model.policy)
+            what = f"not finite: {found}" if found else f"finite, the largest is {largest_weight(model.policy)}"
+            sentence = (
+                f"the policy has become NaN or infinite after {step}: the learning rate is probably too large "
+                f"({advice(model)}); its weights are {what}"
+            )
+        super().__init__(sentence if out is None else f"{sentence}; {kept_in(out)}")
+
+
+def advice(model: BaseAlgorithm) -> str:
+    """Returns what to change, with the values in use and better ones."""
+    rate = float(model.lr_schedule(model._current_progress_remaining))
+    words = [f"learning_rate was {rate:.3g}, try {rate / 3:.2g} or {rate / 10:.2g}"]
+    norm = getattr(model, "max_grad_norm", None)
+    if norm is not None:
+        words.append(f"max_grad_norm was {norm:.3g}, try {min(USUAL_GRAD_NORM, norm / 3):.2g}")
+    return "; ".join([*words, "rewards should be of moderate size"])
+
+
+def kept_in(out: Path) -> str:
+    """Returns which policies a run's folder keeps."""
+    files = [name for name in ("best.safetensors", "last.safetensors") if (out / name).exists()]
+    return f"{out} keeps {' and '.join(files)} from before" if files else "no evaluation was done before"
+
+
+def check_training(model: BaseAlgorithm) -> None:
+    """Raises `Diverged` if weights are not finite, in a time that no step of training notices.
+
+    Off policy an update is short beside a look at all weights. There the last loss of the critic tells first, because
+    weights that are not finite make the next loss so.
+    """
+    loss = model.logger.name_to_value.get("train/critic_loss")
+    if loss is None or not math.isfinite(loss):
+        check_weights(model)
+
+
+def check_weights(model: BaseAlgorithm) -> None:
+    """Raises `Diverged` if weights are not finite."""
+    if not is_finite(model):
+        raise Diverged(model)
 
 
 def has_diverged(model: BaseAlgorithm, error: Exception) -> bool:

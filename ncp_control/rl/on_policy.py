@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import torch
 from gymnasium import spaces
-from sb3_contrib import RecurrentPPO as ContribRecurrentPPO
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
@@ -15,9 +14,10 @@ from torch.optim import Optimizer
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
 from ncp_control.rl.policies.recurrent import NCPPolicy
+from ncp_control.rl.updates.ppo import SequencePPO
 
 
-class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
+class RecurrentPPO(CircuitAlgorithm, SequencePPO):
     """PPO with a memory.
 
     Example::
@@ -27,7 +27,8 @@ class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
         action, state = model.predict(observation, state, episode_start)
 
     It takes the arguments of sb3-contrib's `RecurrentPPO`, `sequence` and `critic_warmup`. A minibatch consists of
-    whole sequences, of about `batch_size` steps in all.
+    whole sequences, of about `batch_size` steps in all. For vectors of observations and continuous actions, the critic
+    runs at the end of a rollout: until then, a callback finds None for `values` and `log_probs` among its `locals`.
 
     :param sequence: the largest number of steps that gradients flow back through; rollouts are cut into sequences of
         the largest length up to this number that divides `n_steps`
@@ -52,9 +53,9 @@ class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
         if not isinstance(self.policy, NCPPolicy):
             kind = type(self).__name__
             raise TypeError(f"{kind} of ncp_control runs an NCPPolicy, not a {type(self.policy).__name__}")
-        size = self.policy.lstm_hidden_state_shape[2]
-        zeros = (torch.zeros(1, self.n_envs, size, device=self.device),) * 2
-        self._last_lstm_states: Any = RNNStates(zeros, zeros)
+        sizes = self.policy.state_sizes
+        zeros = [(torch.zeros(1, self.n_envs, size, device=self.device),) * 2 for size in sizes]
+        self._last_lstm_states: Any = RNNStates(*zeros)
         is_dict = isinstance(self.observation_space, spaces.Dict)
         self.rollout_buffer: Any = (SequenceDictRolloutBuffer if is_dict else SequenceRolloutBuffer)(
             self.n_steps,
@@ -65,7 +66,7 @@ class RecurrentPPO(CircuitAlgorithm, ContribRecurrentPPO):
             gae_lambda=self.gae_lambda,
             n_envs=self.n_envs,
             sequence=sequence_length(self.n_steps, self.sequence),
-            hidden_state_shape=(self.n_steps, 1, self.n_envs, size),
+            state_sizes=sizes,
         )
         if self.normalize_advantage and self.rollout_buffer.smallest_batch(self.batch_size) == 1:
             raise ValueError(
@@ -111,7 +112,7 @@ class RecurrentA2C(RecurrentPPO):
             **{"batch_size": None, "n_epochs": 1, **kwargs},
         )
 
-    def learn(
+    def learn(  # type: ignore[override]
         self,
         total_timesteps: int,
         callback: MaybeCallback = None,
@@ -119,6 +120,15 @@ class RecurrentA2C(RecurrentPPO):
         tb_log_name: str = "RecurrentA2C",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
+        use_masking: bool | None = None,
     ) -> Any:
-        """Trains as Stable-Baselines3 does, and names the log of TensorBoard after this algorithm."""
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        """Trains as `RecurrentPPO` does, and names the log of TensorBoard after this algorithm."""
+        return super().learn(
+            total_timesteps,
+            callback,
+            log_interval,
+            tb_log_name,
+            reset_num_timesteps,
+            progress_bar,
+            use_masking=use_masking,
+        )

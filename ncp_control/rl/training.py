@@ -29,11 +29,12 @@ from ncp_control.data.levels import POLICIES as POLICIES
 from ncp_control.data.policy_hashes import hash_of_weights
 from ncp_control.rl.buffers.n_step import cut_episodes
 from ncp_control.rl.circuit_log import CircuitLog
-from ncp_control.rl.diverged import Diverged, has_diverged, is_finite
+from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import load_state, read_about, save_state
 from ncp_control.rl.learning_curve import LearningCurve
+from ncp_control.rl.masking import with_masks
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
 from ncp_control.rl.recipes.recipe import Recipe
@@ -159,7 +160,7 @@ def train(
             say(f"\ninterrupted at step {model.num_timesteps:,}: {advice}")
             raise
         except Exception as error:
-            if not isinstance(error, Diverged) and has_diverged(model, error):
+            if isinstance(error, Diverged) or has_diverged(model, error):
                 raise Diverged(model, out) from error
             raise
     return TrainingResult(out, model.num_timesteps, run.curve.points, run.curve.best, run.seconds(), run.curve.also)
@@ -207,7 +208,7 @@ class RunCallback(BaseCallback):
         return self._before + time.monotonic() - self._began
 
     def _on_rollout_start(self) -> None:
-        self._check_weights()
+        check_training(self.model)
         segment = self.num_timesteps // self.every
         if segment == self._segment:
             return
@@ -226,16 +227,10 @@ class RunCallback(BaseCallback):
 
     def finish(self) -> None:
         """Evaluates for the last time and writes the last checkpoint."""
-        self._check_weights()
         self._show_steps()
         if self.curve.last_step != self.num_timesteps:
             self._evaluate()
         self._write_checkpoint()
-
-    def _check_weights(self) -> None:
-        """Ends the training before weights that are not finite are evaluated or written."""
-        if not is_finite(self.model):
-            raise Diverged(self.model, self.out)
 
     def _show_steps(self) -> None:
         new = self.num_timesteps - self.tracker.done
@@ -243,6 +238,7 @@ class RunCallback(BaseCallback):
 
     def _evaluate(self) -> None:
         """Evaluates the policy, and writes it and the curve; the result depends on the policy and the step alone."""
+        check_weights(self.model)
         self._evaluated = self.num_timesteps // self.about["eval_every"]
         state = torch.random.get_rng_state(), np.random.get_state()
         found = {name: self._returns_in(envs) for name, envs in self.evaluation_envs.items()}
@@ -267,7 +263,9 @@ class RunCallback(BaseCallback):
             sync_envs_normalization(self.training_env, envs)
         envs.seed(seed_of(self.seed + 1, self.num_timesteps))
         episodes = self.about["eval_episodes"]
-        returns, _ = evaluate_policy(self.model, envs, episodes, return_episode_rewards=True, warn=False)
+        returns, _ = evaluate_policy(
+            with_masks(self.model, envs), envs, episodes, return_episode_rewards=True, warn=False
+        )
         return float(np.mean(returns)), float(np.std(returns))
 
     def _note(self) -> dict[str, Any]:
@@ -277,6 +275,7 @@ class RunCallback(BaseCallback):
 
     def _write_checkpoint(self) -> None:
         """Writes the whole state of the run."""
+        check_weights(self.model)
         about = {
             **self.curve.to_json(), "seconds": self.seconds(), "judged": self._evaluated, "steps": self.num_timesteps,
         }  # fmt: skip

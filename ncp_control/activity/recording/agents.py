@@ -24,6 +24,7 @@ from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
 from ncp_control.cells import Cell, cell_config
 from ncp_control.data.environments import check_env, check_policy
+from ncp_control.data.masks import has_masks, mask_of, takes_masks
 from ncp_control.data.normalizing import normalizer_of
 from ncp_control.support.progress import tracked
 
@@ -127,6 +128,7 @@ class EpisodeRecorder:
     ) -> None:
         self.actor, self.env, self.tap, self.writer = actor, env, tap, writer
         self.deterministic, self.seed = deterministic, seed
+        self.is_masked = takes_masks(actor) and has_masks(env)
         self.seeds: list[int] = []
         self.steps = self.episodes = 0
         self.rows: dict[str, list[Any]] = {}
@@ -148,8 +150,9 @@ class EpisodeRecorder:
         self.observations.append(self.observation)
         self.keep("episode_starts", starts)
         self.body.keep()
+        masks = {"action_masks": mask_of(self.env)} if self.is_masked else {}
         action, self.state = self.actor.predict(
-            self.normalize(self.observation), self.state, np.array([starts]), deterministic=self.deterministic
+            self.normalize(self.observation), self.state, np.array([starts]), deterministic=self.deterministic, **masks
         )
         self.observation, reward, terminated, truncated, info = self.env.step(action)
         self.keep("actions", np.asarray(action, np.float32).reshape(-1))

@@ -8,20 +8,39 @@ these sequences, in a new order every epoch. Only the recurrent states before ea
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from sb3_contrib.common.recurrent.buffers import RecurrentDictRolloutBuffer, RecurrentRolloutBuffer
-from sb3_contrib.common.recurrent.type_aliases import (
-    RecurrentDictRolloutBufferSamples,
-    RecurrentRolloutBufferSamples,
-    RNNStates,
-)
+from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 from torch import Tensor
 
 FIELDS = ("actions", "values", "log_probs", "advantages", "returns", "episode_starts")
+
+
+class SequenceSamples(NamedTuple):
+    """A minibatch as sb3-contrib's recurrent algorithms read it, S sequences of L steps one after another.
+
+    :param observations: (S L, ...), or a dictionary of such tensors
+    :param actions: (S L, A)
+    :param old_values: (S L,); so are `old_log_prob`, `advantages`, `returns` and `episode_starts`
+    :param lstm_states: the states before the sequences, (1, S, N)
+    :param mask: (S L,), one for each step, as no sequence is padded
+    :param action_masks: which choices each step allowed, (S L, D); None in a training without masks
+    """
+
+    observations: Any
+    actions: Tensor
+    old_values: Tensor
+    old_log_prob: Tensor
+    advantages: Tensor
+    returns: Tensor
+    lstm_states: RNNStates
+    episode_starts: Tensor
+    mask: Tensor
+    action_masks: Tensor | None
 
 
 def sequence_length(n_steps: int, wanted: int) -> int:
@@ -41,41 +60,85 @@ class RolloutSequences:
 
     :param args: the arguments of the buffer without memory, `plain`
     :param sequence: the length of a sequence; divides the number of the buffer's steps
-    :param hidden_state_shape: (steps, 1, environments, numbers in a state)
+    :param state_sizes: how many numbers the states of the actor and of the critic have
     :param kwargs: the keyword arguments of `plain`
     """
 
     plain: type[RolloutBuffer] | type[DictRolloutBuffer]
+    buffer_size: int
+    n_envs: int
+    device: Any
+    observations: Any
+    actions: Any
+    rewards: Any
+    episode_starts: Any
+    values: Any
+    log_probs: Any
+    action_masks: Any
 
-    def __init__(self, *args: Any, sequence: int, hidden_state_shape: tuple[int, ...], **kwargs: Any) -> None:
-        self.sequence, self.hidden_state_shape = sequence, hidden_state_shape
+    def __init__(self, *args: Any, sequence: int, state_sizes: tuple[int, int], **kwargs: Any) -> None:
+        self.sequence, self.state_sizes = sequence, state_sizes
         self.plain.__init__(self, *args, **kwargs)  # type: ignore[arg-type]
 
     def reset(self) -> None:
         """Removes all steps."""
-        steps, _, envs, size = self.hidden_state_shape
+        steps, envs = self.buffer_size, self.n_envs
         if steps % self.sequence:
             raise ValueError(f"{steps} steps cannot be cut into sequences of {self.sequence}")
-        shape = (steps // self.sequence, envs, size)
-        self.states_pi, self.states_vf = (np.zeros(shape, dtype=np.float32) for _ in range(2))
+        rows = steps // self.sequence
+        self.states_pi, self.states_vf = (np.zeros((rows, envs, size), np.float32) for size in self.state_sizes)
+        self.action_masks = None
         self.plain.reset(self)  # type: ignore[arg-type]
 
-    def add(self, *args: Any, lstm_states: RNNStates, **kwargs: Any) -> None:
-        """Adds a step of every environment, and the states before it."""
-        if self.pos % self.sequence == 0:  # type: ignore[attr-defined]
-            row = self.pos // self.sequence  # type: ignore[attr-defined]
-            self.states_pi[row] = lstm_states.pi[0][0].cpu().numpy()
-            self.states_vf[row] = lstm_states.vf[0][0].cpu().numpy()
-        self.plain.add(self, *args, **kwargs)  # type: ignore[arg-type]
+    def add(
+        self,
+        obs: Any,
+        action: Any,
+        reward: Any,
+        episode_start: Any,
+        value: Tensor | None,
+        log_prob: Tensor | None,
+        *,
+        lstm_states: RNNStates,
+        action_masks: Any = None,
+    ) -> None:
+        """Adds a step of every environment, the states before it, and the actions that it allowed, (B, D).
+
+        A value or a log-probability of None is filled in later.
+        """
+        at: int = self.pos  # type: ignore[has-type]
+        if at % self.sequence == 0:
+            row = at // self.sequence
+            self.states_pi[row] = lstm_states.pi[0][0].numpy(force=True)
+            self.states_vf[row] = lstm_states.vf[0][0].numpy(force=True)
+        kept: Any = self.observations
+        for array, seen in [(kept[key], obs[key]) for key in kept] if isinstance(kept, dict) else [(kept, obs)]:
+            array[at] = seen.reshape(array.shape[1:])
+        self.actions[at] = action.reshape(self.actions.shape[1:])
+        self.rewards[at], self.episode_starts[at] = reward, episode_start
+        if value is not None and log_prob is not None:
+            self.values[at] = value.numpy(force=True).reshape(-1)
+            self.log_probs[at] = log_prob.numpy(force=True).reshape(-1)
+        if action_masks is not None:
+            if self.action_masks is None:
+                self.action_masks = np.ones((self.buffer_size, *action_masks.shape), dtype=bool)
+            self.action_masks[at] = action_masks
+        self.pos = at + 1
+        self.full = self.pos == self.buffer_size
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
         """Yields minibatches of whole sequences, about `batch_size` steps each, until every sequence came once."""
-        if not self.full:  # type: ignore[attr-defined]
+        if not self.full:
             raise ValueError("the rollout buffer must be full before it is sampled")
-        rows, envs, _ = self.states_pi.shape
-        order = np.random.permutation(rows * envs)
+        order, sequences = np.random.permutation(self.count), self._all()
         for batch in np.split(order, self._ends(batch_size)[:-1]):
-            yield self._cut(*np.divmod(batch, envs))
+            yield self._samples(sequences, torch.as_tensor(batch, device=self.device))
+
+    @property
+    def count(self) -> int:
+        """The number of sequences."""
+        rows, envs, _ = self.states_pi.shape
+        return int(rows * envs)
 
     def smallest_batch(self, batch_size: int | None) -> int:
         """Returns the number of steps in the smallest minibatch that `get` yields."""
@@ -84,48 +147,59 @@ class RolloutSequences:
 
     def _ends(self, batch_size: int | None) -> Any:
         """Returns how many sequences have come with each minibatch and those before it."""
-        rows, envs, _ = self.states_pi.shape
-        each = rows * envs if batch_size is None else max(1, batch_size // self.sequence)
-        return np.append(np.arange(each, rows * envs, each), rows * envs)
+        each = self.count if batch_size is None else max(1, batch_size // self.sequence)
+        return np.append(np.arange(each, self.count, each), self.count)
 
     def cut_all(self, most: int) -> Any:
         """Returns the first sequences of each environment in their order, about `most` steps in all."""
+        chosen = torch.arange(max(1, min(self.count, most // self.sequence)), device=self.device)
+        return self._samples(self._all(), chosen)
+
+    def _all(self) -> dict[str, Any]:
+        """Returns everything as sequences: each of `FIELDS` (S, L, ...), and the states before them (S, N)."""
         rows, envs, _ = self.states_pi.shape
-        count = max(1, min(rows * envs, most // self.sequence))
-        return self._cut(*np.divmod(np.arange(count), envs))
-
-    def _cut(self, rows: Any, envs: Any) -> Any:
-        """Returns sequences as sb3-contrib's samples.
-
-        :param rows: the sequences' numbers within their environments, which are the rows of the kept states, (S,)
-        :param envs: their environments, (S,)
-        """
-        steps = rows[:, None] * self.sequence + np.arange(self.sequence)
-        device = self.device  # type: ignore[attr-defined]
+        device = self.device
 
         def cut(values: Any) -> Tensor:
-            """Cuts (steps, environments, ...) into (sequences x length, ...)."""
-            return torch.as_tensor(values[steps, envs[:, None]].reshape(steps.size, *values.shape[2:]), device=device)
+            """Cuts (steps, environments, ...) into (sequences, length, ...)."""
+            cut = values.reshape(rows, self.sequence, *values.shape[1:]).swapaxes(1, 2)
+            return torch.as_tensor(cut.reshape(rows * envs, self.sequence, *values.shape[2:]), device=device)
 
-        actions, values, log_probs, advantages, returns, starts = (cut(getattr(self, name)) for name in FIELDS)
-        actions = actions.float()  # as Stable-Baselines3 does, because some distributions refuse integers
-        pi, vf = (torch.as_tensor(kept[rows, envs][None], device=device) for kept in (self.states_pi, self.states_vf))
-        observations = self.observations  # type: ignore[attr-defined]
-        if isinstance(observations, dict):
-            seen: Any = {key: cut(values) for key, values in observations.items()}
-            kind: Any = RecurrentDictRolloutBufferSamples
-        else:
-            seen, kind = cut(observations), RecurrentRolloutBufferSamples
-        return kind(
-            observations=seen,
-            actions=actions,
-            old_values=values,
-            old_log_prob=log_probs,
-            advantages=advantages,
-            returns=returns,
+        names = FIELDS if self.action_masks is None else (*FIELDS, "action_masks")
+        found: dict[str, Any] = {name: cut(getattr(self, name)) for name in names}
+        found["actions"] = found["actions"].float()  # as Stable-Baselines3 does; some distributions refuse integers
+        seen = self.observations
+        found["observations"] = {key: cut(seen[key]) for key in seen} if isinstance(seen, dict) else cut(seen)
+        for name in ("states_pi", "states_vf"):
+            found[name] = torch.as_tensor(getattr(self, name).reshape(rows * envs, -1), device=device)
+        return found
+
+    def _samples(self, sequences: dict[str, Any], chosen: Tensor) -> Any:
+        """Returns sequences as sb3-contrib's samples.
+
+        :param sequences: what `_all` returned
+        :param chosen: the numbers of the sequences, (S,)
+        """
+        flat = {name: sequences[name][chosen].flatten(0, 1) for name in (*FIELDS, "action_masks") if name in sequences}
+        pi, vf = (sequences[name][chosen][None] for name in ("states_pi", "states_vf"))
+        seen = sequences["observations"]
+        is_dict = isinstance(seen, dict)
+        observations: Any = (
+            {key: values[chosen].flatten(0, 1) for key, values in seen.items()}
+            if is_dict
+            else seen[chosen].flatten(0, 1)
+        )
+        return SequenceSamples(
+            observations=observations,
+            actions=flat["actions"],
+            old_values=flat["values"],
+            old_log_prob=flat["log_probs"],
+            advantages=flat["advantages"],
+            returns=flat["returns"],
             lstm_states=RNNStates((pi, pi), (vf, vf)),
-            episode_starts=starts,
-            mask=torch.ones(steps.size, device=device),
+            episode_starts=flat["episode_starts"],
+            mask=torch.ones_like(flat["returns"]),
+            action_masks=flat.get("action_masks"),
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ncp_control.data.masks import takes_masks
 from ncp_control.rl.files.no_critic import NoCritic
 from ncp_control.rl.files.normalizer import Normalizer
 from ncp_control.rl.policies.numpy_actor import numpy_actor
@@ -78,6 +79,7 @@ class LoadedPolicy:
         state: tuple[Array, ...] | None = None,
         episode_start: Array | None = None,
         deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[Array, tuple[Array, ...] | None]:
         """Returns actions and, for a policy with a memory, the state to pass with the next observation.
 
@@ -86,9 +88,17 @@ class LoadedPolicy:
         :param episode_start: (n,), true where an episode begins, so that the state is reset
         :param deterministic: return the deterministic action, which is the default here but not in
             Stable-Baselines3's own `predict`; False draws actions at random
+        :param action_masks: which choices are allowed, (n, D) or (D,), as the environment's `action_masks()` says
         """
         check_observation(observation, self.observation_space)
         seen = self.normalize(observation)
+        if action_masks is not None:
+            if not takes_masks(self.policy):
+                raise ValueError(
+                    f"a {type(self.policy).__name__} reads no action_masks: leave them out, or train with RecurrentPPO"
+                )
+            found: tuple[Array, Any] = self.policy.predict(seen, state, episode_start, deterministic, action_masks)
+            return found
         if deterministic and self._numpy_actor and np.shape(seen)[1:] == self.observation_space.shape:
             return self._numpy_actor(seen), state
         actions, after = self.policy.predict(seen, state, episode_start, deterministic)

@@ -22,8 +22,9 @@ from ncp_control.rl.policies.predict_checks import check_alone
 
 def first_choice(space: spaces.Space[Any]) -> Any:
     """Returns the number from which a space counts its choices, or one for each choice; None where that is zero."""
-    start = space.start if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) else 0
-    return start if np.any(start) else None
+    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        return None
+    return space.start if np.any(space.start) else None
 
 
 def from_zero(observations: Any, space: spaces.Space[Any]) -> Any:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.cells import CTGRU, GRU, LSTM, LTC, Cell, LaggedMLP, make_cell, named_cell
+from ncp_control.rl.policies.single_step import SingleStep
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 
@@ -65,6 +66,7 @@ class Circuit(nn.Module):
         self.input_size = features
         self.hidden_size = self.cell.state_size
         self.output_size = self.cell.outputs
+        self._single_step = SingleStep()
 
     @property
     def cell(self) -> Cell:
@@ -89,6 +91,10 @@ class Circuit(nn.Module):
 
     def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
         """Runs the circuit as `run` does, and returns the outputs and only the last state (S, N)."""
+        if features.shape[1] == 1 and not self.timed and state is not None and starts is not None:
+            found = self._single_step(self.rnn, features, state, starts)
+            if found is not None:
+                return self.cell.motor(found), found[:, 0]
         outputs, states = self.run(features, state, starts)
         return outputs, states[:, -1]
 
@@ -124,8 +130,8 @@ def unroll(
     sequences, size = packed.shape[1], circuit.hidden_size
     narrow = size < packed.shape[2]
     state = packed[0, :, :size] if narrow else packed[0]
-    starts = (episode_starts != 0).reshape(sequences, -1)
-    outputs, last = circuit(features.reshape(sequences, -1, circuit.input_size), state, starts)
+    starts = episode_starts.bool().view(sequences, -1)
+    outputs, last = circuit(features.view(sequences, -1, circuit.input_size), state, starts)
     if narrow:
         last = torch.cat([last, last.new_zeros(sequences, packed.shape[2] - size)], dim=1)
-    return outputs.reshape(-1, circuit.output_size), (last[None], unused)
+    return outputs.flatten(0, 1), (last[None], unused)

@@ -7,18 +7,20 @@ from typing import Any, cast
 
 import torch
 from gymnasium import spaces
-from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
+from ncp_control.rl.policies import gaussian
 from ncp_control.rl.policies.arguments import check_choice, check_names, choose_extractor
 from ncp_control.rl.policies.choices import ChoicesFromZero, from_first_choice
 from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring, unroll
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
+from ncp_control.rl.policies.heads import Heads, two_layers
+from ncp_control.rl.policies.passes import CircuitPasses
 from ncp_control.rl.policies.predict_checks import check_numbers, check_state, rows_of
 
 CRITICS = ("circuit", "lstm", "mlp", "shared")
@@ -26,7 +28,7 @@ HEADS = ("linear", "motor")
 CRITIC_PARTS = ("lstm_critic.", "critic.", "mlp_extractor.critic.", "value_net.")  # in the order of files of runs
 
 
-class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[misc]
+class NCPPolicy(CircuitPasses, ChoicesFromZero):
     """A policy whose actor is a circuit; its critic, which only training uses, may be another network.
 
     Example::
@@ -70,6 +72,7 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         check_choice("head", head, HEADS)
         choose_extractor(kwargs, observation_space)
         self.timed = is_timed(observation_space)
+        self.reads_vectors = False
         self.circuit_kwargs: dict[str, Any] = {
             "wiring": default_wiring(cell) if wiring is None else wiring, "cell": cell, "cell_kwargs": cell_kwargs,
             "critic": critic, "critic_units": critic_units, "head": head, "critic_lr_scale": critic_lr_scale,
@@ -90,8 +93,9 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         if critic == "mlp":
             self.critic: Any = two_layers(self.features_dim, critic_units)
         del self._made
-        sizes = [circuit.hidden_size for circuit in (self.lstm_actor, self.lstm_critic) if circuit is not None]
-        self.lstm_hidden_state_shape = (1, 1, max(sizes))
+        is_flat = self.share_features_extractor and type(self.features_extractor) is FlattenExtractor
+        self.reads_vectors = is_flat and isinstance(observation_space, spaces.Box) and len(observation_space.shape) == 1
+        self.lstm_hidden_state_shape = (1, 1, max(self.state_sizes))
         self.action_dist = from_first_choice(self.action_dist, self.action_space)
         if head == "motor":
             self.action_net = self._no_head()
@@ -144,17 +148,16 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         critic = [parameter for part in CRITIC_PARTS for name, parameter in named if name.startswith(part)]
         return [{"params": actor}, {"params": critic, "lr_scale": self.circuit_kwargs["critic_lr_scale"]}]
 
+    @property
+    def state_sizes(self) -> tuple[int, int]:
+        """How many numbers the states of the actor and of the critic have; without one of its own, the actor's."""
+        actor: int = self.lstm_actor.hidden_size
+        return actor, actor if self.lstm_critic is None else self.lstm_critic.hidden_size
+
     @staticmethod
     def is_critics(name: str) -> bool:
         """Whether the weights of a name in `state_dict` belong to the critic alone."""
         return name.startswith(CRITIC_PARTS)
-
-    @staticmethod
-    def _process_sequence(  # type: ignore[override]
-        features: Tensor, lstm_states: tuple[Tensor, Tensor], episode_starts: Tensor, lstm: Any
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Runs all sequences in one scan (see `unroll`)."""
-        return unroll(lstm, features, lstm_states, episode_starts)
 
     @property
     def device(self) -> torch.device:
@@ -177,6 +180,7 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         lstm_states: tuple[Tensor, Tensor],
         episode_starts: Tensor,
         deterministic: bool = False,
+        action_masks: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns actions and the states after them; a state that is NaN is refused.
 
@@ -184,13 +188,13 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
         run.
         """
         check_state(lstm_states[0].shape, self.lstm_hidden_state_shape[2], rows_of(observation), len(episode_starts))
+        outputs, states = unroll(self.lstm_actor, self.actor_features(observation), lstm_states, episode_starts)
+        latent = self.mlp_extractor.forward_actor(outputs)
         if isinstance(self.action_dist, DiagGaussianDistribution):
-            outputs, states = unroll(self.lstm_actor, self.actor_features(observation), lstm_states, episode_starts)
-            mean = self.action_net(self.mlp_extractor.forward_actor(outputs))
-            actions = mean if deterministic else mean + torch.randn_like(mean) * self.log_std.exp()
+            mean = self.action_net(latent)
+            actions = mean if deterministic else gaussian.draw(mean, self.log_std.exp())
         else:
-            found = super()._predict(observation, lstm_states, episode_starts, deterministic)
-            actions, states = cast("tuple[Tensor, tuple[Tensor, Tensor]]", found)
+            actions = self._get_action_dist_from_latent(latent, action_masks).get_actions(deterministic)
         check_numbers(states[0])
         return actions, states
 
@@ -210,38 +214,3 @@ class NCPPolicy(RecurrentActorCriticPolicy, ChoicesFromZero):  # type: ignore[mi
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
         return {**data, "share_features_extractor": self.share_features_extractor, **self.circuit_kwargs}
-
-
-class Heads(nn.Module):
-    """The hidden layers between the circuits and the action and value layers: none, by default.
-
-    :param pi: the number of the actor's outputs
-    :param vf: the number of the critic's outputs
-    :param net_arch: hidden layers, as in Stable-Baselines3
-    :param activation: the activation after every hidden layer
-    """
-
-    def __init__(
-        self, pi: int, vf: int, net_arch: list[int] | dict[str, list[int]], activation: type[nn.Module]
-    ) -> None:
-        super().__init__()
-        layers = net_arch if isinstance(net_arch, dict) else {"pi": net_arch, "vf": net_arch}
-        self.actor = nn.Sequential(*create_mlp(pi, -1, layers.get("pi", []), activation))
-        self.critic = nn.Sequential(*create_mlp(vf, -1, layers.get("vf", []), activation))
-        self.latent_dim_pi = layers.get("pi", [])[-1] if layers.get("pi") else pi
-        self.latent_dim_vf = layers.get("vf", [])[-1] if layers.get("vf") else vf
-
-    def forward_actor(self, features: Tensor) -> Tensor:
-        """Returns the inputs of the action layer."""
-        found: Tensor = self.actor(features)
-        return found
-
-    def forward_critic(self, features: Tensor) -> Tensor:
-        """Returns the inputs of the value layer."""
-        found: Tensor = self.critic(features)
-        return found
-
-
-def two_layers(features: int, units: int) -> nn.Sequential:
-    """Makes a critic without memory."""
-    return nn.Sequential(nn.Linear(features, units), nn.Tanh(), nn.Linear(units, units), nn.Tanh())

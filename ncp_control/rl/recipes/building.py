@@ -12,7 +12,7 @@ import stable_baselines3
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_json import ACTIVATIONS
@@ -30,6 +30,7 @@ from ncp_control.rl.recipes.algorithm_rules import (
 from ncp_control.rl.recipes.environments import make_env as make_env
 from ncp_control.rl.recipes.environments import reason_of
 from ncp_control.rl.recipes.mujoco_envs import monitored
+from ncp_control.rl.recipes.normalized_envs import NormalizedVecEnv
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.rules import read_value
 from ncp_control.rl.starting import begin_with, circuit_arguments
@@ -69,7 +70,7 @@ def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
     if not training:
         given["norm_reward"] = False
     try:
-        return VecNormalize(envs, **{"training": training, **given})
+        return NormalizedVecEnv(envs, **{"training": training, **given})
     except Exception as error:
         raise ValueError(f"the recipe's normalize does not fit {recipe.env}: {reason_of(error)}") from error
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
@@ -62,8 +63,24 @@ class BodyVecEnv(DummyVecEnv):
         return super().reset()
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Steps all bodies, and then what is around each of them."""
-        outcome = self._stepper.step(range(self.num_envs), self.actions)
-        for env, result in zip(self._prepared, outcome.rows(), strict=True):
-            env.result = result
-        return super().step_wait()
+        """Steps all bodies; what `Monitor` does at the end of an episode, the monitors do."""
+        actions: Any = self.actions
+        outcome = self._stepper.step(range(self.num_envs), actions)
+        rows = outcome.rows()
+        observations = np.array(outcome.observations, dtype=self.buf_obs[None].dtype)  # type: ignore[index]
+        dones = outcome.terminations | outcome.truncations
+        cut = (outcome.truncations & ~outcome.terminations).tolist()
+        infos = [row[4] for row in rows]
+        ended, rewards = dones.tolist(), outcome.rewards.tolist()
+        monitors: Any = self.envs
+        for k, (monitor, info) in enumerate(zip(monitors, infos, strict=True)):
+            info["TimeLimit.truncated"] = cut[k]
+            if ended[k]:
+                self._prepared[k].result = rows[k]
+                monitor.step(actions[k])
+                info["terminal_observation"] = rows[k][0].copy()
+                observations[k], self.reset_infos[k] = monitor.reset()
+            else:
+                monitor.rewards.append(float(rewards[k]))
+                monitor.total_steps += 1
+        return observations, outcome.rewards.astype(np.float32), dones, infos

@@ -165,7 +165,7 @@ def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Re
     flat = read_values(source)
     if "env" not in (changes or {}) and isinstance(found := flat.get("env"), str):
         refuse_import(found, f"the recipe {str(source)!r} trains in {found}", f"--set env={found}")
-    for key, value in (changes or {}).items():
+    for key, value in sorted((changes or {}).items(), key=lambda change: not change[0].endswith(".cell")):
         set_value(flat, key, value)
     missing = [key for key in ("env", "algo", "n_timesteps") if key not in flat]
     if missing:
@@ -225,6 +225,8 @@ def text_of(source: str | Path) -> tuple[str, str]:
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """Returns the base with the values of `over` in place of its own; dictionaries are merged entry by entry."""
     found = copy.deepcopy(base)
+    if "cell" in over:
+        set_cell(found, over["cell"])
     for key, value in over.items():
         both = isinstance(found.get(key), dict) and isinstance(value, dict)
         found[key] = merged(found[key], value) if both else value
@@ -232,14 +234,24 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def set_value(flat: dict[str, Any], key: str, value: Any) -> None:
-    """Sets one value in a recipe, by a key such as "policy_kwargs.cell"."""
+    """Sets one value in a recipe, by a key such as "policy_kwargs.cell"; see `set_cell` for a cell."""
     *path, last = key.split(".")
     inner = flat
     for name in path:
         inner = inner.setdefault(name, {})
         if not isinstance(inner, dict):
             raise ValueError(f"{key} cannot be set: {name} is not a dictionary in this recipe")
-    inner[last] = value
+    if last == "cell":
+        set_cell(inner, value)
+    else:
+        inner[last] = value
+
+
+def set_cell(arguments: dict[str, Any], cell: Any) -> None:
+    """Sets the cell among a policy's arguments; another cell's settings, which it may not know, go."""
+    if cell != arguments.get("cell"):
+        arguments.pop("cell_kwargs", None)
+    arguments["cell"] = cell
 
 
 def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> dict[str, Any]:

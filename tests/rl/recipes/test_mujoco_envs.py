@@ -1,5 +1,6 @@
 """Bodies that are stepped together train as those in Stable-Baselines3's `DummyVecEnv` do."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ def test_every_step_equals_that_of_a_dummy_vector(task: str) -> None:
     assert ours.get_attr("spec") == theirs.get_attr("spec")
     assert ours.env_method("get_episode_lengths") == theirs.env_method("get_episode_lengths")
     assert_same(ours.env_method("state_vector"), theirs.env_method("state_vector"))
+
+
+def test_what_a_step_returned_stays_as_it_was() -> None:
+    envs = monitored(made("Hopper-v5"))
+    envs.reset()
+    random, kept = np.random.default_rng(0), []
+    for _ in range(14):
+        result = envs.step(random.uniform(-1, 1, (3, 3)).astype(np.float32))
+        kept.append((result, copy.deepcopy(result)))
+    for result, as_it_was in kept:
+        assert_same(result, as_it_was)
+    assert any("terminal_observation" in info for (*_, infos), _ in kept for info in infos)
 
 
 def test_environments_with_other_wrappers_are_stepped_one_by_one() -> None:

@@ -54,3 +54,16 @@ def test_a_recipe_is_json() -> None:
     flat = load_recipe("halfcheetah-novel").to_json()
     assert flat["gae_lambda"] == 0.95
     assert isinstance(load_recipe("halfcheetah-novel"), Recipe)
+
+
+def test_another_cell_drops_the_settings_of_the_one_before(tmp_path: Path) -> None:
+    base = {"activation": "tanh", "signed": True, "init": "calibrated"}
+    assert load_recipe("halfcheetah-novel").policy_kwargs["cell_kwargs"] == base
+    assert "cell_kwargs" not in load_recipe("halfcheetah-novel", {"policy_kwargs.cell": "cfc"}).policy_kwargs
+    assert load_recipe("halfcheetah-novel", {"policy_kwargs.cell": "neuralltc"}).policy_kwargs["cell_kwargs"] == base
+    changes = {"policy_kwargs.cell_kwargs.unfolds": 2, "policy_kwargs.cell": "ltc"}
+    for given in (changes, dict(reversed(changes.items()))):
+        assert load_recipe("halfcheetah-novel", given).policy_kwargs["cell_kwargs"] == {"unfolds": 2}
+    own = tmp_path / "own.yml"
+    own.write_text("based_on: halfcheetah-novel\npolicy_kwargs:\n  cell: cfc\n  cell_kwargs: {mode: pure}\n")
+    assert load_recipe(own).policy_kwargs["cell_kwargs"] == {"mode": "pure"}

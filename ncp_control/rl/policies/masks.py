@@ -1,0 +1,74 @@
+"""Masks of actions: which choices an environment allows in its present state.
+
+A mask is laid out as in sb3-contrib: D flags, true where a choice is allowed. A `Discrete` space of n choices has
+D = n, a `MultiDiscrete` space the sum of its `nvec`, choice after choice, and a `MultiBinary` space of n switches
+D = 2 n: for each switch whether it may be off, and whether it may be on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+FORBIDDEN = -1e8  # a logit so low that its probability is exactly zero, and finite, so that no gradient is NaN
+
+
+def choices_of_mask(space: spaces.Space[Any]) -> list[int]:
+    """Returns how many flags of a mask each choice of an action has; refuses actions without choices."""
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)]
+    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
+        return [int(count) for count in space.nvec]
+    if isinstance(space, spaces.MultiBinary) and isinstance(space.n, int):
+        return [2] * space.n
+    raise ValueError(
+        f"masks are for actions that are choices, Discrete, MultiDiscrete or MultiBinary of one dimension, and these "
+        f"are {space}"
+    )
+
+
+def read_masks(masks: Any, space: spaces.Space[Any], rows: int) -> NDArray[np.bool_]:
+    """Returns the masks of several environments as one array (B, D).
+
+    :param masks: (B, D), or (D,) for one environment
+    :param space: the action space
+    :param rows: the number of environments, B
+    """
+    choices = choices_of_mask(space)
+    found, wanted = np.asarray(masks), (rows, sum(choices))
+    if found.shape != wanted and (rows > 1 or found.size != sum(choices)):
+        raise ValueError(
+            f"action_masks have shape {found.shape}, and actions of {space} in {rows} environments need {wanted}"
+        )
+    found = found.reshape(wanted).astype(bool)
+    allowed = np.add.reduceat(found, np.cumsum([0, *choices[:-1]]), axis=1, dtype=np.int64)
+    if not allowed.all():
+        row, choice = np.argwhere(allowed == 0)[0].tolist()
+        which = f"the action of environment {row}" if len(choices) == 1 else f"choice {choice} of environment {row}"
+        raise ValueError(f"action_masks leave nothing for {which}: at least one flag of each choice must be true")
+    return found
+
+
+def draw_allowed(masks: NDArray[np.bool_], space: Any) -> NDArray[np.int64]:
+    """Returns random actions among those that masks (B, D) allow, drawn from the space's random stream."""
+    choices = choices_of_mask(space)
+    ends = np.cumsum(choices)[:-1]
+    drawn = [[space.np_random.choice(np.flatnonzero(part)) for part in np.split(row, ends)] for row in masks]
+    return np.reshape(drawn, (len(masks), *space.shape)) + getattr(space, "start", 0)
+
+
+def masked(logits: Tensor, masks: Tensor, space: spaces.Space[Any]) -> Tensor:
+    """Returns logits that give choices without a flag the probability zero, and that are the same where all have one.
+
+    :param logits: (B, A), as the action layer returns them; a switch has one, which is that of being on
+    :param masks: (B, D) bool
+    :param space: the action space
+    """
+    if not isinstance(space, spaces.MultiBinary):
+        return logits.masked_fill(~masks, FORBIDDEN)
+    off, on = masks[:, 0::2], masks[:, 1::2]
+    return logits.masked_fill(~on, FORBIDDEN).masked_fill(~off, -FORBIDDEN)

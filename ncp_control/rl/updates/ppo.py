@@ -1,0 +1,200 @@
+"""sb3-contrib's recurrent PPO with less work around each step and each minibatch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import explained_variance, obs_as_tensor
+from stable_baselines3.common.vec_env import VecEnv
+from torch import Tensor
+
+from ncp_control.rl.masking import MaskedTraining
+from ncp_control.rl.updates.critic_pass import CriticPass
+from ncp_control.rl.updates.sac import fused
+
+LOGGED = ("policy_gradient_loss", "value_loss", "entropy_loss", "clip_fraction", "loss", "approx_kl")
+
+
+class SequencePPO(MaskedTraining, RecurrentPPO):
+    """sb3-contrib's `RecurrentPPO` on sequences of equal length, which need no padding.
+
+    What it collects is the same, bit for bit; what it learns is the same up to rounding. It needs a policy and a
+    rollout buffer that know sequences: `NCPPolicy` and `SequenceRolloutBuffer`. Where the policy `acts_alone`, the
+    critic runs at the end of the rollout.
+    """
+
+    rollout_buffer: Any
+    policy: Any
+    _last_lstm_states: Any
+    _last_obs: Any
+
+    def collect_rollouts(self, env: VecEnv, callback: BaseCallback, rollout_buffer: Any, n_rollout_steps: int) -> bool:
+        """Collects steps with the current policy, as the method of sb3-contrib does.
+
+        :param env: the environments
+        :param callback: called at the beginning and the end and at every step, with this method's variables in its
+            `locals`
+        :param rollout_buffer: takes the steps
+        :param n_rollout_steps: steps of each environment
+        :return: False if the callback ended the training
+        """
+        policy, device, space = self.policy, self.device, self.action_space
+        policy.set_training_mode(False)
+        rollout_buffer.reset()
+        if self.use_sde:
+            policy.reset_noise(env.num_envs)
+        callback.on_rollout_start()
+        lstm_states, n_steps, is_box = self._last_lstm_states, 0, isinstance(space, spaces.Box)
+        later = CriticPass(self, rollout_buffer) if policy.acts_alone else None
+        while n_steps < n_rollout_steps:
+            if self.use_sde and self.sde_sample_freq > 0 and n_steps % self.sde_sample_freq == 0:
+                policy.reset_noise(env.num_envs)
+            obs_tensor: Any = obs_as_tensor(self._last_obs, device)
+            episode_starts = torch.as_tensor(self._last_episode_starts, dtype=torch.float32, device=device)
+            action_masks = self.allowed_actions()
+            masks = {} if action_masks is None else {"action_masks": torch.as_tensor(action_masks, device=device)}
+            with torch.no_grad():
+                if later is None:
+                    actions, values, log_probs, lstm_states = policy(obs_tensor, lstm_states, episode_starts, **masks)
+                else:
+                    values = log_probs = None
+                    actions, lstm_states = later.act(obs_tensor, lstm_states, episode_starts)
+            actions = actions.cpu().numpy()
+            clipped_actions = np.minimum(np.maximum(actions, space.low), space.high) if is_box else actions  # type: ignore[attr-defined]
+            new_obs, rewards, dones, infos = env.step(clipped_actions)
+            self.num_timesteps += env.num_envs
+            callback.update_locals(locals())
+            if not callback.on_step():
+                if later is not None:
+                    later.finish()
+                return False
+            self._update_info_buffer(infos, dones)
+            n_steps += 1
+            for idx, done in enumerate(dones.tolist()):
+                last_seen = infos[idx].get("terminal_observation") if done else None
+                if last_seen is not None and infos[idx].get("TimeLimit.truncated", False):
+                    if later is None:
+                        self.look_ahead(rewards, idx, last_seen, [one[:, idx : idx + 1] for one in lstm_states.vf])
+                    else:
+                        later.note_limit(idx, last_seen)
+            rollout_buffer.add(
+                self._last_obs,
+                actions,
+                rewards,
+                self._last_episode_starts,
+                values,
+                log_probs,
+                lstm_states=self._last_lstm_states,
+                action_masks=action_masks,
+            )
+            self._last_obs, self._last_episode_starts, self._last_lstm_states = new_obs, dones, lstm_states
+        if later is not None:
+            later.finish()
+        episode_starts = torch.as_tensor(dones, dtype=torch.float32, device=device)
+        with torch.no_grad():
+            seen: Any = obs_as_tensor(new_obs, device)  # type: ignore[arg-type]
+            values = policy.predict_values(seen, self._last_lstm_states.vf, episode_starts)
+        rollout_buffer.compute_returns_and_advantage(last_values=values, dones=dones)
+        callback.on_rollout_end()
+        return True
+
+    def look_ahead(self, rewards: Any, idx: int, observation: Any, states: Any) -> None:
+        """Adds to the reward of an episode that a time limit has ended what the critic expects after it.
+
+        :param rewards: the rewards of a step, (B,)
+        :param idx: the episode's environment
+        :param observation: the last observation
+        :param states: the states of the critic after the step
+        """
+        seen, _ = self.policy.obs_to_tensor(observation)
+        states = tuple(state.contiguous() for state in states)
+        with torch.no_grad():
+            rewards[idx] += self.gamma * self.policy.predict_values(seen, states, torch.zeros(1, device=self.device))[0]
+
+    def train(self) -> None:
+        """Updates the policy from the rollout, as the method of sb3-contrib does."""
+        policy, optimizer = self.policy, self.policy.optimizer
+        policy.set_training_mode(True)
+        self._update_learning_rate(optimizer)
+        parameters, is_near = list(policy.parameters()), True
+        before: list[Tensor] = []  # the numbers of the epochs before the last one
+        last: list[Tensor] = []
+        with fused([optimizer]):
+            for epoch in range(self.n_epochs):
+                before, last = before + last, []
+                for data in self.rollout_buffer.get(self.batch_size):
+                    loss, numbers = self._loss(data)
+                    last.append(numbers)
+                    is_near = self.target_kl is None or float(numbers[-1]) <= 1.5 * self.target_kl
+                    if not is_near:
+                        break
+                    for parameter in parameters:
+                        parameter.grad = None
+                    loss.backward()
+                    torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
+                    optimizer.step()
+                self._n_updates += 1
+                if not is_near:
+                    if self.verbose >= 1:
+                        print(f"Early stopping at step {epoch} due to reaching max kl: {float(last[-1][-1]):.2f}")
+                    break
+        self._log(torch.stack(before + last).cpu().numpy(), len(last))
+
+    def _loss(self, data: Any) -> tuple[Tensor, Tensor]:
+        """Returns the loss of a minibatch, and the numbers of `LOGGED`.
+
+        With the ratio r of the new and the old probability of an action, its advantage A, the value V and the return
+        R, and c as the clip range, it is the mean of::
+
+            -min(r A, clip(r, 1 - c, 1 + c) A) + vf_coef (R - V)^2 - ent_coef entropy
+        """
+        clip = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        is_discrete = isinstance(self.action_space, spaces.Discrete)
+        values, log_prob, entropy = self.policy.evaluate_actions(
+            data.observations,
+            data.actions.long().flatten() if is_discrete else data.actions,
+            data.lstm_states,
+            data.episode_starts,
+            data.action_masks,
+        )
+        values, advantages = values.flatten(), data.advantages
+        if self.normalize_advantage:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        log_ratio = log_prob - data.old_log_prob
+        ratio = log_ratio.exp()
+        policy_loss = -torch.min(advantages * ratio, advantages * ratio.clamp(1 - clip, 1 + clip)).mean()
+        if self.clip_range_vf is not None:
+            most = self.clip_range_vf(self._current_progress_remaining)  # type: ignore[operator]
+            values = data.old_values + (values - data.old_values).clamp(-most, most)
+        value_loss = (data.returns - values).square().mean()
+        entropy_loss = log_prob.mean() if entropy is None else -entropy.mean()
+        loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
+        with torch.no_grad():
+            clipped = ((ratio - 1).abs() > clip).float().mean()
+            kl = (ratio - 1 - log_ratio).mean()
+            return loss, torch.stack([policy_loss, value_loss, entropy_loss, clipped, loss, kl])
+
+    def _log(self, numbers: Any, last: int) -> None:
+        """Logs what sb3-contrib logs.
+
+        :param numbers: the numbers of `LOGGED` of every minibatch, (M, 6)
+        :param last: the number of minibatches in the last epoch
+        """
+        kept: dict[str, Any] = dict(zip(LOGGED, numbers.mean(axis=0), strict=True))
+        kept |= {"loss": numbers[-1, 4], "approx_kl": numbers[-last:, 5].mean()}
+        kept["explained_variance"] = explained_variance(
+            self.rollout_buffer.values.flatten(), self.rollout_buffer.returns.flatten()
+        )
+        if hasattr(self.policy, "log_std"):
+            kept["std"] = self.policy.log_std.exp().mean().item()
+        kept["clip_range"] = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        if self.clip_range_vf is not None:
+            kept["clip_range_vf"] = self.clip_range_vf(self._current_progress_remaining)  # type: ignore[operator]
+        for name, value in kept.items():
+            self.logger.record(f"train/{name}", value)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
