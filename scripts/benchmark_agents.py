@@ -30,7 +30,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import ncp_control as nc
 import ncp_envs
-from ncp_control.rl import RecurrentPPO
+from ncp_control.rl import RecurrentPPO, load_recipe
 from ncp_control.storage.atomic_writes import write_atomically
 
 ENV = "ncp/HalfCheetahNoVel-v0"
@@ -194,7 +194,7 @@ def main() -> None:
         table.add_row(name, f"{statistics.median(own):,.0f}", f"{ratio:.2f}", target)
     Console().print(table)
     table = Table(f"recipe {arguments.recipe}", "steps a second", "this version's rate over it", "target")
-    found["recipe"] = turns = train_in_turns(arguments, ENV)
+    found["recipe"] = turns = train_in_turns(arguments, load_recipe(arguments.recipe).env)
     for name, own in turns.items():
         ratio = statistics.median(ours / theirs for ours, theirs in zip(turns[OURS], own, strict=True))
         table.add_row(name, f"{statistics.median(own):,.0f}", f"{ratio:.2f}", {OTHER: "2", PLAIN: "1"}.get(name, ""))

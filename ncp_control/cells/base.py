@@ -96,8 +96,9 @@ class Cell(IndexedModule, ABC):
         return states.narrow(-1, self.motor_start, self.outputs)
 
     def motor_map(self) -> MotorMap | None:
-        """Returns `motor` as the map that compiled backends know, or None for a class that defines it otherwise."""
-        return MotorMap(self.motor_start, self.outputs) if type(self).motor is Cell.motor else None
+        """Returns `motor` as the map that compiled backends know, or None for a cell that defines it otherwise."""
+        is_plain = getattr(self.motor, "__func__", None) is Cell.motor
+        return MotorMap(self.motor_start, self.outputs) if is_plain else None
 
     def neurons(self, states: Tensor) -> Tensor:
         """Returns one number for each neuron, (..., units): h of an LSTM, the sum of the memories of a CT-GRU."""

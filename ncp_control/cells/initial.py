@@ -40,11 +40,11 @@ def check_init(init: str, known: dict[str, Any]) -> None:
         raise ValueError(f"unknown init {init!r}: choose one of {', '.join(known)}")
 
 
-def within_layers(wiring: Wiring) -> Tensor:
-    """Returns which synapses join neurons of the same layer, (E,) bool."""
+def leads_back(wiring: Wiring) -> Tensor:
+    """Returns which synapses stay within a layer or lead to an earlier one, (E,) bool."""
     sizes = torch.tensor([size for _, size in wiring.layer_sizes])
     layer = torch.arange(len(sizes)).repeat_interleave(sizes).numpy()
-    return torch.tensor(layer[wiring.synapses.source] == layer[wiring.synapses.target])
+    return torch.tensor(layer[wiring.synapses.source] >= layer[wiring.synapses.target])
 
 
 def fan_in(wiring: Wiring) -> Tensor:

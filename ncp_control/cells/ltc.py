@@ -251,8 +251,8 @@ class LTC(ODECell):
         return apply_map(super().motor(states), value_of(self, "output_scale"), value_of(self, "output_shift"))
 
     def motor_map(self) -> MotorMap | None:
-        """Returns `motor` as the map that compiled backends know, or None for a subclass that defines it otherwise."""
-        if type(self).motor is not LTC.motor:
+        """Returns `motor` as the map that compiled backends know, or None for a cell that defines it otherwise."""
+        if getattr(self.motor, "__func__", None) is not LTC.motor:
             return None
         maps = value_of(self, "output_scale"), value_of(self, "output_shift")
         return MotorMap(self.motor_start, self.outputs, *maps)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
 from ncp_control.cells.base import Guarantee
-from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, spread, within_layers
+from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, spread, leads_back
 from ncp_control.cells.ode import solver_caveat
 from ncp_control.cells.positive import positive, raw_of
 from ncp_control.wiring import Plan, Wiring
@@ -19,10 +19,10 @@ INITS = {
     "constant": "tau 1, A ~ N(0, 1)",
     "zero": "tau 1, A 0",
     "calibrated": "tau log-uniform in [0.05, 1], |A| = 1 / tau, so that near f = 0 the equilibrium is f or -f, and "
-    "weak synapses within layers: signals pass from layer to layer at their size, and what circulates dies away",
+    "weak synapses within layers and back: signals pass from layer to layer at their size, and what circulates dies away",
 }
 CALIBRATED = (0.05, 1.0)  # the time constants of a calibrated start, unless others are given
-CIRCULATING = 0.1  # what such a start makes of a neuron's input from its own layer
+CIRCULATING = 0.1  # what such a start makes of a neuron's input from its own layer and from later ones
 
 
 class NeuralLTC(AffineODECell):
@@ -56,7 +56,7 @@ class NeuralLTC(AffineODECell):
     :param time_constants: (shortest, longest) in units of `elapsed`; spreads tau, the longest time constant
         a neuron can have, evenly in the logarithm over that range
     :param weight_variance: sigma_w^2 of the weights' N(0, sigma_w^2 / k), where k is the neuron's fan-in; by default 2,
-        and 1 for a calibrated start, which counts synapses from the neuron's own layer apart
+        and 1 for a calibrated start, which counts synapses from the neuron's own layer and from later ones apart
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2); by default 1, and 0.1 for a calibrated start
     """
 
@@ -102,16 +102,16 @@ class NeuralLTC(AffineODECell):
 
     @torch.no_grad()
     def _balance(self) -> None:
-        """Scales the weights from other layers to the variance s / k, and those from the own one to 0.01 s / k.
+        """Scales the weights from earlier layers to the variance s / k, and all others to 0.01 s / k.
 
         k is the number of a neuron's synapses of the same sort, and s is `weight_variance`.
         """
-        own, all_synapses = within_layers(self.wiring), fan_in(self.wiring)
-        circulating = torch.zeros(self.units).index_add(0, self.target[own], torch.ones(int(own.sum())))
+        back, all_synapses = leads_back(self.wiring), fan_in(self.wiring)
+        circulating = torch.zeros(self.units).index_add(0, self.target[back], torch.ones(int(back.sum())))
         arriving = (all_synapses - circulating).clamp(min=1)
         self.gamma.mul_((all_synapses / arriving).sqrt()[self.sensory_target])
-        from_own = CIRCULATING * (all_synapses / circulating.clamp(min=1)).sqrt()
-        self.gamma_r.mul_(torch.where(own, from_own[self.target], (all_synapses / arriving).sqrt()[self.target]))
+        returned = CIRCULATING * (all_synapses / circulating.clamp(min=1)).sqrt()
+        self.gamma_r.mul_(torch.where(back, returned[self.target], (all_synapses / arriving).sqrt()[self.target]))
 
     @property
     def tau(self) -> Tensor:

@@ -16,9 +16,9 @@ CHOICES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 def takes_masks(model: Any) -> bool:
-    """Whether a model's policy, or a policy itself, can be told which actions are allowed."""
-    predict = getattr(getattr(model, "policy", model), "predict", None)
-    return predict is not None and METHOD in inspect.signature(predict).parameters
+    """Whether a model and its policy, or a policy itself, can be told which actions are allowed."""
+    found = [getattr(one, "predict", None) for one in (model, getattr(model, "policy", model))]
+    return all(predict is not None and METHOD in inspect.signature(predict).parameters for predict in found)
 
 
 def has_masks(env: gym.Env[Any, Any]) -> bool:

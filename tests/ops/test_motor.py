@@ -85,6 +85,16 @@ def test_a_class_with_outputs_of_its_own_keeps_them() -> None:
     assert cell.motor_map() is None
 
 
+@pytest.mark.parametrize("name", ["ltc-sparse", "cfc-default"])
+def test_a_cell_that_was_given_outputs_of_its_own_gives_these(name: str) -> None:
+    cell = build(name)
+    inputs = torch.randn(2, 3, cell.inputs)
+    nc.RNN(cell)(inputs)
+    cell.motor = lambda states: states[..., :1]  # type: ignore[method-assign]
+    outputs, _, states = nc.RNN(cell)(inputs, states=True)
+    assert torch.equal(outputs, states[..., :1])
+
+
 def test_maps_that_do_not_fit_the_circuit_are_named() -> None:
     cell = build("ltc-wide")
     assert isinstance(cell, LTC)

@@ -226,6 +226,19 @@ def test_masks_where_none_fit_are_refused_with_a_sentence(tmp_path: Path) -> Non
         agent.predict(np.zeros((1, 3)), action_masks=np.ones((1, 2)))
 
 
+def test_a_model_whose_own_predict_reads_no_masks_is_asked_without_them() -> None:
+    class Around:
+        def __init__(self, policy: Any) -> None:
+            self.policy = policy
+
+        def predict(self, seen: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True) -> Any:
+            return self.policy.predict(seen, state, episode_start, deterministic)
+
+    model = build(side_by_side(Free, "one choice"))
+    own, asked = (evaluate(one, partial(Free, SPACES["one choice"]), 3) for one in (Around(model.policy), model))
+    np.testing.assert_array_equal(own.returns, asked.returns)
+
+
 def test_an_environment_without_choices_is_not_asked_for_masks() -> None:
     class Odd(gym.Wrapper[Any, Any, Any, Any]):
         def action_masks(self) -> Any:

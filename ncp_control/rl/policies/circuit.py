@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.cells import CTGRU, GRU, LSTM, LTC, Cell, LaggedMLP, make_cell, named_cell
-from ncp_control.rl.policies.single_step import SingleStep
+from ncp_control.rl.policies.single_step import single_step
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 
@@ -66,7 +66,6 @@ class Circuit(nn.Module):
         self.input_size = features
         self.hidden_size = self.cell.state_size
         self.output_size = self.cell.outputs
-        self._single_step = SingleStep()
 
     @property
     def cell(self) -> Cell:
@@ -92,9 +91,9 @@ class Circuit(nn.Module):
     def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
         """Runs the circuit as `run` does, and returns the outputs and only the last state (S, N)."""
         if features.shape[1] == 1 and not self.timed and state is not None and starts is not None:
-            found = self._single_step(self.rnn, features, state, starts)
+            found = single_step(self.rnn, features, state, starts)
             if found is not None:
-                return self.cell.motor(found), found[:, 0]
+                return found[0], found[1][:, 0]
         outputs, states = self.run(features, state, starts)
         return outputs, states[:, -1]
 

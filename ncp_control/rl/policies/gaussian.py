@@ -25,11 +25,11 @@ def draw(mean: Tensor, std: Tensor) -> Tensor:
 
 
 def log_probabilities(actions: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """Returns the logarithm of the density at each action, (B,).
+    """Returns the logarithm of the density at each action, (..., B).
 
-    :param actions: (B, m)
-    :param mean: (B, m)
-    :param std: (m,)
+    :param actions: (..., B, m)
+    :param mean: (..., B, m)
+    :param std: (m,), or (..., 1, m)
     """
     each = (actions - mean).square() / (-2 * std.square()) - std.log() - LOG_SQRT_2_PI
     return each.sum(dim=-1)

@@ -70,14 +70,17 @@ class CircuitPasses(MaskedPolicy):
 
     def act(
         self, obs: Tensor, lstm_states: tuple[Tensor, Tensor], episode_starts: Tensor
-    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
-        """Draws Gaussian actions, (B, ...); returns also their means (B, m) and the actor's states."""
+    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor]]:
+        """Draws Gaussian actions, (B, ...); returns also their means (B, m), their standard deviation (m,) and the
+        actor's states.
+        """
         outputs, states = unroll(self.lstm_actor, self.extract_features(obs), lstm_states, episode_starts)
         mean = self.action_net(self.mlp_extractor.forward_actor(outputs))
-        actions = gaussian.draw(mean, self.log_std.exp())
+        std = self.log_std.exp()
+        actions = gaussian.draw(mean, std)
         if not math.isfinite(actions.sum().item()):
             self.action_dist.proba_distribution(mean, self.log_std)  # refuses what is not a number
-        return actions.reshape(-1, *self._action_shape), mean, states
+        return actions.reshape(-1, *self._action_shape), mean, std, states
 
     def evaluate_actions(  # type: ignore[override]
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class NormalizedVecEnv(VecNormalize):
             key: normalized(obs if key is None else obs[key], statistics, self.epsilon, self.clip_obs)
             for key, statistics in self._statistics().items()
         }
-        return {key: np.array(value) for key, value in obs.items()} | found if isinstance(obs, dict) else found[None]
+        return {key: copy.copy(value) for key, value in obs.items()} | found if isinstance(obs, dict) else found[None]
 
     def _statistics(self) -> dict[str | None, RunningMeanStd]:
         """Returns the statistics of each entry of the observations; for vectors the one key None."""

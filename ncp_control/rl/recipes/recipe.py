@@ -165,7 +165,9 @@ def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Re
     flat = read_values(source)
     if "env" not in (changes or {}) and isinstance(found := flat.get("env"), str):
         refuse_import(found, f"the recipe {str(source)!r} trains in {found}", f"--set env={found}")
-    for key, value in sorted((changes or {}).items(), key=lambda change: not change[0].endswith(".cell")):
+    # A whole dictionary comes before its entries, and a cell before its settings.
+    order = {key: (key.count("."), not key.endswith(".cell")) for key in changes or {}}
+    for key, value in sorted((changes or {}).items(), key=lambda change: order[change[0]]):
         set_value(flat, key, value)
     missing = [key for key in ("env", "algo", "n_timesteps") if key not in flat]
     if missing:

@@ -22,13 +22,13 @@ class CriticPass:
 
     def __init__(self, model: Any, buffer: Any) -> None:
         self.model, self.policy, self.buffer = model, model.policy, buffer
-        self._means: list[Tensor] = []
+        self._drawn: list[tuple[Tensor, Tensor, Tensor]] = []  # each step's actions, means and standard deviation
         self._limits: list[tuple[int, int, Any]] = []
 
     def act(self, obs: Tensor, lstm_states: RNNStates, episode_starts: Tensor) -> tuple[Tensor, RNNStates]:
         """Returns actions, and the states with the actor's new one."""
-        actions, mean, pi = self.policy.act(obs, lstm_states.pi, episode_starts)
-        self._means.append(mean)
+        actions, mean, std, pi = self.policy.act(obs, lstm_states.pi, episode_starts)
+        self._drawn.append((actions, mean, std))
         return actions, RNNStates(pi, lstm_states.vf)
 
     def note_limit(self, idx: int, observation: Any) -> None:
@@ -37,14 +37,15 @@ class CriticPass:
 
     def finish(self) -> None:
         """Fills in the buffer, and sets the model's state of the critic."""
-        buffer, policy, states = self.buffer, self.policy, self.model._last_lstm_states
+        buffer, states = self.buffer, self.model._last_lstm_states
         count, vf = buffer.pos, states.vf
         with torch.no_grad():
             if count:
-                means = torch.cat(self._means[:count])
-                actions = torch.as_tensor(buffer.actions[:count], device=policy.device).float().reshape(means.shape)
-                found = gaussian.log_probabilities(actions, means, policy.log_std.exp())
-                buffer.log_probs[:count] = found.view(count, -1).numpy(force=True)
+                actions, means, stds = (torch.stack(each) for each in zip(*self._drawn[:count], strict=True))
+                # One for all steps, unless a callback has changed it between two of them.
+                std = stds[0] if (stds == stds[0]).all() else stds[:, None]
+                found = gaussian.log_probabilities(actions.view_as(means), means, std)
+                buffer.log_probs[:count] = found.numpy(force=True)
             for first in range(0, count, buffer.sequence):
                 vf = self._run(slice(first, min(first + buffer.sequence, count)), vf)
         self.model._last_lstm_states = RNNStates(states.pi, vf)
@@ -53,13 +54,14 @@ class CriticPass:
         """Runs the critic over some steps of every environment, and returns its states after them."""
         buffer, policy, (state, unused) = self.buffer, self.policy, states
         buffer.states_vf[steps.start // buffer.sequence] = state[0].numpy(force=True)
-        seen = torch.as_tensor(buffer.observations[steps], device=policy.device).float().transpose(0, 1)
+        seen = torch.as_tensor(buffer.observations[steps], device=policy.device)
+        features = policy.extract_features(seen.flatten(0, 1)).unflatten(0, seen.shape[:2]).transpose(0, 1)
         starts = torch.as_tensor(buffer.episode_starts[steps], device=policy.device).bool().t()
-        _, after = policy.lstm_critic.run(seen, state[0], starts)
-        motor, heads = policy.lstm_critic.cell.motor, policy.mlp_extractor.forward_critic
+        outputs, after = policy.lstm_critic.run(features, state[0], starts)
+        heads = policy.mlp_extractor.forward_critic
         # Each step lies in memory as if it had been taken alone: products of other layouts may be rounded otherwise.
-        each = [after[:, k].contiguous() for k in range(after.shape[1])]
-        values = [policy.value_net(heads(motor(one))) for one in each]
+        each = [outputs[:, k].contiguous() for k in range(outputs.shape[1])]
+        values = [policy.value_net(heads(one)) for one in each]
         buffer.values[steps] = torch.cat(values, dim=1).t().numpy(force=True)
         for step, idx, observation in self._limits:
             if steps.start <= step < steps.stop:

@@ -14,6 +14,7 @@ from torch.nn.utils import prune
 
 from ncp_control.ops.dispatch import available_backends
 from ncp_control.rl.policies.circuit import Circuit
+from ncp_control.rl.policies.single_step import single_step
 from ncp_control.wiring import AutoNCP
 
 pytestmark = pytest.mark.skipif(not available_backends()["cpu"][0], reason="no compiled kernels")
@@ -28,17 +29,18 @@ def made(cell: str = "ltc") -> Circuit:
 
 
 def steps(circuit: Circuit) -> torch.Tensor | None:
-    """Takes the single step; None if the scan has to be asked."""
+    """Takes the single step, and returns the outputs and the states in one; None if the scan has to be asked."""
     state = torch.linspace(-1, 1, 5 * circuit.hidden_size).view(5, -1)
     dtype = next(circuit.parameters()).dtype
     with torch.no_grad():
-        return circuit._single_step(circuit.rnn, INPUTS.to(dtype), state.to(dtype), RESET)
+        found = single_step(circuit.rnn, INPUTS.to(dtype), state.to(dtype), RESET)
+    return None if found is None else torch.cat(found, -1)
 
 
 def scanned(circuit: Circuit) -> torch.Tensor:
     state = torch.linspace(-1, 1, 5 * circuit.hidden_size).view(5, -1)
     with torch.no_grad():
-        return circuit.run(INPUTS, state, RESET)[1]
+        return torch.cat(circuit.run(INPUTS, state, RESET), -1)
 
 
 def assert_same(circuit: Circuit) -> None:
@@ -128,6 +130,14 @@ def pruned(circuit: Circuit) -> Any:
     prune.random_unstructured(circuit.cell, first(circuit)[0], 0.5)
 
 
+def pruned_in_the_output_map(circuit: Circuit) -> Any:
+    prune.random_unstructured(circuit.cell, "output_scale", 1)
+
+
+def cut_short(circuit: Circuit) -> None:
+    circuit.cell.cm_raw.data = circuit.cell.cm_raw.data[:4]
+
+
 def checked(circuit: Circuit) -> None:
     circuit.rnn.check_finite = True
 
@@ -136,10 +146,12 @@ def on_reference(circuit: Circuit) -> None:
     circuit.rnn.backend = "reference"
 
 
-@pytest.mark.parametrize("change", [hooked, pruned, checked, on_reference, Circuit.double])
+@pytest.mark.parametrize(
+    "change", [hooked, pruned, pruned_in_the_output_map, cut_short, checked, on_reference, Circuit.double]
+)
 def test_what_a_kernel_alone_cannot_do_is_left_to_the_scan(change: Callable[[Circuit], Any]) -> None:
     circuit = made()
-    assert change is on_reference or steps(circuit) is not None
+    assert steps(circuit) is not None
     change(circuit)
     assert steps(circuit) is None
 
@@ -147,5 +159,12 @@ def test_what_a_kernel_alone_cannot_do_is_left_to_the_scan(change: Callable[[Cir
 def test_a_step_with_gradients_is_left_to_the_scan() -> None:
     circuit = made()
     state = torch.zeros(5, circuit.hidden_size)
-    assert circuit._single_step(circuit.rnn, INPUTS, state, RESET) is None
+    assert single_step(circuit.rnn, INPUTS, state, RESET) is None
     assert circuit(INPUTS, state, RESET)[0].requires_grad
+
+
+def test_a_circuit_made_in_inference_mode_steps_there_and_elsewhere() -> None:
+    with torch.inference_mode():
+        circuit = made()
+        assert_same(circuit)
+    assert_same(circuit)

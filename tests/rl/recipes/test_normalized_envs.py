@@ -35,7 +35,7 @@ class Noise(gym.Env[Any, Any]):
 
     def _observed(self) -> Any:
         def drawn(space: Any) -> Any:
-            return self.np_random.normal(2.0, 5.0, space.shape).astype(space.dtype)
+            return space.dtype.type(self.np_random.normal(2.0, 5.0, space.shape))
 
         space = self.observation_space
         return {key: drawn(one) for key, one in space.items()} if isinstance(space, gym.spaces.Dict) else drawn(space)
@@ -46,6 +46,7 @@ def box(*shape: int, dtype: Any = np.float64) -> gym.spaces.Box:
 
 
 BOTH = gym.spaces.Dict({"where": box(3), "when": box(1, dtype=np.float32), "which": box(2)})
+CHOICE = gym.spaces.Dict({"where": box(3), "choice": gym.spaces.Discrete(100)})
 CASES: list[tuple[gym.Space[Any], dict[str, Any]]] = [
     (box(4), {}),
     (box(2, 3, dtype=np.float32), {"clip_obs": 1.0, "clip_reward": 0.5, "epsilon": 1e-2, "gamma": 0.9}),
@@ -54,6 +55,7 @@ CASES: list[tuple[gym.Space[Any], dict[str, Any]]] = [
     (box(4), {"norm_reward": False, "training": False}),
     (BOTH, {}),
     (BOTH, {"norm_obs_keys": ["which", "when"]}),
+    (CHOICE, {"norm_obs_keys": ["where"]}),
 ]
 
 

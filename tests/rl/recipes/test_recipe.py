@@ -67,3 +67,9 @@ def test_another_cell_drops_the_settings_of_the_one_before(tmp_path: Path) -> No
     own = tmp_path / "own.yml"
     own.write_text("based_on: halfcheetah-novel\npolicy_kwargs:\n  cell: cfc\n  cell_kwargs: {mode: pure}\n")
     assert load_recipe(own).policy_kwargs["cell_kwargs"] == {"mode": "pure"}
+
+
+def test_a_change_of_an_entry_holds_beside_a_change_of_its_whole_dictionary() -> None:
+    changes = {"policy_kwargs": {"cell": "gru", "wiring": 8}, "policy_kwargs.cell": "ltc"}
+    for given in (changes, dict(reversed(changes.items()))):
+        assert load_recipe("recall", given).policy_kwargs == {"cell": "ltc", "wiring": 8}

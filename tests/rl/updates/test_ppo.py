@@ -13,6 +13,7 @@ from stable_baselines3.common.logger import configure
 
 from helpers.collecting_models import CRITICS, ROLLOUT, SPACES, build
 from ncp_control.rl import RecurrentPPO
+from ncp_control.rl.policies.recurrent import NCPPolicy
 
 ARRAYS = ("actions", "rewards", "values", "log_probs", "advantages", "returns", "episode_starts")
 STATES = ("states_pi", "states_vf")
@@ -102,6 +103,35 @@ def test_a_forward_of_ones_own_is_called_at_every_step() -> None:
     ours, theirs = collected(RecurrentPPO, model, 1), collected(RecurrentPPO, build(), 1)
     assert len(calls) == ROLLOUT
     assert_equal(ours, theirs)
+
+
+def test_a_callback_may_change_how_far_actions_spread() -> None:
+    class Narrower(BaseCallback):
+        def _on_step(self) -> bool:
+            with torch.no_grad():
+                self.model.policy.log_std -= 0.1  # type: ignore[operator]
+            return True
+
+    found = []
+    for kind in (RecurrentPPO, ContribRecurrentPPO):
+        model = build()
+        callback = model._setup_learn(10**6, Narrower())[1]
+        kind.collect_rollouts(model, model.env, callback, model.rollout_buffer, ROLLOUT)
+        found.append(model.rollout_buffer.log_probs.copy())
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_a_policy_that_reads_observations_in_its_own_way_reads_them_so_at_every_step() -> None:
+    class Doubled(NCPPolicy):
+        def extract_features(self, *args: Any) -> Any:
+            return 2 * super().extract_features(*args)
+
+    found = []
+    for kind in (RecurrentPPO, ContribRecurrentPPO):
+        model = build()
+        model.policy.__class__ = Doubled
+        found.append(collected(kind, model, 1))
+    assert_equal(*found)
 
 
 def test_values_after_a_rollout_are_of_its_own_length() -> None:
