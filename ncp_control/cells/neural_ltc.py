@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
 from ncp_control.cells.base import Guarantee
-from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, spread, leads_back
+from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, leads_back, spread
 from ncp_control.cells.ode import solver_caveat
 from ncp_control.cells.positive import positive, raw_of
 from ncp_control.wiring import Plan, Wiring
@@ -19,7 +19,7 @@ INITS = {
     "constant": "tau 1, A ~ N(0, 1)",
     "zero": "tau 1, A 0",
     "calibrated": "tau log-uniform in [0.05, 1], |A| = 1 / tau, so that near f = 0 the equilibrium is f or -f, and "
-    "weak synapses within layers and back: signals pass from layer to layer at their size, and what circulates dies away",
+    "weak synapses within layers and back: signals pass from layer to layer at their size, and what circulates fades",
 }
 CALIBRATED = (0.05, 1.0)  # the time constants of a calibrated start, unless others are given
 CIRCULATING = 0.1  # what such a start makes of a neuron's input from its own layer and from later ones
