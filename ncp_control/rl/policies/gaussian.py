@@ -38,3 +38,12 @@ def log_probabilities(actions: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 def entropies(log_std: Tensor, rows: int) -> Tensor:
     """Returns the entropy of each row's actions, (B,)."""
     return (0.5 + LOG_SQRT_2_PI + log_std).sum().expand(rows)
+
+
+def refuse(mean: Tensor, std: Tensor) -> None:
+    """Refuses what is no Gaussian, in torch's own words, also where a program has switched torch's checks off."""
+    for name, values, is_right in (("loc", mean, mean.isfinite()), ("scale", std, std.isfinite() & (std > 0))):
+        if not is_right.all():
+            raise ValueError(
+                f"expected parameter {name} of a Gaussian to satisfy the constraint of finite numbers: {values}"
+            )

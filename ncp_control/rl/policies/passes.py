@@ -79,7 +79,7 @@ class CircuitPasses(MaskedPolicy):
         std = self.log_std.exp()
         actions = gaussian.draw(mean, std)
         if not math.isfinite(actions.sum().item()):
-            self.action_dist.proba_distribution(mean, self.log_std)  # refuses what is not a number
+            gaussian.refuse(mean, std)
         return actions.reshape(-1, *self._action_shape), mean, std, states
 
     def evaluate_actions(  # type: ignore[override]
@@ -103,7 +103,7 @@ class CircuitPasses(MaskedPolicy):
         """Returns the log-probabilities of Gaussian actions; what is not a number is refused as torch refuses it."""
         found = gaussian.log_probabilities(actions, mean, std)
         if not math.isfinite(found.sum().item()):
-            self.action_dist.proba_distribution(mean, self.log_std)
+            gaussian.refuse(mean, std)
         return found
 
     def _latents(self, obs: Any, lstm_states: RNNStates, episode_starts: Tensor) -> tuple[Tensor, Tensor, RNNStates]:
