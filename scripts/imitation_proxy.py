@@ -133,7 +133,7 @@ def main() -> None:
             began = time.perf_counter()
             errors = imitate(circuit, rate, data, arguments.batches, tracker)
             count = sum(parameter.numel() for parameter in circuit.parameters())
-            shown = f"{wiring.split('(')[0]}" if wiring == WITHIN else wiring
+            shown = "NCP" if wiring == WITHIN else wiring
             took = f"{time.perf_counter() - began:.0f}"
             table.add_row(name, shown, f"{count:,}", f"{rate:g}", *(f"{value:.4f}" for value in errors), took)
     Console().print(table)
