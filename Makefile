@@ -19,10 +19,10 @@ help: ## list these tasks
 demo: $(STAMP) ## the tour: an agent, its page and video, rollouts, a model of the dynamics (writes runs/demo)
 	$(BIN)/ncp-control demo --out runs/demo
 
-# The second run is of what needs a browser or a GPU; where there is none it skips, and says so. 5: -k chose none of them.
+# The second run needs a browser, a GPU or the whole machine; where there is none it skips, and says so. 5: -k chose none.
 test: lint types ## lint, types, and every test that this machine can run, but for those of many minutes
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m "(browser or gpu) and not slow" $(filter-out -n auto,$(PYTEST_ARGS)) || test $$? -eq 5
+	$(BIN)/python -m pytest -m "(browser or gpu or cluster) and not slow" $(filter-out -n auto,$(PYTEST_ARGS)) || test $$? -eq 5
 
 lint: $(STAMP) ## style and likely mistakes, without changing a file
 	$(BIN)/ruff check .

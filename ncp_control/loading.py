@@ -1,4 +1,4 @@
-"""Loads a file of this package: a network, an agent, or a model of the dynamics."""
+"""Loads a file of this package: a network, an agent, or a model of the dynamics or of series."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def load(
     :param backend: the backend of networks and models, as in `RNN`
     :param cells: your own classes of cells that the file may name
     :return: an `RNN` from a file of `save`; a `LoadedPolicy`, with `predict`, from one of `ncp_control.rl.save_policy`;
-        a `DynamicsModel` or an `Ensemble` from one of `ncp_control.dynamics.save_model`
+        a `DynamicsModel` or an `Ensemble` from one of `ncp_control.dynamics.save_model`; a `SeriesModel` from one of
+        `ncp_control.series.save_series_model`
     """
     kind = kind_of(path)
     if kind is Kind.POLICY:
@@ -36,4 +37,8 @@ def load(
         from ncp_control.dynamics.model_file import load_model
 
         return load_model(path, device, backend, cells)
+    if kind is Kind.SERIES:
+        from ncp_control.series.model_file import load_series_model
+
+        return load_series_model(path, device, backend, cells)
     return load_network(path, device, backend, cells)

@@ -7,22 +7,24 @@ from seeds that no training used, and prints a row for every NAME: the mean and 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import defaultdict
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from ncp_control.rl import evaluate, load_policy
+from ncp_control.cli.where import Where
+from ncp_control.rl import load_policy
 from ncp_control.rl.policies.circuit import actor_circuit
-from ncp_control.rl.recipes.building import make_env
+from ncp_control.scale.plan import COMMAND
 from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.storage.temporary import temporary_folder
+from ncp_control.support.jobs import INPUTS, Job
 from ncp_control.support.progress import tracked
 
 SEED = 10_000
@@ -48,30 +50,40 @@ class Arguments:
     """Standard deviation of the noise on every observation."""
 
     dropout: float = 0.1
-    """Probability that a whole observation is zero."""
+    """Probability that an observation is lost."""
 
     json: Path | None = None
     """Also write every number to this file."""
 
+    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
-def measure(path: Path, arguments: Arguments) -> dict[str, Any]:
-    """Returns the mean return of one policy under each disturbance."""
+
+def jobs_of(files: list[Path], arguments: Arguments, root: Path) -> list[Job]:
+    """Returns an evaluation of each policy under each disturbance, as commands that run apart."""
+    jobs = []
+    for k, file in enumerate(files):
+        (root / INPUTS).mkdir(exist_ok=True)
+        policy = f"{INPUTS}/{k}.safetensors"
+        (root / policy).symlink_to(file.resolve())
+        for name, options in (
+            ("clean", []),
+            ("noise", ["--noise", arguments.noise]),
+            ("dropout", ["--dropout", arguments.dropout]),
+        ):
+            words = ["evaluate", policy, "--episodes", arguments.episodes, "--seed", SEED, *options, "--json"]
+            log = f"{k}-{name}.txt"
+            told = {"words": [str(word) for word in words], "log": log}
+            jobs.append(Job(f"{k} {name}", COMMAND, told, reads=(policy,), writes=(log,)))
+    return jobs
+
+
+def described(path: Path) -> dict[str, Any]:
+    """Returns what a policy's file says of its training, and how many parameters its circuit has."""
     policy = load_policy(path)
-    note = policy.note
-    disturbances: dict[str, list[Any]] = {
-        "clean": [],
-        "noise": [{"ObservationNoise": {"std": arguments.noise}}],
-        "dropout": [{"ObservationDropout": {"probability": arguments.dropout, "whole": True}}],
-    }
-    found: dict[str, Any] = {"steps": note["steps"], "seed": note["seed"], "env": note["env"]}
+    found = {key: policy.note[key] for key in ("steps", "seed", "env")}
     circuit = actor_circuit(policy.policy)
     if circuit is not None:
         found["actor_parameters"] = sum(parameter.numel() for parameter in circuit.parameters())
-    for name, wrappers in disturbances.items():
-        around, settings = [*wrappers, *note["env_wrapper"]], note.get("env_kwargs") or {}
-        make = partial(make_env, note["env"], around, settings)
-        returns, _ = evaluate(policy, make, arguments.episodes, SEED)
-        found[name] = float(np.mean(returns))
     return found
 
 
@@ -83,16 +95,25 @@ def spread(values: list[float]) -> str:
 def main() -> None:
     """Evaluates the runs and prints the table."""
     arguments = tyro.cli(Arguments)
-    torch.set_num_threads(1)
     files = [folder / f"{arguments.policy}.safetensors" for folder in arguments.runs]
     missing = [str(file) for file in files if not file.is_file()]
     if missing:
         raise SystemExit(f"there is no {' or '.join(missing)}")
+    found = [described(file) for file in files]
+    with (
+        temporary_folder(Path(tempfile.gettempdir()) / "agents") as root,
+        tracked("evaluating", 3 * len(files)) as tracker,
+    ):
+        for event in arguments.where.place().run(jobs_of(files, arguments, root), root):
+            if event.kind == "failed":
+                raise SystemExit(str(event.value))
+            if event.kind == "done":
+                number, name = event.job.split()
+                found[int(number)][name] = event.value["mean_return"]
+                tracker.advance(1)
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    with tracked("evaluating", len(files)) as tracker:
-        for file in files:
-            rows[file.parent.name.rsplit("-s", 1)[0]].append(measure(file, arguments))
-            tracker.advance(1)
+    for file, row in zip(files, found, strict=True):
+        rows[file.parent.name.rsplit("-s", 1)[0]].append(row)
     table = Table(
         "run", "seeds", "steps", "actor", "return", f"noise {arguments.noise}", f"dropout {arguments.dropout}"
     )

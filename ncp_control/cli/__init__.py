@@ -25,6 +25,7 @@ COMMANDS = {
     "evaluate": "the return of a policy over whole episodes, or the errors of a model",
     "fit": "a model of the dynamics, from rollouts",
     "compare": "many models on the same rollouts: the LTC paper's Table 6, and the rows it lacks",
+    "sweep": "many trainings, fits or distillations, here or on a cluster, and a table of them",
     "record": "every neuron, synapse and time constant of a rollout",
     "view": "a recording as a page, a video, figures",
     "lab": "a page in which a circuit runs its body live, for experiments by hand",

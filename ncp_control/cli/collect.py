@@ -12,6 +12,9 @@ from typing import Annotated, Any
 
 import tyro
 
+SELDOM = ("author", "author_email", "code_link", "shared")
+LOCAL = "local"
+
 
 @dataclass
 class Arguments:
@@ -35,8 +38,14 @@ class Arguments:
     seed: int = 0
     """The seed of everything random."""
 
-    workers: int = 1
-    """The number of processes. The result does not depend on it."""
+    workers: int | None = None
+    """The number of processes, by default 1; on a cluster one for each core. The result does not depend on it."""
+
+    on: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "local"
+    """local (this machine), ray (a cluster started here), or one that runs: HOST:PORT, ray://HOST:PORT, auto."""
+
+    shared: bool = False
+    """All nodes of the cluster see the dataset's folder under its path. Without this, Ray brings the rollouts here."""
 
     group: int = 16
     """The number of episodes that one call of the policy acts for. The result depends on it."""
@@ -107,6 +116,12 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
         "author_email": arguments.author_email,
         "code_link": arguments.code_link,
     }
+    elsewhere = None
+    if arguments.on != LOCAL or arguments.shared:
+        from ncp_control.scale.collecting import on_place
+        from ncp_control.scale.places import place_of
+
+        elsewhere = on_place(place_of(arguments.on, arguments.workers, arguments.shared or None), arguments.policy)
     try:
         return collect_dataset(
             policy,
@@ -117,7 +132,8 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
             rollouts=arguments.rollouts,
             random_action_fraction=arguments.random,
             seed=arguments.seed,
-            workers=arguments.workers,
+            workers=1 if arguments.workers is None else arguments.workers,
+            elsewhere=elsewhere,
             group=arguments.group,
             name=name,
             deterministic=not arguments.sample,
@@ -172,7 +188,7 @@ def command(arguments: Arguments, dataset_id: str) -> str:
     """Returns the command that makes the dataset again."""
     words = []
     for key, value in vars(arguments).items():
-        if value is not None and not isinstance(value, bool) and key not in ("out", "workers"):
+        if value is not None and not isinstance(value, bool) and key not in ("out", "workers", "on", "shared"):
             words += [f"--{key.replace('_', '-')}", str(value)]
     flags = ["--sample"] if arguments.sample else []
     return shlex.join(["ncp-control", "collect", *words, *flags, "--out", arguments.out or dataset_id])

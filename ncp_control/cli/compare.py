@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+
+from ncp_control.cli.where import SELDOM as SELDOM
+from ncp_control.cli.where import Where
 
 
 @dataclass
@@ -21,7 +24,7 @@ class Arguments:
     """
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
-    """A Minari id, a Minari folder, or a folder of .npy or .npz traces."""
+    """A Minari id or folder, a folder of .npy or .npz traces, or a table, such as FILE.csv:time=COLUMN,group=COLUMN."""
 
     seeds: int = 5
     """Number of fits of each row."""
@@ -38,9 +41,6 @@ class Arguments:
     rows: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Compare only these rows, such as LTC "MLP, five lags"; "list" shows all."""
 
-    workers: int | None = None
-    """Number of processes; by default one for each core."""
-
     out: Path | None = None
     """The folder for this comparison; by default runs/compare."""
 
@@ -49,6 +49,8 @@ class Arguments:
 
     json: bool = False
     """Print one JSON object last."""
+
+    where: Annotated[Where, tyro.conf.arg(name="")] = field(default_factory=Where)
 
 
 def run(arguments: Arguments) -> int:
@@ -61,11 +63,12 @@ def run(arguments: Arguments) -> int:
         print("\n".join(row.name for row in ROWS))
         return 0
     rows = choose_rows(arguments.rows)
+    place = arguments.where.place()
     out = arguments.out or Path("runs") / "compare"
     what = Comparison(arguments.data, arguments.seeds, arguments.epochs, arguments.actions, arguments.loss)
     command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     try:
-        results = compare(what, out, rows, workers=arguments.workers, resume=arguments.resume, command=command)
+        results = compare(what, out, rows, place=place, resume=arguments.resume, command=command)
     except KeyboardInterrupt:
         print(f"\ninterrupted: --resume continues from what is in {out}", file=sys.stderr)
         raise

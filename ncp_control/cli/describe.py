@@ -28,7 +28,8 @@ class Arguments:
 
     target: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TARGET")]
     """A .safetensors file; a wiring's .json file; a plan such as "AutoNCP(40, 16)"; the folder of a run; a recording's
-    .npz file; or rollouts: a Minari id or folder, a folder of traces, a .npy or .npz trace."""
+    .npz file; or rollouts: a Minari id or folder, a folder of traces, a .npy or .npz trace, a table
+    such as FILE.csv:time=COLUMN,group=COLUMN."""
 
     inputs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """How many inputs a plan is built for; files know theirs."""
@@ -65,7 +66,7 @@ def of_wiring(wiring: Wiring) -> tuple[Described, Callable[[], None]]:
 
 def of_file(target: str, path: Path, figure: Path | None) -> tuple[Described, Callable[[], None]]:
     """Describes a file, a folder or a Minari dataset; returns the same as `of_wiring`."""
-    from ncp_control.cli.describing import checkpoint, model, policy, recording, rollouts
+    from ncp_control.cli.describing import checkpoint, model, policy, recording, rollouts, series_data, series_model
     from ncp_control.cli.describing import run as run_folder
     from ncp_control.storage.kinds import Kind, kind_of
 
@@ -82,6 +83,9 @@ def of_file(target: str, path: Path, figure: Path | None) -> tuple[Described, Ca
     if kind is Kind.DYNAMICS:
         found = model.describe(path)
         return {"model": found}, lambda: model.show(found)
+    if kind is Kind.SERIES:
+        found = series_model.describe(path)
+        return {"series_model": found}, lambda: series_model.show(found)
     if kind is Kind.POLICY:
         found, circuit = policy.describe(path)
         return {"policy": found}, lambda: policy.show(found, circuit)
@@ -89,13 +93,17 @@ def of_file(target: str, path: Path, figure: Path | None) -> tuple[Described, Ca
         # the reader of networks refuses the other kinds with a sentence that says what they are
         found, wiring = checkpoint.describe(path)
         return found, lambda: checkpoint.show(found, wiring)
+    if series_data.is_series(target):
+        found = series_data.describe(target)
+        return {"series": found}, lambda: series_data.show(found)
     if kind is Kind.ROLLOUTS or rollouts.is_dataset(target):
         found = rollouts.describe(target, figure)
         return {"rollouts": found}, lambda: rollouts.show(found)
     lead = "cannot tell what is in" if os.path.exists(path) else "there is no file, folder or dataset"
     raise ValueError(
         f"{lead} {target!r}: describe reads a wiring (.json), a checkpoint or a policy (.safetensors), rollouts "
-        "(a Minari id, a folder, .npy, .npz), a recording (.npz), a run's folder, or a plan such as 'AutoNCP(40, 16)'"
+        "(a Minari id, a folder, .npy, .npz, .csv, .parquet), a recording (.npz), a run's folder, or a plan such as "
+        "'AutoNCP(40, 16)'"
     )
 
 

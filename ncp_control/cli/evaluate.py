@@ -44,7 +44,7 @@ class Arguments:
     """Sample the policy's actions instead of taking the deterministic ones."""
 
     data: str | None = None
-    """For a model: the rollouts, whose test part is used."""
+    """For a model: the rollouts, or the table, whose test part is used."""
 
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """For a model: a folder for pictures."""
@@ -57,7 +57,7 @@ def run(arguments: Arguments) -> int:
     """Evaluates a policy or a model and prints the result."""
     from ncp_control.storage.kinds import Kind, kind_of
 
-    if kind_of(arguments.policy) is Kind.DYNAMICS:
+    if kind_of(arguments.policy) in (Kind.DYNAMICS, Kind.SERIES):
         return run_model(arguments)
     if arguments.data is not None or arguments.figures is not None:
         raise ValueError(f"--data and --figures are for models of the dynamics, and {arguments.policy} holds none")
@@ -65,19 +65,23 @@ def run(arguments: Arguments) -> int:
 
 
 def run_model(arguments: Arguments) -> int:
-    """Evaluates a model of the dynamics."""
+    """Evaluates a model of the dynamics or of series."""
     import torch
 
-    from ncp_control.cli import evaluate_model
+    from ncp_control.cli import evaluate_model, evaluate_series
+    from ncp_control.storage.kinds import Kind, kind_of
 
+    kind = kind_of(arguments.policy)
     if arguments.data is None:
-        raise ValueError(f"{arguments.policy} holds a model of the dynamics: add --data, the rollouts for it")
+        needs = "the table for it" if kind is Kind.SERIES else "the rollouts for it"
+        raise ValueError(f"{arguments.policy} holds {kind.value if kind else 'a model'}: add --data, {needs}")
     torch.set_num_threads(1)
-    found = evaluate_model.evaluate(arguments.policy, arguments.data, arguments.figures)
+    model = evaluate_series if kind is Kind.SERIES else evaluate_model
+    found = model.evaluate(arguments.policy, arguments.data, arguments.figures)
     if arguments.json:
         print(json.dumps(found))
     else:
-        evaluate_model.show(found)
+        model.show(found)
     return 0
 
 

@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from ncp_control.dynamics.settings import FitSettings
 
+if TYPE_CHECKING:
+    from ncp_control.data import Rollouts
+    from ncp_control.support.ranks import Ranks
+
 SELDOM = (
-    "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust", "average", "horizon",
-    "patience",
+    "stream", "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust", "average",
+    "horizon", "forced", "patience",
 )  # fmt: skip
+
+WHEN = ("auto", "yes", "no")
 
 
 @dataclass
 class Arguments:
-    """Fit a model that predicts the next observation, in a folder from which the fit can be resumed.
+    """Fit a model that predicts the next observation, or one that tells a class or numbers of each row of a
+    table, in a folder from which the fit can be resumed. Under torchrun, all processes share the fit.
 
     Example: ncp-control fit ./cheetah-v0 --actions --cell neuralltc --units 64 --out runs/cheetah
     """
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
-    """A Minari id, a Minari folder, or a folder of .npy or .npz traces."""
+    """A Minari id or folder, a folder of .npy or .npz traces, or a table, such as FILE.csv:time=COLUMN,group=COLUMN
+    (and predict=A+B, label=COLUMN or value=A+B)."""
 
     cell: str = "ltc"
     """ltc, neuralltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on the last five inputs."""
@@ -42,7 +51,7 @@ class Arguments:
     """Read the actions as well as the observations."""
 
     residual: bool = False
-    """Predict the change of the observation instead of the observation."""
+    """Predict how the observation changes, not what it is."""
 
     members: int = 1
     """Fit an ensemble with this many members."""
@@ -59,6 +68,10 @@ class Arguments:
     device: str = "auto"
     """cpu, cuda, or auto, which chooses a GPU if there is one."""
 
+    stream: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "auto"
+    """yes: copy the data to a temporary file beside the fit's folder and read each window when it is needed; no: read
+    all data into memory; auto: yes for data of more than a quarter of the free memory. The weights are the same."""
+
     threads: int = 1
     """Number of threads for torch; small networks gain little from more than one."""
 
@@ -69,25 +82,43 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Fits a model and prints the result."""
-    from ncp_control.data import Rollouts
+    """Fits a model and prints the result; of several processes, the first one prints."""
+    from ncp_control.cli import INTERRUPTED, REFUSED
+    from ncp_control.support.devices import pick_device, use_threads
+    from ncp_control.support.ranks import LostRankError, joined, place
+
+    use_threads(arguments.threads)
+    from ncp_control.series.tables import is_series
+
+    if is_series(arguments.data):
+        from ncp_control.cli import fit_series
+
+        return fit_series.run(arguments)
+    try:
+        with joined(pick_device(arguments.device)) as ranks:
+            return run_of_ranks(arguments, ranks)
+    except (ValueError, OSError, KeyboardInterrupt) as error:
+        if place().rank == 0 or (isinstance(error, LostRankError) and not error.reason):
+            raise
+        # the first process says what is wrong
+        raise SystemExit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else REFUSED) from None
+
+
+def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
+    """Does what `run` says, as one of the processes that share the fit."""
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
     from ncp_control.dynamics.earlier_files import split_of_run
     from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.dynamics.model import READS
-    from ncp_control.support.devices import pick_device, use_threads
+    from ncp_control.support.memory import peak_memory
     from ncp_control.wiring.plan_text import parse_plan
 
-    use_threads(arguments.threads)
-    pick_device(arguments.device)  # refused before the rollouts are read
     if arguments.members < 1:
         raise ValueError(f"members must be at least 1, got {arguments.members}")
     settings = arguments.settings
-    rollouts = Rollouts.load(arguments.data)
-    rollouts = rollouts.one_hot() if arguments.actions else rollouts
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
-    parts = split_of_run(rollouts, out, arguments.resume)
+    parts = split_of_run(read(arguments, out, ranks), out, arguments.resume)
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
 
     def make() -> DynamicsModel:
@@ -108,23 +139,49 @@ def run(arguments: Arguments) -> int:
     length = min(settings.length, min(rollout.steps for rollout in parts.test))
     found: dict[str, Any] = {
         "out": str(out),
-        "test_mse": one_step_error(model, parts.test, length),
-        "test_normalised_mse": one_step_error(model, parts.test, length, scale=model.std),
+        "test_mse": one_step_error(model, parts.test, length, ranks=ranks),
+        "test_normalised_mse": one_step_error(model, parts.test, length, scale=model.std, ranks=ranks),
         "valid_mse": sum(one.best[1] for one in fits if one.best) / len(fits),
         "epochs": sum(len(one.curve) for one in fits),
         "best_epoch": [one.best[0] for one in fits if one.best],
         "seconds": sum(one.seconds for one in fits),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "peak_memory": ranks.gather(peak_memory()),
     }
+    if not ranks.first:
+        return 0
     if arguments.json:
         print(json.dumps(found))
     else:
+        sizes = " and ".join(f"{size / 2**20:,.0f}" for size in found["peak_memory"])
+        memory = f"{ranks.count} processes, with at most {sizes} MiB of memory\n" if ranks.count > 1 else ""
         print(
             f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
             f"{found['seconds'] / 60:.1f} minutes\n"
             f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
             f"(normalised {found['test_normalised_mse']:.4g})\n"
-            f"written to {out}\n"
+            f"{memory}written to {out}\n"
             f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
         )
     return 0
+
+
+def read(arguments: Arguments, out: Path, ranks: Ranks) -> Rollouts:
+    """Reads the rollouts into memory, or leaves them on disk.
+
+    :param out: the fit's folder, beside which there is room
+    """
+    from ncp_control.data import Rollouts
+    from ncp_control.data.streaming import is_large
+
+    if arguments.stream not in WHEN:
+        raise ValueError(f"--stream is {', '.join(WHEN[:-1])} or {WHEN[-1]}, not {arguments.stream!r}")
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if ranks.count > 1 else 1
+    stream = arguments.stream == "yes"
+    if arguments.stream == "auto":
+        stream = ranks.from_first(lambda: is_large(arguments.data, here))
+    if not stream:
+        rollouts = Rollouts.load(arguments.data)
+        return rollouts.one_hot() if arguments.actions else rollouts
+    beside = next(folder for folder in out.absolute().parents if folder.is_dir())
+    return Rollouts.stream(arguments.data, beside, one_hot=arguments.actions, ranks=ranks)

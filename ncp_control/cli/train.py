@@ -52,6 +52,9 @@ class Arguments:
     watch: Annotated[int | None, tyro.conf.arg(metavar="STEPS")] = None
     """Record an episode every so many steps, and show all of them on one page in the run's folder, watch/page.html."""
 
+    vec: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "same"
+    """Where environments are stepped: the same process, or "processes" ("processes=4") if steps take milliseconds."""
+
     device: str = "cpu"
     """The device for the networks: cpu, cuda or auto."""
 
@@ -105,6 +108,7 @@ def run(arguments: Arguments) -> int:
         command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
         callbacks=watching,
         start=None if arguments.start is None else load_policy(arguments.start),
+        vec=arguments.vec,
     )
     _, last, spread = result.curve[-1]
     best_step, best = result.best or (0, float("nan"))

@@ -33,6 +33,7 @@ def one_hot(rollout: Rollout, choices: range) -> Rollout:
     if acts is None or acts.ndim != 1 or acts.dtype.kind not in "iu":
         found = "none" if acts is None else f"an array of {acts.dtype} and shape {acts.shape}"
         raise ValueError(f"{rollout.name}: choices must be one whole number a step, and its actions are {found}")
+    acts = np.asarray(acts)
     rows = acts.astype(np.int64) - choices.start
     wrong = (rows < 0) | (rows >= len(choices))
     if wrong.any():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from gymnasium.envs.registration import EnvSpec
 from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
 from ncp_control.data.collection import CollectionPlan, path_of, prepare
 from ncp_control.data.environments import check_policy, check_spaces, choices_of, make, names_of, range_of, spec_of
-from ncp_control.data.groups import collect_groups
+from ncp_control.data.groups import Report, collect_groups
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.sources import read_trace
@@ -28,6 +29,8 @@ from ncp_control.data.workers import in_processes
 from ncp_control.storage.temporary import temporary_folder
 from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
+
+Elsewhere = Callable[[list[range], CollectionPlan, Path, Report], None]  # takes groups, their plan and their folder
 
 
 def collect(
@@ -43,6 +46,7 @@ def collect(
     keep: str | Path | None = None,
     resume: bool = False,
     progress: bool = True,
+    elsewhere: Elsewhere | None = None,
 ) -> Rollouts:
     """Collects rollouts.
 
@@ -67,6 +71,8 @@ def collect(
         temporary folder
     :param resume: continue from the finished rollouts in `keep`
     :param progress: show a progress bar on stderr
+    :param elsewhere: computes groups somewhere else than in processes of this machine, such as
+        `ncp_control.scale.collecting.on_place` does
     """
     if rollouts < 1 or workers < 1 or group < 1:
         raise ValueError(f"rollouts, workers and group must be at least 1, got {rollouts}, {workers} and {group}")
@@ -90,15 +96,21 @@ def collect(
         deterministic,
     )
     if keep is not None:
-        found = _collect_into(Path(keep), plan, chosen, workers, resume, progress)
+        found = _collect_into(Path(keep), plan, chosen, workers, resume, progress, elsewhere)
     else:
         with temporary_folder(Path(tempfile.gettempdir()) / "ncp-control") as folder:
-            found = _collect_into(folder, plan, chosen, workers, True, progress)
+            found = _collect_into(folder, plan, chosen, workers, True, progress, elsewhere)
     return Rollouts(found, observation_names=names, about=plan.about(), action_range=action_range, choices=choices)
 
 
 def _collect_into(
-    folder: Path, plan: CollectionPlan, policy: BatchPolicy, workers: int, resume: bool, progress: bool
+    folder: Path,
+    plan: CollectionPlan,
+    policy: BatchPolicy,
+    workers: int,
+    resume: bool,
+    progress: bool,
+    elsewhere: Elsewhere | None,
 ) -> tuple[Rollout, ...]:
     with prepare(folder, plan, resume):
         remove_damaged(folder, plan)
@@ -106,7 +118,9 @@ def _collect_into(
         done = sum(path_of(folder, k).exists() for k in range(plan.rollouts))
         with tracked("collecting rollouts", plan.rollouts, done, shown=progress) as tracker:
             report = tracker.advance
-            if workers == 1 or len(missing) < 2:
+            if elsewhere is not None and missing:
+                elsewhere(missing, plan, folder, report)
+            elif workers == 1 or len(missing) < 2:
                 with one_thread():
                     collect_groups(missing, plan, policy, folder, report)
             else:

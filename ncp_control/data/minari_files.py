@@ -183,7 +183,7 @@ def read_minari(folder: Path) -> StoredRollouts:
 
 
 def read_dataset(dataset: Any, folder: Path | None = None, metadata: dict[str, Any] | None = None) -> StoredRollouts:
-    """Reads the episodes of a dataset that Minari has opened, or of a selection of them.
+    """Reads the episodes of a dataset that Minari has opened, or of a selection of them, each when its turn comes.
 
     :param folder: where it lies; None asks the dataset
     :param metadata: its metadata; None asks the dataset
@@ -193,15 +193,26 @@ def read_dataset(dataset: Any, folder: Path | None = None, metadata: dict[str, A
     with _readable(name):
         metadata = dataset.storage.metadata if metadata is None else metadata
         record = metadata.get(RECORD, {})
-        episodes = list(dataset.iterate_episodes())
-        seeds = [found.get("seed") for found in dataset.storage.get_episode_metadata(dataset.episode_indices)]
-        rollouts = tuple(_rollout(episode, seed) for episode, seed in zip(episodes, seeds, strict=True))
         names = tuple(map(str, record.get("observation_names", ())))
-        if names and len(names) != rollouts[0].observations.shape[1]:
-            raise ValueError(f"it names {len(names)} observations, and each step has {rollouts[0].shapes}")
     about = {"source": str(name), "id": metadata.get("dataset_id"), **about_of(metadata), **record}
     space = dataset.action_space
-    return StoredRollouts(rollouts, names, about, action_range=range_of(space), choices=choices_of(space))
+    episodes = _episodes(dataset, name, len(names))
+    return StoredRollouts(episodes, names, about, action_range=range_of(space), choices=choices_of(space))
+
+
+def _episodes(dataset: Any, name: Any, names: int) -> Iterator[Rollout]:
+    """Yields the episodes of a dataset, each read when its turn comes.
+
+    :param name: the dataset's name in messages
+    :param names: how many observations the dataset names; 0 if none
+    """
+    with _readable(name):
+        seeds = dataset.storage.get_episode_metadata(dataset.episode_indices)
+        for episode, found in zip(dataset.iterate_episodes(), seeds, strict=True):
+            rollout = _rollout(episode, found.get("seed"))
+            if names and names != rollout.observations.shape[1]:
+                raise ValueError(f"it names {names} observations, and each step has {rollout.shapes}")
+            yield rollout
 
 
 def check_kinds(source: str, observations: Any, actions: Any) -> None:

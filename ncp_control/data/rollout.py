@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ncp_control.data.columns import StoredArray
 
 Array = NDArray[Any]
 PARTS = ("train", "valid", "test")  # of a split
@@ -16,6 +18,8 @@ PARTS = ("train", "valid", "test")  # of a split
 @dataclass(frozen=True)
 class Rollout:
     """One episode of T steps, or a bare trace of observations.
+
+    Arrays may be a `StoredArray` each, which stays on disk; its numbers were checked before it was stored.
 
     :param observations: (T + 1, n); the first one comes from the reset, the last one follows the last action
     :param actions: the actions that were executed, (T, m), or (T,) in a discrete space; None for a bare trace
@@ -62,7 +66,7 @@ class Rollout:
             if values is not None:
                 check_finite(self.name, key, values)
         check_finite(self.name, "observations", self.observations)
-        if self.elapsed is not None and (self.elapsed < 0).any():
+        if self.elapsed is not None and not is_stored(self.elapsed) and (self.elapsed < 0).any():
             row = int(np.argmax(self.elapsed < 0))
             raise ValueError(
                 f"{self.name}: elapsed[{row}] is {self.elapsed[row]}, and time does not run backwards: sort the rows "
@@ -91,9 +95,9 @@ class Rollout:
 
 
 class StoredRollouts(NamedTuple):
-    """What a reader found in a source, field by field as in `Rollouts`."""
+    """What a reader found in a source, field by field as in `Rollouts`; rollouts may be read when their turn comes."""
 
-    rollouts: tuple[Rollout, ...]
+    rollouts: Iterable[Rollout]
     observation_names: tuple[str, ...]
     about: dict[str, Any]
     parts: tuple[str, ...] | None = None
@@ -105,6 +109,8 @@ def as_array(name: str, key: str, values: Any) -> Array:
     """Converts a list of rows or a tensor to an array. Arrays that torch cannot share as they are, because they are
     read-only, run backwards, or are in another byte order, are copied.
     """
+    if is_stored(values):
+        return cast(Array, values)
     if isinstance(values, Mapping | Set | str | bytes):
         raise ValueError(f"{name}: {key} must be one array of numbers, got a {type(values).__name__}")
     values = values.detach().cpu() if hasattr(values, "detach") else values
@@ -119,11 +125,16 @@ def as_array(name: str, key: str, values: Any) -> Array:
     return found if shared else np.array(found, kind)
 
 
+def is_stored(values: Any) -> bool:
+    """Whether an array stays on disk."""
+    return isinstance(values, StoredArray)
+
+
 def check_finite(name: str, key: str, values: Array) -> None:
     """Refuses an array that is not of numbers or holds NaN or infinity; the message names the first bad position."""
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name}: {key} must be numbers, got {values.dtype}")
-    if not np.issubdtype(values.dtype, np.floating):
+    if not np.issubdtype(values.dtype, np.floating) or is_stored(values):
         return
     bad = ~np.isfinite(values)
     if bad.any():

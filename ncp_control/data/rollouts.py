@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,9 @@ from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.rollout import PARTS, Array, Rollout
 from ncp_control.data.sources import read_source
 from ncp_control.data.splitting import cut_episodes, cut_in_time, is_series, piece
+from ncp_control.data.streaming import keep_on_disk
+from ncp_control.storage.temporary import temporary_folder
+from ncp_control.support.ranks import Ranks
 from ncp_control.support.text import shown
 
 
@@ -83,9 +87,38 @@ class Rollouts(Sequence[Rollout]):
             - the folder of a Minari dataset (the one that contains `data/`, or `data` itself);
             - a folder of `.npy` or `.npz` traces, which are read in the order of their names;
             - a folder that contains `train/`, `valid/` and `test/`, each a folder of traces;
-            - one `.npy` or `.npz` file
+            - one `.npy` or `.npz` file;
+            - a table, `.csv`, `.tsv` or `.parquet`, with what its columns are for, all of it optional:
+              "FILE.csv:time=COLUMN,group=COLUMN,predict=A+B,read=C+D"
         """
-        return cls(*read_source(source))
+        found = read_source(source)
+        return cls(tuple(found.rollouts), *found[1:])
+
+    @classmethod
+    def stream(
+        cls, source: str | Path | Any, folder: str | Path | None = None, *, one_hot: bool = False,
+        ranks: Ranks | None = None,
+    ) -> Rollouts:  # fmt: skip
+        """Reads rollouts that are larger than the memory: their arrays stay on disk, and what is needed of them is read
+        when it is needed.
+
+        Every rollout is read and checked once, one after the other, and copied into a temporary file that ends with
+        the process. It takes as much room on the disk as the arrays would take in memory. `Scaler.fit`, `Windows` and
+        `fit` read from it a piece at a time; the numbers, and the order of windows, are those of rollouts in memory.
+
+        :param source: as in `load`
+        :param folder: a folder on a disk with enough room; by default the system's folder for temporary files
+        :param one_hot: keep choices as `Rollouts.one_hot` makes them, which would read all rollouts into memory
+        :param ranks: processes that read the same rollouts; the first of each machine makes the copy for all of them
+        """
+        place = Path(tempfile.gettempdir() if folder is None else folder)
+        with temporary_folder(place / "rollouts") as scratch:
+
+            def kept() -> Rollouts:
+                found = keep_on_disk(source, scratch, one_hot)
+                return cls(tuple(found.rollouts), *found[1:])
+
+            return (ranks or Ranks()).once_a_machine(kept)
 
     @property
     def features(self) -> int:

@@ -1,4 +1,4 @@
-"""Reading rollouts from a Minari dataset, or from plain `.npy` and `.npz` traces."""
+"""Reading rollouts from a Minari dataset, from plain `.npy` and `.npz` traces, or from a table."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.data import tables
 from ncp_control.data.minari_files import minari_folder, read_dataset, read_minari
 from ncp_control.data.rollout import PARTS, Rollout, StoredRollouts
+from ncp_control.data.table_rollouts import read_table_rollouts, table_source
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.safe_arrays import read_arrays
 
 SUFFIXES = (".npy", ".npz")
-TABLES = (".csv", ".tsv", ".parquet", ".feather", ".xlsx")
+TABLES = (*tables.SUFFIXES, ".feather", ".xls", ".xlsx")
 KEYS = ("observations", "actions", "rewards", "is_random", "elapsed")
 # Arrays of one number: what each must be, and NumPy's kinds of it.
 SCALARS = {"seed": ("one integer", "iu"), "terminated": ("true or false", "b")}
 
 
 def read_source(source: str | Path | Any) -> StoredRollouts:
-    """Reads whatever `Rollouts.load` takes."""
+    """Reads whatever `Rollouts.load` takes; each rollout is read when its turn comes."""
     if hasattr(source, "iterate_episodes"):
         return read_dataset(source)
     if not isinstance(source, str | PathLike):
@@ -31,11 +33,11 @@ def read_source(source: str | Path | Any) -> StoredRollouts:
             f"{type(source).__name__}: wrap your arrays, Rollouts((Rollout(observations, actions), ...))"
         )
     path = Path(source)
+    table = table_source(source)
+    if table is not None and table.path.is_file():
+        return read_table_rollouts(table)
     if path.is_file() and path.suffix.lower() in TABLES:
-        raise ValueError(
-            f"{path} is a table, and traces are .npy or .npz files: with pandas, numpy.savez('trace.npz', "
-            "observations=table[columns].to_numpy()) makes one"
-        )
+        raise ValueError(f"{path} is a table that cannot be read here: save it as .csv or .parquet")
     if path.is_file():
         return StoredRollouts((read_trace(path),), (), {"source": str(path)})
     if path.is_dir():
@@ -57,20 +59,21 @@ def _read_folder(folder: Path) -> StoredRollouts:
     about = {"source": str(folder)}
     present = [part for part in PARTS if (folder / part).is_dir()]
     if not present:
-        return StoredRollouts(tuple(_read_traces(folder)), (), about)
+        return StoredRollouts(map(read_trace, _traces(folder)), (), about)
     if len(present) < len(PARTS):
         missing = [part for part in PARTS if part not in present]
         raise ValueError(f"{folder} has {' and '.join(present)}, but no folder {' and '.join(missing)}")
-    found = [(part, trace) for part in PARTS for trace in _read_traces(folder / part)]
-    return StoredRollouts(tuple(trace for _, trace in found), (), about, tuple(part for part, _ in found))
+    found = [(part, path) for part in PARTS for path in _traces(folder / part)]
+    return StoredRollouts((read_trace(path) for _, path in found), (), about, tuple(part for part, _ in found))
 
 
-def _read_traces(folder: Path) -> list[Rollout]:
+def _traces(folder: Path) -> list[Path]:
+    """Returns the files of a folder's traces, in the order of their names."""
     shown = (path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     files = sorted(path for path in shown if path.suffix in SUFFIXES)
     if not files:
         raise FileNotFoundError(f"{folder} holds no Minari dataset and no .npy or .npz trace")
-    return [read_trace(path) for path in files]
+    return files
 
 
 def read_trace(path: Path) -> Rollout:

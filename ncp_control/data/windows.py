@@ -1,8 +1,9 @@
-"""Windows of rollouts for training: large batches, cut from one copy of the data without a Python loop over rows."""
+"""Windows of rollouts for training: large batches, cut from one copy of the data in memory, or read from disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +11,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from ncp_control.data.columns import Column, column_of
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
+
+AHEAD = 32  # batches that the disk may begin to fetch before they are needed
 
 
 class Batch(NamedTuple):
@@ -37,6 +41,9 @@ class Windows(Dataset[Batch]):
     `windows[indexes]`, for a list or tensor of window numbers, is a `Batch`; `loader` goes through all windows. For a
     `torch.utils.data.DataLoader`, give `batch_size=None` and a `BatchSampler` as the sampler.
 
+    Rollouts in memory are copied once, to the device. Rollouts on disk (`Rollouts.stream`) stay there, and every window
+    is read when it is needed; their windows have the same numbers and are the same.
+
     :param rollouts: the rollouts that are cut into windows
     :param length: the number of steps in a window, L
     :param stride: the number of steps from the start of one window to the start of the next in the same rollout
@@ -59,6 +66,11 @@ class Windows(Dataset[Batch]):
             longest = max(rollout.steps for rollout in rollouts)
             raise ValueError(f"no rollout has {length} steps, the longest has {longest}: choose shorter windows")
         self.length, self.stride = length, stride
+        self.dtype, self.device = dtype, torch.device(device)
+        column = column_of([rollout.observations for rollout in rollouts])
+        if column is not None:
+            self._leave_on_disk(rollouts, column)
+            return
         ends = np.cumsum([len(rollout.observations) for rollout in rollouts])
         starts = [
             np.arange(end - len(rollout.observations), end - length, stride)
@@ -67,12 +79,15 @@ class Windows(Dataset[Batch]):
         self.counts = [len(own) for own in starts]
         self.starts = torch.from_numpy(np.concatenate(starts)).to(device)
         total = int(ends[-1])
-        self.observations = torch.empty(total, rollouts.features, dtype=dtype, device=device)
+        self.observations: Tensor | Column = torch.empty(total, rollouts.features, dtype=dtype, device=device)
         first = rollouts[0]
         size = 0 if first.actions is None else int(np.prod(first.actions.shape[1:]))
-        self.actions = None if first.actions is None else torch.zeros(total, size, dtype=dtype, device=device)
-        timed = any(rollout.elapsed is not None for rollout in rollouts)
-        self.elapsed = torch.ones(total, dtype=dtype, device=device) if timed else None
+        self.actions: Tensor | Column | None = None
+        self.elapsed: Tensor | Column | None = None
+        if first.actions is not None:
+            self.actions = torch.zeros(total, size, dtype=dtype, device=device)
+        if any(rollout.elapsed is not None for rollout in rollouts):
+            self.elapsed = torch.ones(total, dtype=dtype, device=device)
         for end, rollout in zip(ends, rollouts, strict=True):
             rows = slice(int(end) - len(rollout.observations), int(end))
             self.observations[rows] = as_tensor(rollout, "observations", dtype)
@@ -80,6 +95,23 @@ class Windows(Dataset[Batch]):
                 self.actions[rows.start : rows.stop - 1] = as_tensor(rollout, "actions", dtype).reshape(-1, size)
             if self.elapsed is not None and rollout.elapsed is not None:
                 self.elapsed[rows] = as_tensor(rollout, "elapsed", dtype)
+
+    def _leave_on_disk(self, rollouts: Rollouts, column: Column) -> None:
+        """Notes where each window begins on disk; a rollout has the same rows in every column."""
+        starts = [
+            rollout.observations.first + np.arange(0, rollout.steps - self.length + 1, self.stride)  # type: ignore[attr-defined]
+            for rollout in rollouts
+        ]
+        self.counts = [len(own) for own in starts]
+        self.starts = torch.from_numpy(np.concatenate(starts))
+        self.observations = column
+        found = {key: [getattr(rollout, key) for rollout in rollouts] for key in ("actions", "elapsed")}
+        self.actions, self.elapsed = (column_of([one for one in own if one is not None]) for own in found.values())
+        for key, own in (("observations", column), ("actions", self.actions), ("elapsed", self.elapsed)):
+            if own is not None and own.largest > torch.finfo(self.dtype).max:
+                for rollout in rollouts:
+                    if getattr(rollout, key) is not None:
+                        as_tensor(rollout, key, self.dtype)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -98,9 +130,31 @@ class Windows(Dataset[Batch]):
             ahead=None if times is None else times[:, 1:],
         )
 
-    @staticmethod
-    def _cut(values: Tensor, starts: Tensor, length: int) -> Tensor:
-        """Returns `length` rows of `values` from each start, by one gather of contiguous memory."""
+    def batches(self, numbers: Iterable[Tensor]) -> Iterator[Batch]:
+        """Yields the windows of each tensor of numbers as a batch. The disk begins early to fetch those that follow.
+
+        :param numbers: the windows' numbers, batch by batch
+        """
+        waiting: deque[Tensor] = deque()
+        for some in numbers:
+            self._expect(some)
+            waiting.append(some)
+            if len(waiting) > AHEAD:
+                yield self[waiting.popleft()]
+        while waiting:
+            yield self[waiting.popleft()]
+
+    def _expect(self, numbers: Tensor) -> None:
+        for column in (self.observations, self.actions, self.elapsed):
+            if isinstance(column, Column):
+                column.expect(self.starts[numbers].tolist(), self.length + 1)
+
+    def _cut(self, values: Tensor | Column, starts: Tensor, length: int) -> Tensor:
+        """Returns `length` rows of `values` from each start: from memory, by one gather of contiguous rows."""
+        if isinstance(values, Column):
+            read = torch.from_numpy(values.cut(starts.tolist(), length))
+            rows = read if values is self.elapsed else read.flatten(2) if read.ndim > 2 else read[..., None]
+            return rows.to(self.device, self.dtype)
         size, step = values[0].numel(), values.stride(0)
         every = values.as_strided((len(values) - length + 1, length * size), (step, 1))
         return every.index_select(0, starts).view(len(starts), length, *values.shape[1:])
@@ -119,6 +173,7 @@ class Windows(Dataset[Batch]):
 def as_tensor(rollout: Rollout, key: str, dtype: torch.dtype) -> Tensor:
     """Converts an array of a rollout to a tensor, and refuses numbers that are too large for its type."""
     values = getattr(rollout, key)
+    values = np.asarray(values)
     found = torch.as_tensor(values, dtype=dtype)
     large = ~torch.isfinite(found)
     if large.any():
@@ -145,5 +200,5 @@ class WindowLoader:
     def __iter__(self) -> Iterator[Batch]:
         count = len(self.windows)
         order = torch.randperm(count, generator=self.generator) if self.shuffle else torch.arange(count)
-        for k in range(len(self)):
-            yield self.windows[order[k * self.batch_size : (k + 1) * self.batch_size]]
+        size = self.batch_size
+        yield from self.windows.batches(order[k * size : (k + 1) * size] for k in range(len(self)))

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
 import signal
 from pathlib import Path
 from queue import Empty
 from typing import Any
 
-import torch
-
 from ncp_control.data.batch_policies import BatchPolicy
 from ncp_control.data.collection import CollectionPlan
 from ncp_control.data.groups import Report, collect_groups
 from ncp_control.support.devices import one_thread
-from ncp_control.support.processes import end_with_parent
+from ncp_control.support.jobs import portable
+from ncp_control.support.processes import end_with_parent, worker_context
 
 
 def in_processes(
     groups: list[range], plan: CollectionPlan, policy: BatchPolicy, folder: Path, report: Report, workers: int
 ) -> None:
     """Collects groups in worker processes, each of which takes the next group when it is free."""
-    # A forked process cannot use CUDA. Without CUDA a fork is better, because the policy need not be pickled.
-    forks = "fork" in multiprocessing.get_all_start_methods() and not torch.cuda.is_initialized()
-    context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+    context = worker_context()  # a fork need not pickle the policy
     waiting, reports = context.Queue(), context.Queue()
     for group in [*groups, *[None] * workers]:
         waiting.put(group)
@@ -71,13 +66,4 @@ def _work(waiting: Any, reports: Any, plan: CollectionPlan, policy: BatchPolicy,
             collect_groups(iter(waiting.get, None), plan, policy, folder, report)
         reports.put(None)
     except Exception as error:
-        reports.put(_portable(error))
-
-
-def _portable(error: Exception) -> Exception:
-    """Returns the error, or a RuntimeError with its text if it cannot be sent to another process."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        reports.put(portable(error))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ncp_control.dynamics.fitting import fit
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.model_file import load_model, save_model
+    from ncp_control.dynamics.planning import ImaginedFutures, Planner, PlanSettings
     from ncp_control.dynamics.settings import FitSettings
     from ncp_control.dynamics.simulator import Simulator
 
@@ -28,6 +29,7 @@ _HOME = {
     "ncp_control.dynamics.fitting": ("fit",),
     "ncp_control.dynamics.model": ("DynamicsModel",),
     "ncp_control.dynamics.model_file": ("load_model", "save_model"),
+    "ncp_control.dynamics.planning": ("ImaginedFutures", "PlanSettings", "Planner"),
     "ncp_control.dynamics.settings": ("FitSettings",),
     "ncp_control.dynamics.simulator": ("Simulator",),
 }
@@ -39,6 +41,9 @@ __all__ = [
     "Ensemble",
     "FitSettings",
     "Fitted",
+    "ImaginedFutures",
+    "PlanSettings",
+    "Planner",
     "Simulator",
     "fit",
     "load_model",

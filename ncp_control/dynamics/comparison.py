@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import queue
 import re
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +25,11 @@ from ncp_control.dynamics.rows import ROWS, ComparisonRow
 from ncp_control.dynamics.table import RowResult, write_tables
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.run_folder import prepare_run, read_record, versions
-from ncp_control.support.processes import end_with_parent
+from ncp_control.support.jobs import INPUTS, Job, JobPlace, Processes, Report, bring
 from ncp_control.support.progress import tracked
 
 # How long a fit takes, roughly, in multiples of a short one: long fits start first, so that no core is idle at the end.
 WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}
-SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,7 @@ def compare(
     rows: Sequence[ComparisonRow] = ROWS,
     *,
     workers: int | None = None,
+    place: JobPlace | None = None,
     resume: bool = False,
     command: str = "",
     progress: bool = True,
@@ -74,15 +70,14 @@ def compare(
     :param out: a folder for this comparison alone
     :param rows: the models
     :param workers: number of processes, by default one for each core
+    :param place: where the fits are computed, instead of in processes of this machine
     :param resume: continue the comparison in `out`, or start it if the folder holds none
     :param command: kept in the record
     :param progress: show a progress bar on stderr
     """
     if what.seeds < 1:
         raise ValueError(f"a comparison needs at least one seed, got {what.seeds}")
-    workers = os.cpu_count() or 1 if workers is None else workers
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+    place = place or (Processes() if workers is None else Processes(workers))
     rollouts = read_rollouts(what)
     if what.actions and rollouts[0].actions is None:
         raise ValueError(f"{what.source} has no actions: compare the models without them")
@@ -102,7 +97,7 @@ def compare(
         total = what.seeds * len(rows) * what.epochs
         with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
             if jobs:
-                fit_in_processes(jobs, what, series, fits, workers, tracker)
+                fit_all(jobs, what, series, fits, place, tracker)
         in_paper = is_paper_data(rollouts) and what.loss == "raw"
         results += [result_of(row, what, fits, in_paper) for row in rows]
         write_tables(results, out, what.loss)
@@ -150,87 +145,55 @@ def result_path(fits: Path, row: ComparisonRow, seed: int) -> Path:
     return fits / f"{slug(row.name)}-s{seed}" / "result.json"
 
 
-def fit_in_processes(
-    jobs: Sequence[tuple[ComparisonRow, int]], what: Comparison, series: bool, fits: Path, workers: int, tracker: Any
+def fit_all(
+    jobs: Sequence[tuple[ComparisonRow, int]], what: Comparison, series: bool, fits: Path, place: JobPlace, tracker: Any
 ) -> None:
-    """Fits rows from seeds. The first error, or Ctrl-C, ends all processes, which have kept what they need to resume.
+    """Fits rows from seeds. The first error, or Ctrl-C, ends all fits, which have kept what they need to resume.
 
     :param jobs: rows and seeds
     :param series: whether the rollouts are split in time
     :param fits: the folder for the fits
+    :param place: where the fits are computed
     :param tracker: shows the progress
     """
-    context = multiprocessing.get_context("spawn")
-    epochs = context.Queue()
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), context, prepare_worker, (epochs,))
-    waiting: set[Future[str]] = set()
-    try:
-        waiting = {pool.submit(fit_row, row, seed, what, str(fits), series) for row, seed in jobs}
-        while waiting:
-            finished, waiting = wait(waiting, SECONDS_BETWEEN_LOOKS, FIRST_EXCEPTION)
-            count = reported_epochs(epochs)
-            note = ""
-            for future in finished:
-                note = future.result()
-            tracker.advance(done=count, work=count, note=note or None)
-    except BrokenProcessPool as error:
-        raise ChildProcessError(
-            "a worker process was killed, perhaps because memory ran out: resume with fewer workers"
-        ) from error
-    except BaseException:
-        for future in waiting:
-            future.cancel()
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    source = bring(what.source, fits)
+    counted: dict[str, int] = {}
+    made = []
+    for row, seed in jobs:
+        folder = result_path(fits, row, seed).parent.name
+        arguments = {"row": row, "seed": seed, "what": replace(what, source=source), "series": series}
+        made.append(Job(folder, f"{__name__}:fit_row", arguments, reads=(INPUTS,), writes=(folder,)))
+    with closing(place.run(made, fits)) as events:
+        for event in events:
+            if event.kind == "failed":
+                raise event.value
+            done = what.epochs if event.kind == "done" else event.progress[0]
+            new = done - counted.get(event.job, 0)
+            counted[event.job] = done
+            note = str(event.value) if event.kind == "done" else event.note
+            tracker.advance(done=new, work=new, note=note or None)
 
 
-def reported_epochs(epochs: Any) -> int:
-    """Returns how many epochs the workers have reported since the last call."""
-    count = 0
-    while True:
-        try:
-            count += int(epochs.get_nowait())
-        except queue.Empty:
-            return count
-
-
-_reports: Any = None
-
-
-def prepare_worker(epochs: Any) -> None:
-    """Sets up a worker process: it has one thread, reports epochs to a queue, and ends when its parent ends."""
-    global _reports
-    end_with_parent()
-    _reports = epochs
-    torch.set_num_threads(1)
-
-
-def fit_row(row: ComparisonRow, seed: int, what: Comparison, fits: str, series: bool | None = None) -> str:
+def fit_row(
+    row: ComparisonRow, seed: int, what: Comparison, report: Report, series: bool | None = None, fits: str = "."
+) -> str:
     """Fits a row from a seed, or resumes that fit, and writes its result.
 
+    :param report: is told of the epochs
     :param series: whether the rollouts are split in time; by default as `Rollouts.split` decides
+    :param fits: the folder for the fits
     :return: the result in words
     """
     path = result_path(Path(fits), row, seed)
     parts = read_rollouts(what).split(series=series)
     model = make_seeded(lambda: DynamicsModel.of(parts.train, row.cell, row.wiring, reads=READS[what.actions]), seed)
     settings = row.settings(what.epochs, what.loss)
-    done = 0
-
-    def report(epoch: int) -> None:
-        nonlocal done
-        _reports.put(epoch - done)
-        done = epoch
-
     found: Fitted | None = None
     trouble = ""
     try:
         found = fit(
             model, parts, settings, seed=seed, out=path.parent, resume=True, device="cpu", progress=False,
-            on_epoch=report,
+            on_epoch=lambda epoch: report(epoch, what.epochs, ""),
         )  # fmt: skip
     except DivergedError as error:
         trouble = str(error)
@@ -242,7 +205,6 @@ def fit_row(row: ComparisonRow, seed: int, what: Comparison, fits: str, series: 
         "best_epoch": found.best[0] if found and found.best else None,
         "trouble": trouble,
     }
-    report(what.epochs)
     write_atomically(path, json.dumps(result).encode())
     return f"{row.name}, seed {seed}: {trouble or format(result['error'], '.4g')}"
 

@@ -17,6 +17,7 @@ from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.storage.run_folder import seed_of
+from ncp_control.support.ranks import place
 
 
 def make_seeded(make: Callable[[], DynamicsModel], seed: int) -> DynamicsModel:
@@ -58,6 +59,6 @@ def fit_ensemble(
         found.append(fit(model, parts, settings, seed=own, out=folder, note=note, **arguments))
         models.append(model)
     ensemble = Ensemble(models)
-    if out is not None:
+    if out is not None and place().rank == 0:
         save_model(ensemble, out / BEST, {**noted_split(parts), **(note or {}), "seed": seed, "members": members})
     return ensemble, found

@@ -8,17 +8,18 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ncp_control.data import Windows
 from ncp_control.dynamics.earlier_files import todays_names
-from ncp_control.dynamics.errors import robust_error, squared_errors
+from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
 from ncp_control.dynamics.loss import fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
@@ -30,11 +31,15 @@ from ncp_control.storage.packing import check_optimizer, pack, unpack
 from ncp_control.storage.run_folder import seed_of
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 from ncp_control.support.progress import Tracker
+from ncp_control.support.ranks import Ranks
 
 STATE, BEST, CURVE = "state.safetensors", "best.safetensors", "curve.csv"
 FORMAT, VERSION, DESCRIBED = "ncp_control.fit", 1, ("state",)
 SECONDS_BETWEEN_CHECKPOINTS = 10.0
 SECONDS_VARIABLE = "NCP_CONTROL_FIT_SECONDS"  # the environment variable that changes them
+
+
+M = TypeVar("M", bound=nn.Module)  # what is fitted
 
 
 class DivergedError(ValueError):
@@ -55,54 +60,75 @@ class Fitted:
     seconds: float = 0.0
 
 
-class FitLoop:
-    """A fit in progress; it continues from the state in its folder if there is one.
+class EpochLoop(ABC, Generic[M]):
+    """The epochs of a fit, whatever is fitted; it continues from the state in its folder if there is one.
+
+    Several processes may share it. Each has the same model and windows, and computes the gradients of its share of
+    every batch, which are then averaged; so the models remain the same. Only the first process has a folder.
 
     :param model: the model that is fitted
-    :param train: windows of the training part
-    :param valid: windows of the validation part
+    :param windows: the number of training windows
+    :param place: the device of the windows
     :param settings: how the model is fitted
     :param seed: the order of the windows follows from it
     :param out: the fit's folder, or None
     :param note: kept in the model's file
     :param tracker: shows the progress
     :param on_epoch: called after each epoch with the number of epochs done
+    :param ranks: the processes that share the fit
     """
 
     def __init__(
         self,
-        model: DynamicsModel,
-        train: Windows,
-        valid: Windows,
+        model: M,
+        windows: int,
+        place: torch.device,
         settings: FitSettings,
         seed: int,
         out: Path | None,
         note: dict[str, Any],
         tracker: Tracker,
         on_epoch: Callable[[int], None] | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.model, self.settings, self.seed, self.out, self.tracker = model, settings, seed, out, tracker
-        self.note, self.on_epoch = note, on_epoch
-        self.train, self.valid = train, valid
+        self.note, self.on_epoch, self.ranks = note, on_epoch, ranks or Ranks()
+        self.windows, self.place = windows, place
         # the model that is validated and kept: the running average of the weights, or the model itself
         self.validated = copy.deepcopy(model) if settings.average else model
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True
         )
-        self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
-        self.steps = -(-len(self.train) // settings.batch)
+        self.steps = -(-windows // settings.batch)
         self.fitted = Fitted()
         self.best: dict[str, Tensor] = {}
         self.unwritten: dict[str, Any] | None = None  # the state after the last epoch, until it is written
         self.began, self.before = time.monotonic(), 0.0
         self.written = self.began
         self.board: Any = None
+        state = self.ranks.from_first(lambda: None if out is None else read_state(out / STATE))
+        if state is not None:
+            self.go_on(*state)
         if out is not None:
-            if (out / STATE).exists():
-                self.read(out / STATE)
-            else:
+            if state is None:
                 shutil.rmtree(out / "board", ignore_errors=True)
             self.board = make_board(out / "board")
+
+    @abstractmethod
+    def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
+        """Yields a batch of training windows for each tensor of their numbers."""
+
+    @abstractmethod
+    def loss(self, batch: Any, horizon: int, generator: torch.Generator) -> Tensor:
+        """Returns the mean loss of the model on a batch."""
+
+    @abstractmethod
+    def valid_error(self) -> float:
+        """Returns the error of the validated model on the validation part."""
+
+    @abstractmethod
+    def save(self, model: M, path: Path, note: dict[str, Any]) -> None:
+        """Writes a model with a note."""
 
     def run(self) -> None:
         """Does all epochs that are left."""
@@ -119,25 +145,30 @@ class FitLoop:
         """Does one pass over the training windows, and returns the mean loss."""
         settings, model = self.settings, self.model
         generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
-        order = torch.randperm(len(self.train), generator=generator).to(self.train.starts.device)
+        order = torch.randperm(self.windows, generator=generator).to(self.place)
+        wholes = order.split(settings.batch)
+        shares = [self.ranks.share(whole) for whole in wholes]
         horizon = settings.horizon_at(epoch)
-        total = torch.zeros((), device=order.device)
+        total = torch.zeros((), device=self.place)
         model.train()
         parameters = list(model.parameters())
-        for k in range(self.steps):
-            batch = self.train[order[k * settings.batch : (k + 1) * settings.batch]]
+        # A process without a share computes a window whose weight is 0, so that all draw the same random numbers.
+        read = (share if len(share) else whole[:1] for share, whole in zip(shares, wholes, strict=True))
+        for k, batch in enumerate(self.batches(read)):
+            share, whole = len(shares[k]), len(wholes[k])
             for group in self.optimizer.param_groups:
                 group["lr"] = settings.rate((epoch * self.steps + k) / (settings.epochs * self.steps))
-            loss = fit_loss(model, batch, self.weight, settings.robust, horizon, generator)
+            loss = self.loss(batch, horizon, generator)
             self.optimizer.zero_grad()
             loss.backward()
+            self.ranks.average([one.grad for one in parameters if one.grad is not None], share / whole)
             torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
             self.optimizer.step()
-            total += loss.detach() * len(batch.targets)
+            total += loss.detach() * share
             if settings.average:
                 self.update_average(epoch * self.steps + k)
-            self.tracker.advance(work=len(batch.targets))
-        return float(total) / len(self.train)
+            self.tracker.advance(work=whole)
+        return float(self.ranks.sum(total)) / self.windows
 
     def update_average(self, step: int) -> None:
         """Moves the running average towards the weights, faster in the first steps."""
@@ -147,8 +178,7 @@ class FitLoop:
 
     def validate(self, epoch: int, loss: float) -> None:
         """Computes the validation error after an epoch with this loss, and keeps the best weights and the state."""
-        errors = squared_errors(self.validated, self.valid)
-        valid = robust_error(errors if self.weight is None else errors * self.weight, self.valid)
+        valid = self.valid_error()
         before = self.fitted.best
         if not (math.isfinite(loss) and math.isfinite(valid)):
             what = "validation error" if math.isfinite(loss) else "loss"
@@ -196,18 +226,17 @@ class FitLoop:
         best = copy.deepcopy(self.model)
         best.load_state_dict(self.best)
         epoch, valid = self.fitted.best or (0, float("nan"))
-        save_model(best, self.out / BEST, {**self.note, "seed": self.seed, "epoch": epoch, "valid": valid})
+        self.save(best, self.out / BEST, {**self.note, "seed": self.seed, "epoch": epoch, "valid": valid})
         rows = "".join(f"{k + 1},{loss},{valid}\n" for k, (loss, valid) in enumerate(self.fitted.curve))
         write_atomically(self.out / CURVE, f"epoch,loss,valid\n{rows}".encode())
         described = {"state": self.unwritten["state"]}
         write_tensors(self.out / STATE, FORMAT, VERSION, described, self.unwritten["tensors"])
         self.unwritten, self.written = None, time.monotonic()
 
-    def read(self, path: Path) -> None:
-        """Continues from a state that was written."""
-        metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
+    def go_on(self, path: Path, state: str, tensors: dict[str, Tensor]) -> None:
+        """Continues from a state, as `read_state` returns it."""
         with described_in(path, "a fit that cannot go on"):
-            found = read_object(metadata["state"])
+            found = read_object(state)
             self.best = todays_names(unpack(found["best"], tensors))
             self.model.load_state_dict(self.best)  # weights that do not fit are refused now, and not at the end
             self.model.load_state_dict(todays_names(unpack(found["model"], tensors)))
@@ -230,6 +259,59 @@ class FitLoop:
         if self.best:
             self.model.load_state_dict(self.best)
         self.model.eval()
+
+
+class FitLoop(EpochLoop[DynamicsModel]):
+    """The epochs of the fit of a model of the dynamics.
+
+    :param model: the model that is fitted
+    :param train: windows of the training part
+    :param valid: windows of the validation part
+    :param settings: how the model is fitted; this and the others are those of `EpochLoop`
+    """
+
+    def __init__(
+        self, model: DynamicsModel, train: Windows, valid: Windows, settings: FitSettings, *others: Any
+    ) -> None:
+        self.train, self.valid = train, valid
+        self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
+        super().__init__(model, len(train), train.device, settings, *others)
+
+    def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
+        """Yields a batch of training windows for each tensor of their numbers."""
+        return self.train.batches(numbers)
+
+    def loss(self, batch: Any, horizon: int, generator: torch.Generator) -> Tensor:
+        """Returns the mean loss of the next observation and, with a horizon, of the model's own continuation."""
+        settings = self.settings
+        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, generator, settings.forced)
+
+    def valid_error(self) -> float:
+        """Returns the median error over the validation rollouts."""
+        return robust_error(self.valid_errors(), self.valid)
+
+    def save(self, model: DynamicsModel, path: Path, note: dict[str, Any]) -> None:
+        """Writes a model with a note."""
+        save_model(model, path, note)
+
+    def valid_errors(self) -> Tensor:
+        """Returns the validation error of every window, (W,): that of the next observation and, with a horizon, also
+        that of the model's own continuation, weighted as in the loss."""
+        settings, model, valid, weight = self.settings, self.validated, self.valid, self.weight
+        errors = window_errors(model, valid, weight, self.ranks)
+        horizon = min(settings.horizon, valid.length)
+        if horizon == 1:
+            return errors
+        free = free_errors(model, valid, horizon, weight, settings.robust, self.ranks)
+        return settings.forced * errors + (1 - settings.forced) * free
+
+
+def read_state(path: Path) -> tuple[Path, str, dict[str, Tensor]] | None:
+    """Reads the state of a fit that was written, with its path; None if there is none."""
+    if not path.exists():
+        return None
+    metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
+    return path, metadata["state"], tensors
 
 
 def make_board(folder: Path) -> Any:

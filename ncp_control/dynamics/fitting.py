@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,14 @@ from ncp_control.dynamics.earlier_files import SERIES, described_in_0_1, is_reco
 from ncp_control.dynamics.fit_loop import BEST, FitLoop, Fitted
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
-from ncp_control.storage.run_folder import RECORD, prepare_run, versions
+from ncp_control.storage.run_folder import RECORD, prepare_run, read_record, versions
 from ncp_control.storage.safe_tensors import hash_of_tensors
 from ncp_control.support.devices import pick_device
 from ncp_control.support.progress import tracked
+from ncp_control.support.ranks import Ranks, joined
 
 PACKAGES = ("ncp-control", "torch", "numpy")
+RANKS = "processes"  # how many share the fit, in the record if there are several
 
 
 def fit(
@@ -43,9 +44,13 @@ def fit(
 ) -> Fitted:
     """Fits a model to the training part, and gives it the weights that were best on the validation part.
 
-    The order of the windows in an epoch follows from the seed and the epoch, so that a fit that was stopped and resumed
-    ends with the same weights as one that was not. The validation error is the median over rollouts (see
-    `robust_error`).
+    The order of the windows in an epoch is a permutation of all of them that follows from the seed and the epoch alone:
+    it is the same for rollouts in memory and on disk (`Rollouts.stream`), and a fit that was stopped and resumed ends
+    with the same weights as one that was not. The validation error is the median over rollouts (see `robust_error`).
+
+    Under torchrun, all processes share the fit: each computes a share of every batch, and the weights are, up to
+    rounding, those of one process. Each calls `fit` with the same arguments, and gets the same results; the first one
+    writes the folder.
 
     The folder `out` receives `best.safetensors`, for `load_model`; `curve.csv`; `run.json`, the record; `board/`, if
     TensorBoard is installed; and `state.safetensors`, from which the fit can be resumed.
@@ -65,7 +70,35 @@ def fit(
     settings = (settings or FitSettings()).of_cell(model.cell_name)
     parts = rollouts if isinstance(rollouts, Split) else rollouts.split()
     check(model, parts)
-    data = {"steps": [part.steps for part in parts], **({SERIES: True} if parts.train.about.get(SERIES) else {})}
+    with joined(pick_device(device)) as ranks:
+        return fit_of_ranks(
+            ranks, model, parts, settings, seed=seed, folder=None if out is None else Path(out), resume=resume,
+            where=ranks.device(pick_device(device)), command=command, note=note, progress=progress and ranks.first,
+            on_epoch=on_epoch,
+        )  # fmt: skip
+
+
+def fit_of_ranks(
+    ranks: Ranks,
+    model: DynamicsModel,
+    parts: Split,
+    settings: FitSettings,
+    *,
+    seed: int,
+    folder: Path | None,
+    resume: bool,
+    where: torch.device,
+    command: str,
+    note: dict[str, Any] | None,
+    progress: bool,
+    on_epoch: Callable[[int], None] | None,
+) -> Fitted:
+    """Does what `fit` says, as one of the processes that share the fit.
+
+    :param ranks: these processes; the other parameters are those of `fit`
+    """
+    steps = [part.steps for part in parts]
+    data = {"steps": steps, **({SERIES: True} if parts.train.about.get(SERIES) else {})}
     short = sum(rollout.steps < settings.length for rollout in parts.train)
     if progress and 0 < short < len(parts.train):
         print(
@@ -73,21 +106,29 @@ def fit(
             "are not used: a smaller length uses them",
             file=sys.stderr,
         )
-    where = pick_device(device)
     train = Windows(parts.train, settings.length, settings.stride, device=where)
     valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=where)
-    folder = None if out is None else Path(out)
+    if len(set(ranks.gather((len(train), len(valid), *steps)))) > 1:
+        raise ValueError("the processes were given different rollouts: give all the same")
     with ExitStack() as held:
-        if folder is not None:
+
+        def prepare() -> None:
+            if folder is None:
+                return
+            check_ranks(folder / RECORD, ranks.count, resume)
             about = {
                 "model": recorded_model(model, in_0_1=resume and is_record_of_0_1(folder / RECORD)),
-                "settings": asdict(settings), "seed": seed, "data": data,
-                "threads": torch.get_num_threads(),
+                "settings": settings.recorded(), "seed": seed, "data": data,
+                "threads": torch.get_num_threads(), **({RANKS: ranks.count} if ranks.count > 1 else {}),
             }  # fmt: skip
             held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
+
+        ranks.from_first(prepare)
+        model.load_state_dict(ranks.from_first(model.state_dict))
         tracker = held.enter_context(tracked("fitting", settings.epochs, unit="windows", shown=progress))
         noted = {**noted_split(parts), **(note or {})}
-        loop = FitLoop(model.to(where), train, valid, settings, seed, folder, noted, tracker, on_epoch)
+        kept = folder if ranks.first else None
+        loop = FitLoop(model.to(where), train, valid, settings, seed, kept, noted, tracker, on_epoch, ranks)
         try:
             loop.run()
         except KeyboardInterrupt:
@@ -96,11 +137,22 @@ def fit(
                 words = f"--resume continues it, and the best weights are in {folder / BEST}"
             if loop.fitted.best is None:
                 words = "nothing is kept yet"
-            print(f"\ninterrupted after {len(loop.fitted.curve)} epochs: {words}", file=sys.stderr)
+            if ranks.first:
+                print(f"\ninterrupted after {len(loop.fitted.curve)} epochs: {words}", file=sys.stderr)
             raise
         finally:
             loop.finish()
     return loop.fitted
+
+
+def check_ranks(record: Path, count: int, resume: bool) -> None:
+    """Refuses to resume a fit with another number of processes, which would not end with the same weights."""
+    before = read_record(record).get(RANKS, 1) if resume and record.exists() else count
+    if before != count:
+        raise ValueError(
+            f"{record.parent} holds a fit whose number of processes is {before}, and now it is {count}: start as many, "
+            "with torchrun if there are several, or choose another folder"
+        )
 
 
 def recorded_model(model: DynamicsModel, in_0_1: bool = False) -> dict[str, Any]:

@@ -15,17 +15,19 @@ STARTS = 4  # steps of each window from which the model continues on its own pre
 
 
 def fit_loss(
-    model: DynamicsModel, batch: Batch, weight: Tensor | None, robust: float, horizon: int, generator: torch.Generator
-) -> Tensor:
+    model: DynamicsModel, batch: Batch, weight: Tensor | None, robust: float, horizon: int, generator: torch.Generator,
+    share: float = 0.5,
+) -> Tensor:  # fmt: skip
     """Returns the loss of a batch.
 
-    If the horizon H is longer than one step, this is the mean of two losses: the teacher-forced one, and that of steps
-    2 .. H which the model predicts from its own predictions, starting at a few random steps of the windows.
+    If the horizon H is longer than one step, this is the weighted mean of two losses: the teacher-forced one, and that
+    of steps 2 .. H which the model predicts from its own predictions, starting at a few random steps of the windows.
 
     :param weight: weights of the features' squared errors, (n,); None gives all the same weight
     :param robust: R, or 0 (see `FitSettings`)
     :param horizon: H
     :param generator: draws the random steps
+    :param share: the weight of the teacher-forced loss, 0 to 1
     """
     if horizon == 1:
         predictions, _ = model(**read_batch(model, batch))
@@ -36,16 +38,17 @@ def fit_loss(
     length = batch.targets.shape[1]
     starts = torch.randint(0, length - horizon + 1, (STARTS,), generator=generator).tolist()
 
-    def at(values: Any, ahead: int) -> Any:
-        """Returns step start + ahead of every window for each start, (STARTS * B, 1, ...), or None for None."""
-        return None if values is None else torch.cat([values[:, start + ahead : start + ahead + 1] for start in starts])
+    def steps(values: Any, first: int, last: int) -> Any:
+        """Returns steps start + first .. start + last of every window for each start, (STARTS * B, ...)."""
+        if not isinstance(values, Tensor) or values.dim() < 2:
+            return values
+        return torch.cat([values[:, start + first : start + last] for start in starts])
 
-    last, state, free = at(predictions, 0), at(states, 0)[:, 0], []
-    for k in range(1, horizon):
-        actions, ahead = at(read["actions"], k), at(read["ahead"], k)
-        last, state = model(last, actions, state, ahead)
-        free.append(step_loss(last, at(batch.targets, k), weight, robust))
-    return 0.5 * (forced + torch.stack(free).mean())
+    actions, ahead = steps(read["actions"], 1, horizon), steps(read["ahead"], 1, horizon)
+    last, state = steps(predictions, 0, 1), steps(states, 0, 1)[:, 0]
+    found, _ = model.run_free(last, state, horizon - 1, actions, ahead)
+    free = step_loss(found, steps(batch.targets, 1, horizon), weight, robust)
+    return share * forced + (1 - share) * free
 
 
 def step_loss(predictions: Tensor, targets: Tensor, weight: Tensor | None, robust: float) -> Tensor:

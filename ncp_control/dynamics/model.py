@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from ncp_control.cells import Cell, cell_config, make_cell, named_cell
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.choices import in_words, need_one_hot
+from ncp_control.data.scaler import blocks
 from ncp_control.dynamics.simulator import Array, Simulator
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Plan, Wiring
@@ -48,6 +50,7 @@ class DynamicsModel(Simulator):
     :param reads: "observations", or "observations+actions"
     :param residual: predict the change of the observation instead of the observation
     :param timed: whether the time between observations varies
+    :param time_unit: the time that is 1 for the circuit; `of` takes the median time between the rollouts' observations
     :param clip: scaled observations are limited to [-clip, clip], so that values that no rollout has shown cannot make
         the model diverge
     :param settings: further arguments of the cell
@@ -74,6 +77,7 @@ class DynamicsModel(Simulator):
         reads: str = READS[0],
         residual: bool = False,
         timed: bool = False,
+        time_unit: float = 1.0,
         clip: float = 10.0,
         settings: dict[str, Any] | None = None,
         observation_names: tuple[str, ...] = (),
@@ -94,6 +98,9 @@ class DynamicsModel(Simulator):
         if not 0 < clip <= 1e30:
             raise ValueError(f"clip must be positive, and at most 1e30, got {clip}")
         self.reads, self.residual, self.timed, self.clip = reads, bool(residual), bool(timed), float(clip)
+        if not 0 < time_unit < float("inf"):
+            raise ValueError(f"time_unit must be a positive number, got {time_unit}")
+        self.time_unit = float(time_unit)
         self.features = len(scaler.mean)
         self.action_size = 0 if action_scaler is None else len(action_scaler.mean)
         self.action_range = read_range(action_range, self.action_size)
@@ -153,6 +160,7 @@ class DynamicsModel(Simulator):
             action_scaler=Scaler.fit(train, "actions") if with_actions else None,
             reads=reads,
             timed=any(rollout.elapsed is not None for rollout in train),
+            time_unit=usual_time(train),
             observation_names=train.observation_names,
             action_range=range_of_actions(train) if with_actions else None,
             starts=np.stack([rollout.observations[0] for rollout in train[:STARTS]]),
@@ -185,14 +193,39 @@ class DynamicsModel(Simulator):
     def encode(self, observations: Tensor, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
         """Returns the circuit's inputs, (B, T, I)."""
         self.check(observations, actions, ahead)
-        parts = [((observations - self.mean) / self.std).clamp(-self.clip, self.clip)]
-        if actions is not None:
-            parts.append((actions - self.action_mean) / self.action_std)
+        beside = self.beside(observations, actions, ahead)
+        z = ((observations - self.mean) / self.std).clamp(-self.clip, self.clip)
+        return z if beside is None else torch.cat([z, beside], dim=-1)
+
+    def beside(self, like: Tensor, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor | None:
+        """Returns what the circuit reads beside observations (B, T, n): scaled actions, and times if it tells none."""
+        parts = [] if actions is None else [(actions - self.action_mean) / self.action_std]
         if self.tells_time:
             span = self.span(ahead)
-            time = span if isinstance(span, Tensor) else observations.new_tensor(span)
-            parts.append(time.to(observations.dtype).expand(observations.shape[:2])[..., None])
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+            time = span if isinstance(span, Tensor) else like.new_tensor(span)
+            parts.append(time.to(like.dtype).expand(like.shape[:2])[..., None])
+        return torch.cat(parts, dim=-1) if parts else None
+
+    def run_free(
+        self, last: Tensor, state: Tensor, steps: int, actions: Tensor | None = None,
+        ahead: Tensor | float | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Predicts as described in `Simulator`, in scaled observations z from step to step."""
+        weight: Tensor = self.readout.weight
+        bias: Tensor = self.readout.bias
+        if self.residual:
+            gain = self.change / self.std
+            weight, bias = weight * gain[:, None], bias * gain
+        beside, span = self.beside(last.expand(-1, steps, -1), actions, ahead), self.span(ahead)
+        z, found = (last[:, 0] - self.mean) / self.std, []
+        for k in range(steps):
+            x = z.clamp(-self.clip, self.clip)
+            x = x if beside is None else torch.cat([x, beside[:, k]], dim=-1)
+            y, state = self.rnn.step(x, state, span[:, k] if isinstance(span, Tensor) and span.dim() == 2 else span)
+            change = linear(y, weight, bias)
+            z = z + change if self.residual else change
+            found.append(z)
+        return self.mean + self.std * torch.stack(found, dim=1), state
 
     def decode(self, observations: Tensor, y: Tensor) -> Tensor:
         """Returns predictions (B, T, n) from motor neurons (B, T, O)."""
@@ -200,16 +233,17 @@ class DynamicsModel(Simulator):
         return observations + self.change * found if self.residual else self.mean + self.std * found
 
     def span(self, ahead: Tensor | float | None) -> Tensor | float:
-        """Returns the elapsed time for the cell."""
+        """Returns the elapsed time for the cell, in its unit."""
         if self.timed and ahead is None:
             raise ValueError("this model was fitted to irregular time: tell it the time until each prediction (ahead)")
-        return 1.0 if ahead is None else ahead
+        return 1.0 if ahead is None else ahead if self.time_unit == 1.0 else ahead / self.time_unit
 
     def about(self) -> dict[str, Any]:
         """Returns a description of everything but the tensors, as JSON values."""
         return {
             "cell": cell_config(self.rnn.cell), "wiring": json.loads(self.rnn.wiring.to_json()), "inputs": self.reads,
             "residual": self.residual, "timed": self.timed, "clip": self.clip,
+            **({} if self.time_unit == 1.0 else {"time_unit": self.time_unit}),
             "observation_names": list(self.observation_names), "action_range": self.action_range.tolist(),
         }  # fmt: skip
 
@@ -229,12 +263,19 @@ def renamed_inputs(inputs: str) -> str:
     return inputs
 
 
+def usual_time(train: Rollouts) -> float:
+    """Returns the median time between observations; 1 if it is always the same, or not positive."""
+    times = [np.asarray(rollout.elapsed[1:], np.float64) for rollout in train if rollout.elapsed is not None]
+    found = float(np.median(np.concatenate(times))) if times else 1.0
+    return found if found > 0 else 1.0
+
+
 def range_of_actions(train: Rollouts) -> Array:
     """Returns the smallest and the largest value of each action, (2, m), as the source declares or as executed."""
     if train.action_range is not None:
         return np.asarray(train.action_range, np.float64)
-    rows = np.concatenate([np.asarray(one.actions, np.float64).reshape(one.steps, -1) for one in train])
-    return np.stack([rows.min(axis=0), rows.max(axis=0)])
+    ranges = [np.stack([rows.min(axis=0), rows.max(axis=0)]) for rows in blocks(train, "actions")]
+    return np.stack([np.min(ranges, axis=0)[0], np.max(ranges, axis=0)[1]])
 
 
 def read_range(given: Any, size: int) -> Array:

@@ -105,6 +105,7 @@ def build(
         reads=described["inputs"],
         residual=described["residual"],
         timed=described["timed"],
+        time_unit=described.get("time_unit", 1.0),  # which is written if it is not 1
         clip=described["clip"],
         settings=settings,
         observation_names=tuple(described["observation_names"]),

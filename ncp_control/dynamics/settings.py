@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import cos, pi
+from typing import Any
 
 # The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
 RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,
@@ -53,6 +54,10 @@ class FitSettings:
     horizon: int = 1
     """Number of steps that the loss predicts from the model's own predictions; it grows from 1 over the first half."""
 
+    forced: float = 0.5
+    """With a horizon: the weight of the next observation's error in the loss and in the validation error, from 0 to 1;
+    the rest is the weight of the errors that follow when the model feeds itself."""
+
     patience: int = 0
     """Stop after this many epochs without a lower validation error; 0: never stop early."""
 
@@ -70,12 +75,20 @@ class FitSettings:
             raise ValueError(f"average is a share from 0 up to 1, such as 0.998, got {self.average}")
         if self.robust < 0 or self.weight_decay < 0 or self.patience < 0:
             raise ValueError("robust, weight_decay and patience must not be negative")
+        if not 0 <= self.forced <= 1:
+            raise ValueError(f"forced is a weight from 0 to 1, got {self.forced}")
         if self.horizon > self.length:
             raise ValueError(f"a horizon of {self.horizon} does not fit into windows of {self.length} steps")
 
     def of_cell(self, cell: str) -> FitSettings:
         """Returns these settings, with the default learning rate of a cell if none was given."""
         return self if self.learning_rate is not None else replace(self, learning_rate=RATES.get(cell.lower(), 0.005))
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns the settings for the record of a fit. What earlier versions did not know is left out if it has its
+        default, so that their fits can be resumed."""
+        found = asdict(self)
+        return {name: value for name, value in found.items() if name != "forced" or value != FitSettings.forced}
 
     def rate(self, done: float) -> float:
         """Returns the learning rate after a share of the fit, 0 to 1."""

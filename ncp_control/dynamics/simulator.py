@@ -99,14 +99,32 @@ class Simulator(nn.Module, ABC):
 
     def continued(self, history: Tensor, horizon: int, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
         """Predicts as `predict` does, from arguments that were checked, and keeps gradients if they are enabled."""
-        seen = history.shape[1]
+        seen, stop = history.shape[1], history.shape[1] + horizon - 1
         found, state = self(history, steps_of(actions, 0, seen), None, steps_of(ahead, 0, seen))
-        last = found[:, -1:]
-        predictions = [last]
-        for k in range(seen, seen + horizon - 1):
+        last: Tensor = found[:, -1:]
+        if horizon == 1:
+            return last
+        rest, _ = self.run_free(last, state, horizon - 1, steps_of(actions, seen, stop), steps_of(ahead, seen, stop))
+        return torch.cat([last, rest], dim=1)
+
+    def run_free(
+        self, last: Tensor, state: Tensor, steps: int, actions: Tensor | None = None,
+        ahead: Tensor | float | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Predicts K further observations, each from the prediction before it.
+
+        :param last: the observation to begin with, (B, 1, n)
+        :param state: the state before that observation, (B, S)
+        :param steps: K, at least 1
+        :param actions: (B, K, m), or None
+        :param ahead: the time until each prediction, a number or (B, K), for a timed model
+        :return: predictions (B, K, n), and the last state
+        """
+        predictions = []
+        for k in range(steps):
             last, state = self(last, steps_of(actions, k, k + 1), state, steps_of(ahead, k, k + 1))
             predictions.append(last)
-        return torch.cat(predictions, dim=1)
+        return torch.cat(predictions, dim=1), state
 
     def check(
         self, observations: Tensor, actions: Tensor | None, ahead: Tensor | float | None, horizon: int = 1

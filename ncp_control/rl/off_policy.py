@@ -13,11 +13,12 @@ from stable_baselines3.common.policies import BasePolicy
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.buffers.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
 from ncp_control.rl.policies.sequence import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
+from ncp_control.rl.updates.guided import GuidedTraining
 from ncp_control.rl.updates.sac import fused
 
 
 class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
-    """Makes SAC or TD3 recurrent, and leaves the losses in `train` to Stable-Baselines3.
+    """Makes SAC or TD3 recurrent, and leaves the losses in `train` to the classes after it.
 
     The replay buffer returns windows in the place of observations, and the networks' features extractor runs over
     them. While the algorithm collects steps, the actor's state is carried from step to step.
@@ -61,12 +62,15 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         action, self._last_state = self.policy.predict(
             self._last_obs, self._last_state, self._last_episode_starts, deterministic=at_random
         )
-        if at_random:
-            action = np.array([self.action_space.sample() for _ in range(n_envs)])
+        action = np.array([self.action_space.sample() for _ in range(n_envs)]) if at_random else self._led(action)
         scaled = self.policy.scale_action(action)
         if action_noise is not None:
             scaled = np.clip(scaled + action_noise(), -1, 1)
         return self.policy.unscale_action(scaled), scaled
+
+    def _led(self, actions: np.ndarray) -> np.ndarray:
+        """Returns the actions to take, (n, ...), from those of the actor."""
+        return actions
 
     def _store_transition(
         self: Any, replay_buffer: Any, buffer_action: Any, new_obs: Any, reward: Any, dones: Any, infos: Any
@@ -113,8 +117,8 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         self.replay_buffer = loaded
 
 
-class RecurrentSAC(SequenceTraining, SAC):
-    """SAC with a memory.
+class RecurrentSAC(GuidedTraining, SequenceTraining, SAC):
+    """SAC with a memory; with `guide` among the policy's arguments, the circuit learns from a plain network's actions.
 
     Example::
 

@@ -11,7 +11,7 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -39,6 +39,8 @@ from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
+from ncp_control.rl.recipes.vec_choice import SAME, read_vec
+from ncp_control.rl.vec_advice import VecAdvice
 from ncp_control.storage.curves import CURVE as CURVE
 from ncp_control.storage.descriptions import described_in
 from ncp_control.storage.run_folder import RECORD, prepare_run, read_record, seed_of, versions
@@ -84,6 +86,8 @@ def train(
     progress: bool = True,
     callbacks: Sequence[BaseCallback] = (),
     start: LoadedPolicy | None = None,
+    vec: str = SAME,
+    advise: bool = True,
 ) -> TrainingResult:
     """Trains an agent.
 
@@ -104,7 +108,11 @@ def train(
     :param progress: show a progress bar on stderr
     :param callbacks: further callbacks; they must not change the training, or a resumed run gives another result
     :param start: a policy to begin with, whose circuit takes the place of the recipe's
+    :param vec: where the environments are stepped: `same`, in this process; `processes`, in as many worker processes as
+        there are cores; or `processes=N`. The result is the same, so a run may be resumed with another choice
+    :param advise: say on stderr, once, where worker processes would be much faster than this process alone
     """
+    workers = read_vec(vec)
     out, where = Path(out), pick_device(device)
     counts = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
     for name, count in counts.items():
@@ -124,14 +132,14 @@ def train(
             f"the run in {out} began with a policy's circuit: name the policy's file again, --start POLICY"
         )
     random.seed(seed)
-    envs = make_envs(recipe, recipe.n_envs, training=True)
+    envs = make_envs(recipe, recipe.n_envs, training=True, workers=workers)
     with ExitStack() as held:
         held.callback(envs.close)
         model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where, start)
         evaluation_envs = {}
         for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
             own = replace(recipe, env_wrapper=wrappers)
-            evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False)
+            evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False, workers=workers)
             held.callback(evaluation_envs[name].close)
             try_out(evaluation_envs[name], own)
         record = {"command": command, "versions": versions(PACKAGES)}
@@ -142,7 +150,8 @@ def train(
                 shutil.rmtree(out / old, ignore_errors=True)
         model.set_logger(configure(str(out / "board"), ["tensorboard"]))
         tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
-        run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs)
+        measuring = VecAdvice() if advise and not workers else None
+        run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs, measuring)
         if kept is not None:
             load_state(model, out / STATE)
             run.recall(kept)
@@ -176,6 +185,7 @@ class RunCallback(BaseCallback):
     :param about: the settings that make the result, as `run.json` keeps them
     :param tracker: shows the progress
     :param evaluation_envs: the environments of the evaluations by name; "" for those that choose the best policy
+    :param advice: measures whether worker processes would be faster; None to leave that out
     """
 
     def __init__(
@@ -187,8 +197,10 @@ class RunCallback(BaseCallback):
         about: dict[str, Any],
         tracker: Tracker,
         evaluation_envs: dict[str, VecEnv],
+        advice: VecAdvice | None = None,
     ) -> None:
         super().__init__()
+        self.advice = advice
         self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
         self.recipe, self.evaluation_envs = recipe, evaluation_envs
         self.curve = LearningCurve([name for name in evaluation_envs if name])
@@ -208,6 +220,16 @@ class RunCallback(BaseCallback):
         return self._before + time.monotonic() - self._began
 
     def _on_rollout_start(self) -> None:
+        with self._unmeasured():
+            self._begin_segment()
+        if self.advice is not None:
+            self.advice.begin_round(self.model)
+
+    def _unmeasured(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.advice is None else self.advice.paused()
+
+    def _begin_segment(self) -> None:
+        """Writes a checkpoint and seeds everything again where a segment begins."""
         check_training(self.model)
         segment = self.num_timesteps // self.every
         if segment == self._segment:
@@ -223,7 +245,8 @@ class RunCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         self._show_steps()
         if self.num_timesteps // self.about["eval_every"] > self._evaluated:
-            self._evaluate()
+            with self._unmeasured():
+                self._evaluate()
 
     def finish(self) -> None:
         """Evaluates for the last time and writes the last checkpoint."""

@@ -17,6 +17,7 @@ class Kind(Enum):
     NETWORK = "a network"
     POLICY = "a policy"
     DYNAMICS = "a model of the dynamics"
+    SERIES = "a model of series"
     TRAINING_STATE = "the state of a training"
     FIT_STATE = "the state of a fit"
     DISTIL_STATE = "the state of a distillation"
@@ -32,6 +33,7 @@ FORMATS = {
     "ncp_control.rnn": Kind.NETWORK,
     "ncp_control.policy": Kind.POLICY,
     "ncp_control.dynamics": Kind.DYNAMICS,
+    "ncp_control.series": Kind.SERIES,
     "ncp_control.training": Kind.TRAINING_STATE,
     "ncp_control.fit": Kind.FIT_STATE,
     "ncp_control.distil": Kind.DISTIL_STATE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,21 @@ def write_tensors(
     values = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     metadata = {"format": kind, "version": str(version), "package": __version__, **described}
     metadata["sha256"] = checksum(metadata, tuple(described), values)
-    write_atomically(path, to_safetensors(values, metadata))
+    write_atomically(path, in_order(to_safetensors(values, metadata)))
+
+
+def in_order(file: bytes) -> bytes:
+    """Returns a safetensors file with its metadata in the order of names, so that equal contents give equal files.
+
+    safetensors itself writes them in an order that changes from call to call. A file begins with the length of its
+    header, in eight bytes, and the header is JSON, filled up with spaces to a multiple of eight bytes.
+    """
+    length = int.from_bytes(file[:8], "little")
+    header = json.loads(file[8 : 8 + length])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, memoryview(file)[8 + length :]])
 
 
 def read_tensors(

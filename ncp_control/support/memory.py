@@ -1,4 +1,4 @@
-"""A limit on the memory that a piece of work may ask for."""
+"""The memory of this machine and this process, and a limit on what a piece of work may ask for."""
 
 from __future__ import annotations
 
@@ -61,6 +61,19 @@ def memory_size() -> int:
     with suppress(OSError, ValueError):
         size = min(size, int(CONTAINER.read_text()))
     return size
+
+
+def peak_memory() -> int:
+    """Returns the most bytes of memory that this process has had at once; 0 where the system does not say.
+
+    On Linux `getrusage` would count the memory of the process that started this one, too.
+    """
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else _kilobytes("/proc/self/status", "VmHWM") or most * 1024
 
 
 def _kilobytes(file: str, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, cast
 
@@ -12,6 +12,17 @@ from ncp_control.support.streams import Lenient, say
 from ncp_control.support.text import shown
 
 SECONDS_BETWEEN_LINES = 30.0
+_listeners: list[Callable[[int, int, str], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[int, int, str], None]) -> Iterator[None]:
+    """Calls `listener` with what is done, of what total, and a note, whenever a tracker of this process advances."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 class Tracker:
@@ -33,6 +44,8 @@ class Tracker:
         self.done += done
         self.work += work
         self.note = self.note if note is None else shown(note)
+        for listener in _listeners:
+            listener(self.done, self.total, "")
 
     def rate(self) -> str:
         """Returns the work done in a second, in words."""

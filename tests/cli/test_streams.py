@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], Words], str]] = {
     "collect": (lambda place: [*collect_words(place), "--out", "collect"], "collect/data/metadata.json"),
     "fit": (lambda place: [*fit_words(made(place / "traces")), "--out", "fit"], "fit/best.safetensors"),
     "compare": (lambda place: [*compare_words(made(place / "other")), "--out", "compare"], "compare/table.txt"),
+    "sweep": (lambda place: ["sweep", "recipe.yml", "--workers", "1", "--out", "sweep"], "sweep/table.txt"),
     "describe": (lambda place: ["describe", "AutoNCP(12, 2)", "--inputs", "4"], ""),
     "evaluate": (lambda place: ["evaluate", AGENT, "--episodes", "1"], ""),
     "ablate": (lambda place: ["ablate", AGENT, "--neurons", "inter0", "--episodes", "1", "--out", "a.csv"], "a.csv"),

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 from helpers.rollouts import rollouts_of
 from ncp_control.data import Rollout, Rollouts, Scaler
+from ncp_control.data import scaler as scaler_module
 
 
 def test_a_scaler_is_fitted_to_the_training_data_only() -> None:
@@ -40,6 +41,25 @@ def test_a_feature_that_never_changes_keeps_its_scale(constant: float) -> None:
     scaler = Scaler.fit(Rollouts((Rollout(values),)))
     assert scaler.std[1] == 1.0
     assert_allclose(scaler.transform(values)[:, 1], 0, atol=1e-9)
+
+
+def test_the_scale_does_not_depend_on_how_the_rows_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).normal(loc=1e6, size=(1000, 3))
+    rollouts = Rollouts((Rollout(values[:10]), Rollout(values[10:300]), Rollout(values[300:])))
+    for block in (2**16, 7):
+        monkeypatch.setattr(scaler_module, "BLOCK", block)
+        found, changes = Scaler.fit(rollouts), Scaler.fit(rollouts, "changes")
+        assert_allclose(found.mean, values.mean(0), rtol=1e-14)
+        assert_allclose(found.std, values.std(0), rtol=1e-9)
+        parts = [np.diff(part, axis=0) for part in (values[:10], values[10:300], values[300:])]
+        assert_allclose(changes.std, np.concatenate(parts).std(0), rtol=1e-12)
+
+
+def test_squares_that_overflow_have_a_scale() -> None:
+    values = 1e200 * np.random.default_rng(0).normal(size=(50, 2))
+    found = Scaler.fit(Rollouts((Rollout(values),)))
+    assert_allclose(found.std / 1e200, (values / 1e200).std(0))
+    assert_allclose(found.mean / 1e200, (values / 1e200).mean(0))
 
 
 def test_a_scaler_of_actions_needs_actions() -> None:

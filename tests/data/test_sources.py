@@ -130,10 +130,12 @@ def test_the_folders_train_valid_and_test_are_the_parts_of_a_split(tmp_path: Pat
         Rollouts.load(tmp_path)
 
 
-def test_a_table_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("x,y\n1,2\n3,4\n")
-    with pytest.raises(ValueError, match=r"log\.csv is a table, and traces are \.npy or \.npz files: with pandas"):
-        Rollouts.load(tmp_path / "log.csv")
+def test_a_table_of_another_kind_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    (tmp_path / "log.xlsx").write_bytes(b"PK")
+    with pytest.raises(
+        ValueError, match=r"log\.xlsx is a table that cannot be read here: save it as \.csv or \.parquet"
+    ):
+        Rollouts.load(tmp_path / "log.xlsx")
 
 
 def test_names_and_parts_that_do_not_fit_the_rollouts_are_refused() -> None:

@@ -45,6 +45,7 @@ def start(data: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow  # tests/robustness/test_kill.py has a shorter one
 def test_a_killed_comparison_goes_on_to_the_same_table(data: Path, tmp_path: Path) -> None:
     whole = start(data, tmp_path / "whole", "--json")
     told, trouble = whole.communicate()

@@ -31,5 +31,8 @@ def test_the_loss_of_a_horizon_is_that_of_the_models_own_predictions() -> None:
         free.append((predictions[:, 1:] - batch.targets[:, start + 1 : start + 4]).square())
     forced = (model(batch.observations, batch.actions)[0] - batch.targets).square().mean()
     torch.testing.assert_close(found, 0.5 * (forced + torch.stack(free).mean()), rtol=1e-4, atol=1e-5)
+    shares = [fit_loss(model, batch, None, 0.0, 4, torch.Generator().manual_seed(5), share) for share in (1.0, 0.25)]
+    torch.testing.assert_close(shares[0], forced)
+    torch.testing.assert_close(shares[1], 0.25 * forced + 0.75 * torch.stack(free).mean(), rtol=1e-4, atol=1e-5)
     found.backward()
     assert all(parameter.grad is not None for parameter in model.parameters())

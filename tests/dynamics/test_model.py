@@ -8,7 +8,7 @@ from helpers.dynamics_models import CELLS, make_model
 from helpers.oscillators import oscillators
 from ncp_control import AutoNCP
 from ncp_control.data import Scaler, Windows
-from ncp_control.dynamics import DynamicsModel, Ensemble
+from ncp_control.dynamics import DynamicsModel, Ensemble, Simulator
 
 
 @pytest.mark.parametrize("residual", [False, True])
@@ -63,6 +63,25 @@ def test_predict_feeds_the_model_its_own_predictions(cell: str) -> None:
         seen = torch.cat([seen, predictions[:, -1:]], 1)
     torch.testing.assert_close(found, seen[:, 4:], rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(model.predict(history[0], 5, acts[0]), found[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_free_run_is_one_prediction_after_another(cell: str, residual: bool) -> None:
+    rollouts = oscillators(actions=True, elapsed=True)
+    model = make_model(cell, rollouts=rollouts, reads="observations+actions", residual=residual).double()
+    last, acts, ahead = torch.randn(3, 1, 2) * 20 + 3, torch.randn(3, 6, 1), 0.1 + torch.rand(3, 6)
+    last, acts, ahead = last.double(), acts.double(), ahead.double()
+    state = model(last, acts[:, :1], None, ahead[:, :1])[1].detach()
+    for time in (ahead, 0.7):
+        found, end = model.run_free(last, state, 6, acts, time)
+        wanted, wanted_end = Simulator.run_free(model, last, state, 6, acts, time)
+        torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(end, wanted_end, rtol=1e-6, atol=1e-6)
+        names, values = zip(*model.named_parameters(), strict=True)
+        grads = [torch.autograd.grad(one.square().sum(), values, materialize_grads=True) for one in (found, wanted)]
+        for name, own, other in zip(names, *grads, strict=True):
+            torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-5, msg=name)
 
 
 def test_what_no_rollout_has_shown_cannot_run_away() -> None:

@@ -14,6 +14,7 @@ from ncp_control.dynamics import FitSettings
         ({"loss": "l1"}, "raw or normalised"),
         ({"average": 1.0}, "share from 0 up to 1"),
         ({"robust": -1.0}, "must not be negative"),
+        ({"forced": 1.5}, "forced is a weight from 0 to 1, got 1.5"),
         ({"horizon": 40}, "does not fit into windows of 32"),
     ],
 )
@@ -30,3 +31,9 @@ def test_the_schedule_goes_up_and_down() -> None:
     assert rates[-1] == pytest.approx(0.01)
     assert FitSettings(learning_rate=0.2).rate(0.7) == 0.2
     assert [FitSettings(epochs=10, horizon=6).horizon_at(k) for k in (0, 4, 9)] == [2, 6, 6]
+
+
+def test_a_record_leaves_out_what_earlier_versions_did_not_know() -> None:
+    assert "forced" not in FitSettings().recorded()
+    assert FitSettings(forced=0.9).recorded()["forced"] == 0.9
+    assert FitSettings().recorded()["horizon"] == 1

@@ -45,6 +45,7 @@ class Child:
         code = 99
         try:
             os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
             handle = os.open(self._output, os.O_WRONLY | os.O_CREAT)
             os.dup2(handle, 1)
             os.dup2(handle, 2)

@@ -57,3 +57,17 @@ def test_modules_are_copied_and_saved_whole():
     again = torch.load(buffer, weights_only=False)
     assert torch.equal(again(inputs)[0], rnn(inputs)[0])
     assert torch.equal(copy.deepcopy(rnn)(inputs)[0], rnn(inputs)[0])
+
+
+@pytest.mark.parametrize("time", [1, 20, 40])
+@pytest.mark.parametrize("name", ["ltc-wide", "cfc-default", "lstm", "ct-gru"])
+def test_gradients_of_many_rows_add_up_whatever_the_length(name, time):
+    """Short sequences of several blocks of rows share the sums of their lanes, long ones do not."""
+    cell = build(name)
+    inputs = torch.randn(300, time, cell.inputs)
+    grads = {}
+    for backend in ("cpu", "reference"):
+        loss = nc.scan(cell, inputs, elapsed=0.3, backend=backend).square().mean()
+        grads[backend] = torch.autograd.grad(loss, list(cell.parameters()), materialize_grads=True)
+    for (key, _), own, reference in zip(cell.named_parameters(), grads["cpu"], grads["reference"], strict=True):
+        torch.testing.assert_close(own, reference, rtol=1e-4, atol=1e-6, msg=key)

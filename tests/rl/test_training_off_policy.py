@@ -52,6 +52,21 @@ CASES: dict[str, dict[str, Any]] = {
         "sequence": 4,
         "burn_in": 2,
     },
+    "RecurrentSAC, guided": {
+        "env": DIGITS,
+        "n_envs": 2,
+        "normalize": {"norm_reward": False},
+        "policy": "NCPPolicy",
+        "policy_kwargs": {
+            "wiring": 4,
+            "critic": "window",
+            "critic_window": 3,
+            "guide": [8],
+            "net_arch": {"pi": [], "qf": [8]},
+        },
+        "sequence": 4,
+        "burn_in": 2,
+    },
     "TD3": {"n_steps": 3},
     "DQN": {"n_steps": 3, "env": "CartPole-v1"},
 }

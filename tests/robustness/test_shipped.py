@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ncp_control as nc
@@ -56,7 +57,14 @@ def test_its_card_is_what_the_scripts_write_from_the_note_in_the_file(path: Path
     assert write(path, description=text.split("\n\n")[1]) == text
 
 
-@pytest.mark.parametrize("path", AGENTS, ids=name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.stem.startswith(("hopper", "swimmer")) else ())
+        for path in AGENTS
+    ],
+    ids=name,
+)
 def test_it_returns_what_its_card_says(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     note = nc.load(path).note
     card = path.with_suffix(".md").read_text()
@@ -80,10 +88,12 @@ def test_the_model_predicts_new_rollouts_as_well_as_its_card_says() -> None:
     model, teacher = nc.load(path), nc.load(FOLDER / "halfcheetah-teacher.safetensors")
     said = model.note["rows"][0]["one_step"]
     assert f"| this model | {said:.4f} |" in path.with_suffix(".md").read_text()
-    rollouts = collect(teacher, "HalfCheetah-v5", 3, random_action_fraction=0.05, seed=2026, progress=False)
-    # Three rollouts from each seed from 101 to 112 gave 0.0091 to 0.0162, with mean 0.0117 and standard deviation
-    # 0.0020. The band includes them all, and excludes the card's linear model with its 0.0705.
-    assert one_step_error(model, rollouts, scale=model.std) == pytest.approx(said, abs=0.006)
+    rollouts = collect(teacher, "HalfCheetah-v5", 5, random_action_fraction=0.05, seed=2026, progress=False)
+    # The median, because in one rollout of hundreds the teacher falls, on one kind of processor and not on another, and
+    # a model that has hardly seen a fall errs by 1.5 there. The medians of five rollouts from the seeds 101 to 108 and
+    # 2026 are 0.0110 to 0.0136, with mean 0.0125; the card has 0.0705 for the linear model.
+    errors = [one_step_error(model, rollouts[k : k + 1], scale=model.std) for k in range(len(rollouts))]
+    assert float(np.median(errors)) == pytest.approx(said, abs=0.003)
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)

@@ -75,3 +75,12 @@ def test_a_folder_names_the_file_in_it(tmp_path: Path) -> None:
     (tmp_path / "best.safetensors").touch()
     with pytest.raises(IsADirectoryError, match=r"name a file in it, such as .*best\.safetensors"):
         read_tensors(tmp_path, "ncp_control.rnn", 1, (), "save")
+
+
+def test_equal_contents_give_equal_files(tmp_path: Path) -> None:
+    files = []
+    for name in ("a", "b", "c"):
+        described = {f"entry {k}": "é" * k for k in range(12)}
+        write_tensors(tmp_path / name, "test", 1, described, {"x": torch.arange(5.0), "y": torch.ones(2)})
+        files.append((tmp_path / name).read_bytes())
+    assert files[0] == files[1] == files[2]

@@ -1,4 +1,4 @@
-"""`ncp-control describe` for rollouts: a Minari dataset, a folder of traces, or one trace."""
+"""`ncp-control describe` for rollouts: a Minari dataset, a folder of traces, one trace, or a table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ Described = dict[str, Any]
 
 
 def is_dataset(target: str) -> bool:
-    """Whether a target is the id of a Minari dataset on this machine."""
+    """Whether a target is a table, or the id of a Minari dataset on this machine."""
     from ncp_control.data.minari_files import minari_folder
+    from ncp_control.data.table_rollouts import table_source
 
+    table = table_source(target)
+    if table is not None:
+        return table.path.is_file()
     return not Path(target).exists() and minari_folder(target) is not None
 
 
@@ -91,4 +95,6 @@ def made(about: Described) -> list[tuple[str, str]]:
         rows.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))
     rows += facts.rows_of({key: about[key] for key in ("command", "code_link", "combined_from") if about.get(key)})
     rows += [(key, str(about[key])) for key in ("id", "source") if about.get(key)]
+    for use, names in about.get("columns", {}).items():
+        rows.append((use, names if isinstance(names, str) else ", ".join(names)))
     return rows

@@ -22,6 +22,8 @@ def describe(path: Path) -> Described:
         found |= {"kind": "behaviour cloning of a dataset", **of_cloning(path, record["settings"].get("iterations"))}
     elif "teacher" in record:
         found |= {"kind": "distillation of a teacher", **of_training(path, record["settings"].get("steps"))}
+    elif "series" in record:
+        found |= {"kind": "fit of a model of series", **of_fit(path, record["settings"])}
     elif "settings" in record:
         found |= {"kind": "fit of a model of the dynamics", **of_fit(path, record["settings"])}
     elif "compared" in record:

@@ -89,8 +89,8 @@ def load_circuit(p, tables, units, TABLES: tl.constexpr, NEURONS: tl.constexpr):
     if p.A is not None:
         A = tl.load(p.A + neuron, real, 0.0)
     sensory_table, table = (
-        load_table(tables, TABLES[SENSORY_BY_TARGET], NEURONS),
-        load_table(tables, TABLES[OLD_BY_TARGET], NEURONS),
+        load_table(tables, TABLES, SENSORY_BY_TARGET, NEURONS),
+        load_table(tables, TABLES, OLD_BY_TARGET, NEURONS),
     )
     gamma, gamma_r = load_weights(p.gamma, sensory_table.edge), load_weights(p.gamma_r, table.edge)
     return AffineCircuit(mu, leak, A, sensory_table, gamma, table, gamma_r)
@@ -149,13 +149,13 @@ def rate_back(f, d_rate, SETTINGS: tl.constexpr):
 @triton.jit
 def sense(c, x, TABLES: tl.constexpr):
     """`mu + gamma x`, (N,)."""
-    return c.mu + total(c.gamma * fetch(x, c.sensory_table.other), c.sensory_table, TABLES[SENSORY_BY_TARGET])
+    return c.mu + total(c.gamma * fetch(x, c.sensory_table.other), c.sensory_table, TABLES, SENSORY_BY_TARGET)
 
 
 @triton.jit
 def unfold(c, v, h, sensed, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
     """One solver step: returns the next state, and f."""
-    z = sensed + total(c.gamma_r * fetch(v, c.table.other), c.table, TABLES[OLD_BY_TARGET])
+    z = sensed + total(c.gamma_r * fetch(v, c.table.other), c.table, TABLES, OLD_BY_TARGET)
     f = activate(z, SETTINGS)
     rate = rate_at(c, f, SETTINGS)
     slope = c.A * f - rate * v
@@ -209,8 +209,8 @@ def backward(
     scratch += program * (2 * L * NEURONS) + neuron
     c = load_circuit(p, tables, units, TABLES, NEURONS)
     table, sensory_table = (
-        load_table(tables, TABLES[OLD_BY_SOURCE], NEURONS),
-        load_table(tables, TABLES[SENSORY_BY_SOURCE], FEATURES),
+        load_table(tables, TABLES, OLD_BY_SOURCE, NEURONS),
+        load_table(tables, TABLES, SENSORY_BY_SOURCE, FEATURES),
     )
     gamma_r, gamma = load_weights(p.gamma_r, table.edge), load_weights(p.gamma, sensory_table.edge)
     zero = tl.full((NEURONS,), 0.0, c.mu.dtype)
@@ -259,14 +259,14 @@ def backward(
                 d_sensed += d_z
                 arrived = fetch(d_z, table.other)
                 sum_gamma_r += arrived * of_owners(old, table)
-                g = g * own + total(gamma_r * arrived, table, TABLES[OLD_BY_SOURCE])
+                g = g * own + total(gamma_r * arrived, table, TABLES, OLD_BY_SOURCE)
                 v = old
             tl.debug_barrier()
             sum_mu += d_sensed
             arrived = fetch(d_sensed, sensory_table.other)
             sum_gamma += arrived * of_owners(x, sensory_table)
             if grad_inputs is not None:
-                d_x = total(gamma * arrived, sensory_table, TABLES[SENSORY_BY_SOURCE])
+                d_x = total(gamma * arrived, sensory_table, TABLES, SENSORY_BY_SOURCE)
                 tl.store(grad_inputs + at * features + feature, d_x, present)
             if grad_elapsed is not None:
                 tl.store(grad_elapsed + at, tl.sum(d_h, 0) / L)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ncp_control.ops import autograd
 from ncp_control.ops.gpu import launch
+from ncp_control.ops.gpu.versions import OLDEST_TRITON, triton_version
 from ncp_control.ops.problem import ScanProblem
 from ncp_control.ops.readable import not_compiled
 
@@ -23,6 +24,10 @@ def available() -> tuple[bool, str]:
     """Whether Triton and a CUDA device are there (or Triton's interpreter, for tests on a machine without a GPU)."""
     if importlib.util.find_spec("triton") is None:
         return False, "Triton is not installed: on Linux it comes with torch's CUDA builds"
+    version = triton_version()
+    if version < OLDEST_TRITON:
+        found, wanted = (".".join(map(str, numbers)) for numbers in (version, OLDEST_TRITON))
+        return False, f"Triton {found} is too old: the kernels need {wanted}, which comes with torch 2.8"
     if interpreting():
         return True, "Triton's interpreter: correct, but slow"
     if not torch.cuda.is_available():

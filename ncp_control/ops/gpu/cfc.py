@@ -93,15 +93,15 @@ def store_maps(values, index, there, COUNT, maps, SETTINGS: tl.constexpr):
 
 
 @triton.jit
-def add_maps(z, values, weight, table, SHAPE: tl.constexpr, SETTINGS: tl.constexpr):
+def add_maps(z, values, weight, table, TABLES: tl.constexpr, WHICH: tl.constexpr, SETTINGS: tl.constexpr):
     """Adds to maps z (N,) what arrives through the synapses of a table from neurons or inputs with these values."""
     seen = fetch(values, table.other)
     if SETTINGS[MODE] == PURE:
-        f1 = z.f1 + total(weight.f1 * seen, table, SHAPE)
+        f1 = z.f1 + total(weight.f1 * seen, table, TABLES, WHICH)
         added = Maps(f1, f1, f1, f1)
     else:
-        f1, f2 = totals(weight.f1 * seen, weight.f2 * seen, table, SHAPE)
-        a, b = totals(weight.a * seen, weight.b * seen, table, SHAPE)
+        f1, f2 = totals(weight.f1 * seen, weight.f2 * seen, table, TABLES, WHICH)
+        a, b = totals(weight.a * seen, weight.b * seen, table, TABLES, WHICH)
         added = Maps(z.f1 + f1, z.f2 + f2, z.a + a, z.b + b)
     return added
 
@@ -207,14 +207,14 @@ def load_circuit(p, tables, units, SETTINGS: tl.constexpr, TABLES: tl.constexpr,
     if p.w_tau is not None:
         w_tau, A = tl.load(p.w_tau + neuron, real, 0.0), tl.load(p.A + neuron, real, 0.0)
     sensory_table, old_table = (
-        load_table(tables, TABLES[SENSORY_BY_TARGET], NEURONS),
-        load_table(tables, TABLES[OLD_BY_TARGET], NEURONS),
+        load_table(tables, TABLES, SENSORY_BY_TARGET, NEURONS),
+        load_table(tables, TABLES, OLD_BY_TARGET, NEURONS),
     )
     sensory = load_maps(p.sensory_weight, sensory_table.edge, sensory_table.edge >= 0, SETTINGS[SENSORY], SETTINGS)
     old = load_maps(p.weight, old_table.edge, old_table.edge >= 0, SETTINGS[SYNAPSES], SETTINGS)
     new_table, new = old_table, old
     if SETTINGS[CHAIN] > 1:
-        new_table = load_table(tables, TABLES[NEW_BY_TARGET], NEURONS)
+        new_table = load_table(tables, TABLES, NEW_BY_TARGET, NEURONS)
         new = load_maps(p.weight, new_table.edge, new_table.edge >= 0, SETTINGS[SYNAPSES], SETTINGS)
     return CfCCircuit(bias, w_tau, A, sensory_table, sensory, old_table, old, new_table, new)
 
@@ -222,13 +222,13 @@ def load_circuit(p, tables, units, SETTINGS: tl.constexpr, TABLES: tl.constexpr,
 @triton.jit
 def step(c, x, v, t, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
     """Computes the next state, and what `split_back` needs."""
-    z = add_maps(c.bias, x, c.sensory, c.sensory_table, TABLES[SENSORY_BY_TARGET], SETTINGS)
-    z = add_maps(z, v, c.old, c.old_table, TABLES[OLD_BY_TARGET], SETTINGS)
+    z = add_maps(c.bias, x, c.sensory, c.sensory_table, TABLES, SENSORY_BY_TARGET, SETTINGS)
+    z = add_maps(z, v, c.old, c.old_table, TABLES, OLD_BY_TARGET, SETTINGS)
     y, kept = combine(z, t, c.w_tau, c.A, SETTINGS)
-    for _ in range(SETTINGS[CHAIN] - 1):
-        y, kept = combine(
-            add_maps(z, y, c.new, c.new_table, TABLES[NEW_BY_TARGET], SETTINGS), t, c.w_tau, c.A, SETTINGS
-        )
+    if SETTINGS[CHAIN] > 1:
+        for _ in range(SETTINGS[CHAIN] - 1):
+            all_maps = add_maps(z, y, c.new, c.new_table, TABLES, NEW_BY_TARGET, SETTINGS)
+            y, kept = combine(all_maps, t, c.w_tau, c.A, SETTINGS)
     return y, kept
 
 
@@ -279,14 +279,14 @@ def backward(
     real, present = neuron < units, feature < features
     c = load_circuit(p, tables, units, SETTINGS, TABLES, NEURONS)
     old_table, sensory_table = (
-        load_table(tables, TABLES[OLD_BY_SOURCE], NEURONS),
-        load_table(tables, TABLES[SENSORY_BY_SOURCE], FEATURES),
+        load_table(tables, TABLES, OLD_BY_SOURCE, NEURONS),
+        load_table(tables, TABLES, SENSORY_BY_SOURCE, FEATURES),
     )
     old = load_maps(p.weight, old_table.edge, old_table.edge >= 0, SETTINGS[SYNAPSES], SETTINGS)
     sensory = load_maps(p.sensory_weight, sensory_table.edge, sensory_table.edge >= 0, SETTINGS[SENSORY], SETTINGS)
     new_table, new = old_table, old
     if SETTINGS[CHAIN] > 1:
-        new_table = load_table(tables, TABLES[NEW_BY_SOURCE], NEURONS)
+        new_table = load_table(tables, TABLES, NEW_BY_SOURCE, NEURONS)
         new = load_maps(p.weight, new_table.edge, new_table.edge >= 0, SETTINGS[SYNAPSES], SETTINGS)
     sum_bias, sum_sensory = zero_maps(c.A), zero_maps(sensory.f1)
     sum_old, sum_new = zero_maps(old.f1), zero_maps(new.f1)
@@ -303,10 +303,11 @@ def backward(
             h = tl.load(elapsed + row * row_stride + t * time_stride)
             y, kept = step(c, x, v, h, SETTINGS, TABLES)
             d_z, d_t, d_w_tau, d_A = split_back(g, kept, h, c.w_tau, c.A, SETTINGS)
-            for _ in range(SETTINGS[CHAIN] - 1):
-                flow, _arrived = flow_back(d_z, new, new_table, SETTINGS)
-                d_y = g + total(flow, new_table, TABLES[NEW_BY_SOURCE])
-                d_z, d_t, d_w_tau, d_A = split_back(d_y, kept, h, c.w_tau, c.A, SETTINGS)
+            if SETTINGS[CHAIN] > 1:
+                for _ in range(SETTINGS[CHAIN] - 1):
+                    flow, _arrived = flow_back(d_z, new, new_table, SETTINGS)
+                    d_y = g + total(flow, new_table, TABLES, NEW_BY_SOURCE)
+                    d_z, d_t, d_w_tau, d_A = split_back(d_y, kept, h, c.w_tau, c.A, SETTINGS)
             sum_w_tau += d_w_tau
             sum_A += d_A
             sum_bias = add_scaled(sum_bias, d_z, 1.0, SETTINGS)
@@ -318,14 +319,14 @@ def backward(
             if grad_inputs is not None:
                 tl.store(
                     grad_inputs + at * features + feature,
-                    total(flow, sensory_table, TABLES[SENSORY_BY_SOURCE]),
+                    total(flow, sensory_table, TABLES, SENSORY_BY_SOURCE),
                     present,
                 )
             if grad_elapsed is not None:
                 tl.store(grad_elapsed + at, tl.sum(d_t, 0))
             flow, arrived = flow_back(d_z, old, old_table, SETTINGS)
             sum_old = add_scaled(sum_old, arrived, of_owners(v, old_table), SETTINGS)
-            g = leave_step(total(flow, old_table, TABLES[OLD_BY_SOURCE]), held, reset, at)
+            g = leave_step(total(flow, old_table, TABLES, OLD_BY_SOURCE), held, reset, at)
         tl.store(grad_state + row * units + neuron, g, real)
 
     grads += program * size

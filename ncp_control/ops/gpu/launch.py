@@ -13,6 +13,11 @@ from ncp_control.ops.gpu.tables import power_of_two, tables_of
 from ncp_control.ops.program import Program
 
 KINDS = ("ltc", "affine", "cfc")
+# Registers of 32 numbers that a multiprocessor has, and the most that each thread of a kernel may take: more spare it
+# spills, fewer let more programs run at once. These were the fastest of 96, 128, 168 and 255 on an H100.
+REGISTERS = 2048
+FORWARD_REGISTERS = 128
+BACKWARD_REGISTERS = {"ltc": 168, "affine": 168, "cfc": 255}
 
 
 def forward(
@@ -73,7 +78,7 @@ def backward(
     if states.numel():
         kernels = kernels_of(program.kind)
         arguments, options = _arguments(kernels, program, inputs, state, elapsed, reset, mask, states, backwards=True)
-        programs = min(batch, backward_programs(inputs.device, options["num_warps"]))
+        programs = min(batch, backward_programs(inputs.device, options["num_warps"] * options["maxnreg"]))
         shares = inputs.new_empty(programs, len(flat))
         scratch = inputs.new_empty(programs * kernels.scratch_vectors(program.settings) * options["NEURONS"])
         grads = (grad_states.contiguous(), grad_inputs, grad_state, grad_elapsed, shares, scratch)
@@ -92,10 +97,10 @@ def kernels_of(kind: str) -> Any:
     return importlib.import_module(f"ncp_control.ops.gpu.{kind}")
 
 
-def backward_programs(device: torch.device, warps: int) -> int:
-    """How many programs of the backward pass run at once: twelve warps of 168 registers fit into a multiprocessor."""
+def backward_programs(device: torch.device, registers: int) -> int:
+    """How many programs of the backward pass run at once, each with so many registers of 32 numbers."""
     processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
-    return processors * max(1, 12 // warps)
+    return processors * max(1, REGISTERS // registers)
 
 
 def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:
@@ -130,6 +135,6 @@ def _arguments(
         "FEATURES": power_of_two(features),
         "num_warps": warps,
         "enable_fp_fusion": True,
-        "maxnreg": min(168, 2048 // warps),
+        "maxnreg": min(BACKWARD_REGISTERS[program.kind] if backwards else FORWARD_REGISTERS, REGISTERS // warps),
     }
     return [*arguments, time, units, features], options

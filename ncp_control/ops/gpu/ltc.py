@@ -75,10 +75,10 @@ def load_gaps(edge, gap_raw, G: tl.constexpr):
 
 
 @triton.jit
-def conduct(v, synapses, table, SHAPE: tl.constexpr):
+def conduct(v, synapses, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
     """Sums every owner's conductance and driven current, (N,), from values v (K, C) at its synapses' other ends."""
     a = synapses.w * sigmoid_exp2(v * synapses.slope - synapses.mu * synapses.slope)
-    return totals(a, a * synapses.E, table, SHAPE)
+    return totals(a, a * synapses.E, table, TABLES, WHICH)
 
 
 class LTCParameters(NamedTuple):
@@ -126,15 +126,15 @@ def load_circuit(p, tables, units, SETTINGS: tl.constexpr, TABLES: tl.constexpr,
     gleak = positive(tl.load(p.gleak_raw + neuron, real, 0.0))
     cm = positive(tl.load(p.cm_raw + neuron, real, 0.0))
     leak = gleak * tl.load(p.vleak + neuron, real, 0.0)
-    sensory_table = load_table(tables, TABLES[SENSORY_BY_TARGET], NEURONS)
+    sensory_table = load_table(tables, TABLES, SENSORY_BY_TARGET, NEURONS)
     sensory = load_synapses(sensory_table.edge, p.sensory_w_raw, p.sensory_mu, p.sensory_sigma, p.sensory_E)
-    table = load_table(tables, TABLES[OLD_BY_TARGET], NEURONS)
+    table = load_table(tables, TABLES, OLD_BY_TARGET, NEURONS)
     synapses = load_synapses(table.edge, p.w_raw, p.mu, p.sigma, p.E)
     slow, gap_table, gap = gleak, table, synapses.w
     if SETTINGS[GAPS] > 0:
-        gap_table = load_table(tables, TABLES[GAP_TABLE], NEURONS)
+        gap_table = load_table(tables, TABLES, GAP_TABLE, NEURONS)
         gap = load_gaps(gap_table.edge, p.gap_raw, SETTINGS[GAPS])
-        slow = gleak + total(gap, gap_table, TABLES[GAP_TABLE])
+        slow = gleak + total(gap, gap_table, TABLES, GAP_TABLE)
     return LTCCircuit(gleak, slow, leak, cm, sensory_table, sensory, table, synapses, gap_table, gap)
 
 
@@ -147,7 +147,7 @@ def sense(c, x, p, features, TABLES: tl.constexpr, FEATURES: tl.constexpr):
     if p.input_shift is not None:
         x += tl.load(p.input_shift + feature, feature < features, 0.0)
     conductance, current = conduct(
-        fetch(x, c.sensory_table.other), c.sensory, c.sensory_table, TABLES[SENSORY_BY_TARGET]
+        fetch(x, c.sensory_table.other), c.sensory, c.sensory_table, TABLES, SENSORY_BY_TARGET
     )
     return x, c.slow + conductance, c.leak + current
 
@@ -159,11 +159,11 @@ def unfold(c, v, h, G, Q, SETTINGS: tl.constexpr, TABLES: tl.constexpr):
     :return: the next state; with explicit Euler its derivative by the old state (without the synapses), and with the
         fused solver `1 / (r cm + s conductance)`; and its derivative by h
     """
-    conductance, current = conduct(fetch(v, c.table.other), c.synapses, c.table, TABLES[OLD_BY_TARGET])
+    conductance, current = conduct(fetch(v, c.table.other), c.synapses, c.table, TABLES, OLD_BY_TARGET)
     conductance += G
     current += Q
     if SETTINGS[GAPS] > 0:
-        current += total(c.gap * fetch(v, c.gap_table.other), c.gap_table, TABLES[GAP_TABLE])
+        current += total(c.gap * fetch(v, c.gap_table.other), c.gap_table, TABLES, GAP_TABLE)
     if SETTINGS[EULER]:
         C = 1.0 / c.cm
         after = v + h * C * (current - conductance * v)
@@ -255,9 +255,9 @@ def backward(
     real, present = neuron < units, feature < features
     scratch += first * (3 * L * NEURONS) + neuron
     c = load_circuit(p, tables, units, SETTINGS, TABLES, NEURONS)
-    table = load_table(tables, TABLES[OLD_BY_SOURCE], NEURONS)
+    table = load_table(tables, TABLES, OLD_BY_SOURCE, NEURONS)
     synapses = load_synapses(table.edge, p.w_raw, p.mu, p.sigma, p.E)
-    sensory_table = load_table(tables, TABLES[SENSORY_BY_SOURCE], FEATURES)
+    sensory_table = load_table(tables, TABLES, SENSORY_BY_SOURCE, FEATURES)
     sensory = load_synapses(sensory_table.edge, p.sensory_w_raw, p.sensory_mu, p.sensory_sigma, p.sensory_E)
     zero = tl.full((NEURONS,), 0.0, c.cm.dtype)
     zeros = tl.full(table.edge.shape, 0.0, c.cm.dtype)
@@ -307,18 +307,18 @@ def backward(
                 d_G += r
                 away = of_owners(old, table) - synapses.mu
                 flow, sums = flow_back(away, q, r, synapses, table, sums)
-                g = g * own - total(flow, table, TABLES[OLD_BY_SOURCE]) * LN2
+                g = g * own - total(flow, table, TABLES, OLD_BY_SOURCE) * LN2
                 if SETTINGS[GAPS] > 0:
                     owned_q = of_owners(q, c.gap_table)
                     sum_gap += owned_q * fetch(old, c.gap_table.other) + of_owners(r, c.gap_table)
-                    g += total(c.gap * fetch(q, c.gap_table.other), c.gap_table, TABLES[GAP_TABLE])
+                    g += total(c.gap * fetch(q, c.gap_table.other), c.gap_table, TABLES, GAP_TABLE)
                 v = old
             tl.debug_barrier()
             sum_q += d_Q
             sum_r += d_G
             away = of_owners(mapped, sensory_table) - sensory.mu
             flow, sensory_sums = flow_back(away, d_Q, d_G, sensory, sensory_table, sensory_sums)
-            d_x = total(flow, sensory_table, TABLES[SENSORY_BY_SOURCE]) * -LN2
+            d_x = total(flow, sensory_table, TABLES, SENSORY_BY_SOURCE) * -LN2
             sum_scale += d_x * x
             sum_shift += d_x
             if grad_inputs is not None:

@@ -14,9 +14,13 @@ import triton
 import triton.language as tl
 
 from ncp_control.ops.gpu.tables import EVERY_KIND, Shape
+from ncp_control.ops.gpu.versions import triton_version
 
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
+# Before 3.9 Triton cannot compile `gather` on two dimensions for all sizes: there very long and very short ones are
+# done on one dimension.
+ON_ONE = tl.constexpr(triton_version() < (3, 9))
 # Whole numbers that a kernel is not compiled anew for, whether they are 1, multiples of 16 or others.
 NUMBERS = ["row_stride", "time_stride", "time", "units", "features", "batch", "size"]
 
@@ -82,13 +86,13 @@ class Table(NamedTuple):
 
 
 @triton.jit
-def load_table(tables, SHAPE: tl.constexpr, OWNERS: tl.constexpr):
+def load_table(tables, TABLES: tl.constexpr, WHICH: tl.constexpr, OWNERS: tl.constexpr):
     """Reads a `Table` from where `tables.py` put it."""
-    K: tl.constexpr = SHAPE[DEPTH]
-    C: tl.constexpr = SHAPE[COLUMNS]
+    K: tl.constexpr = TABLES[WHICH][DEPTH]
+    C: tl.constexpr = TABLES[WHICH][COLUMNS]
     column, owner = tl.arange(0, C), tl.arange(0, OWNERS)
     slot = tl.arange(0, K)[:, None] * C + column[None, :]
-    edges = tables + SHAPE[START]
+    edges = tables + TABLES[WHICH][START]
     owners = edges + 2 * K * C
     ranges = owners + C
     return Table(
@@ -103,6 +107,8 @@ def load_table(tables, SHAPE: tl.constexpr, OWNERS: tl.constexpr):
 @triton.jit
 def fetch(values, index):
     """`values[index]`, (K, C), from values (N,)."""
+    if ON_ONE and (max(values.shape[0], index.shape[1]) > 32 or min(values.shape[0], index.shape[1]) < 8):
+        return tl.reshape(tl.gather(values, tl.reshape(index, (index.shape[0] * index.shape[1],)), 0), index.shape)
     return tl.gather(tl.broadcast_to(values[None, :], (index.shape[0], values.shape[0])), index, 1)
 
 
@@ -113,14 +119,15 @@ def of_owners(values, table):
 
 
 @triton.jit
-def total(values, table, SHAPE: tl.constexpr):
+def total(values, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
     """Sums the values of slots (K, C) for each owner. Empty slots count as zero, whatever they hold, such as NaN.
 
-    An owner's columns lie side by side, at most SHAPE[PARTS] of them; that is 0 where column j belongs to owner j.
+    An owner's columns lie side by side, at most TABLES[WHICH][PARTS] of them; that is 0 where column j belongs to
+    owner j.
     """
     sums = tl.sum(tl.where(table.edge >= 0, values, 0.0), 0)
-    if SHAPE[PARTS] > 0:
-        part = tl.arange(0, SHAPE[PARTS])[:, None]
+    if TABLES[WHICH][PARTS] > 0:
+        part = tl.arange(0, TABLES[WHICH][PARTS])[:, None]
         there = part < table.count[None, :]
         sums = fetch(sums, tl.where(there, table.first[None, :] + part, 0))
         sums = tl.sum(tl.where(there, sums, 0.0), 0)
@@ -128,12 +135,12 @@ def total(values, table, SHAPE: tl.constexpr):
 
 
 @triton.jit
-def totals(one, other, table, SHAPE: tl.constexpr):
+def totals(one, other, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
     """`total` of both. Together they wait for the other warps once, instead of twice."""
     full = table.edge >= 0
     one, other = tl.split(tl.sum(tl.join(tl.where(full, one, 0.0), tl.where(full, other, 0.0)), 0))
-    if SHAPE[PARTS] > 0:
-        part = tl.arange(0, SHAPE[PARTS])[:, None]
+    if TABLES[WHICH][PARTS] > 0:
+        part = tl.arange(0, TABLES[WHICH][PARTS])[:, None]
         there = part < table.count[None, :]
         column = tl.where(there, table.first[None, :] + part, 0)
         one, other = tl.where(there, fetch(one, column), 0.0), tl.where(there, fetch(other, column), 0.0)

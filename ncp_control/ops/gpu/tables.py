@@ -61,6 +61,10 @@ TABLES = {
 # Those that the forward pass reads.
 FORWARD = ("sensory_by_target", "old_by_target", "gaps", "new_by_target")
 
+# The slots that one warp is given in the forward pass, half as many as in the backward pass: one warp more waits longer
+# for the others than it saves work, which showed on an H100.
+SLOTS_OF_A_WARP = {"ltc": 512, "affine": 512, "cfc": 1024}
+
 _CACHE: Any = WeakTensorKeyDictionary()
 
 
@@ -105,16 +109,14 @@ def _make_tables(program: Program, features: int, units: int) -> SynapseTables:
     numbers = torch.from_numpy(np.concatenate([table.numbers for table in ordered]).astype(np.int32))
     moving = sum(tables[name].slots for name in TABLES[program.kind] if name in FORWARD)
     flowing = sum(table.slots for table in ordered)
+    slots = SLOTS_OF_A_WARP[program.kind]
     return SynapseTables(
-        numbers.to(program.indexes[0].device), shapes, settings, _warps(moving / 512), _warps(flowing / 1024)
+        numbers.to(program.indexes[0].device), shapes, settings, _warps(moving / slots), _warps(flowing / (2 * slots))
     )
 
 
 def _warps(wanted: float) -> int:
-    """A number of warps that a Triton program can have. Few warps wait less for each other, but need more registers.
-
-    The divisors above keep what the inner loops need within 168 registers a thread, on sm_90.
-    """
+    """A number of warps that a Triton program can have. Few warps wait less for each other, but need more registers."""
     return min(power_of_two(math.ceil(wanted)), 16)
 
 

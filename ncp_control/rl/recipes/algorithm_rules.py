@@ -122,6 +122,7 @@ def _read_wiring(value: Any) -> Any:
     return whole(1).read(value) if isinstance(value, int | float) else TEXT.read(value)
 
 
+LAYERS = Rule("a list of sizes, whole numbers of at least 1", lambda value: [whole(1).read(own) for own in value])
 SIZES = Rule("a list of sizes, whole numbers of at least 1, or a dictionary of such lists", _read_sizes)
 NETWORK: dict[str, Rule] = {
     "wiring": Rule("a plan, such as AutoNCP(40, 16), or a whole number of at least 1", _read_wiring),
@@ -134,6 +135,7 @@ POLICY: dict[str, Rule] = {
     "critic": TEXT,
     "critic_units": whole(1),
     "critic_window": whole(1),
+    "guide": either(LAYERS, NOTHING),
     "head": TEXT,
     "critic_lr_scale": number(0),
     "circuit_lr_scale": number(0),

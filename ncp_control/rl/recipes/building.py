@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -12,7 +13,7 @@ import stable_baselines3
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_json import ACTIVATIONS
@@ -33,6 +34,7 @@ from ncp_control.rl.recipes.mujoco_envs import monitored
 from ncp_control.rl.recipes.normalized_envs import NormalizedVecEnv
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.rules import read_value
+from ncp_control.rl.recipes.worker_envs import WorkerVecEnv
 from ncp_control.rl.starting import begin_with, circuit_arguments
 from ncp_control.rl.updates.sac import SAC
 from ncp_control.support.memory import TooMuchMemory, bounded_memory
@@ -42,14 +44,32 @@ from ncp_control.wiring.plan_text import parse_plan
 OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC)}
 
 
-def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
-    """Makes a recipe's environments, side by side in this process and normalised as the recipe says.
+def make_envs(recipe: Recipe, count: int, training: bool, workers: int = 0) -> VecEnv:
+    """Makes a recipe's environments, side by side and normalised as the recipe says.
 
     An elapsed time is left as it is unless the recipe names it in `norm_obs_keys`.
 
     :param recipe: what is trained
     :param count: the number of environments
     :param training: update the statistics and normalise rewards; False for evaluations
+    :param workers: the number of worker processes for the environments; 0 for none, then they are in this process
+    """
+    make = partial(make_side_by_side, recipe)
+    envs: VecEnv = WorkerVecEnv(make, count, workers) if workers else make(count)
+    if recipe.normalize is False:
+        return envs
+    try:
+        return normalized_as(recipe, envs, training)
+    except BaseException:
+        envs.close()
+        raise
+
+
+def make_side_by_side(recipe: Recipe, count: int) -> DummyVecEnv:
+    """Makes a recipe's environments in this process, as they are.
+
+    :param recipe: what is trained
+    :param count: the number of environments
     """
 
     def make() -> gym.Env[Any, Any]:
@@ -58,9 +78,16 @@ def make_envs(recipe: Recipe, count: int, training: bool) -> VecEnv:
         return env
 
     with bounded_memory(f"{count} environments of {recipe.env}"):
-        envs: VecEnv = monitored([make() for _ in range(count)])
-    if recipe.normalize is False:
-        return envs
+        return monitored([make() for _ in range(count)])
+
+
+def normalized_as(recipe: Recipe, envs: VecEnv, training: bool) -> VecEnv:
+    """Puts the `VecNormalize` that a recipe describes around its environments.
+
+    :param recipe: what is trained
+    :param envs: its environments
+    :param training: update the statistics and normalise rewards
+    """
     given = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {})
     if "gamma" in recipe.settings:
         given.setdefault("gamma", read_value("gamma", recipe.settings["gamma"], SETTINGS["gamma"], "the recipe's"))

@@ -89,6 +89,6 @@ def reason_of(error: BaseException) -> str:
     """Returns an error's message in one line, with the kind of error where the message alone says too little."""
     text = " ".join(str(error).split())
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-    if text and isinstance(error, ValueError | TypeError | gym.error.Error):
+    if text and isinstance(error, ValueError | TypeError | ChildProcessError | gym.error.Error):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

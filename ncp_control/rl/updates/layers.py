@@ -72,4 +72,4 @@ def layers_in(network: nn.Module) -> list[nn.Linear] | None:
         return None
     layers = [part for part in parts if isinstance(part, nn.Linear)]
     plain = all(layer.bias is not None and layer.weight.dtype == torch.float32 for layer in layers)
-    return layers if plain and all(layer.weight.device.type == "cpu" for layer in layers) else None
+    return layers if plain else None

@@ -41,7 +41,7 @@ class SAC(stable_baselines3.SAC):
         self.policy.set_training_mode(True)
         update = getattr(self, "_update", None)
         if update is None or update.is_other(self, batch_size):
-            self._update = update = Update(self, batch_size)
+            self._update = update = Update(self, batch_size, self.actor)
         self._update_learning_rate(update.optimizers)
         with torch.no_grad(), fused(update.optimizers[:2]):
             losses = [update(k) for k in range(gradient_steps)]
@@ -59,17 +59,17 @@ def is_plain(model: stable_baselines3.SAC) -> bool:
     policy, space = model.policy, model.observation_space
     return (
         type(policy) is SACPolicy
+        and model.device.type == "cpu"
         and not model.use_sde
         and isinstance(space, spaces.Box)
         and len(space.shape) == 1
         and all(type(part.features_extractor) is FlattenExtractor for part in (policy.actor, policy.critic))
-        and all(layers_in(part) is not None for part in networks_of(policy))
+        and all(layers_in(part) is not None for part in networks_of(policy, policy.actor))
     )
 
 
-def networks_of(policy: SACPolicy) -> list[Any]:
-    """Returns the networks that an update runs."""
-    actor = policy.actor
+def networks_of(policy: SACPolicy, actor: Any) -> list[Any]:
+    """Returns the networks that an update of an actor and the policy's critics runs."""
     return [actor.latent_pi, actor.mu, actor.log_std, *policy.critic.q_networks, *policy.critic_target.q_networks]
 
 
@@ -82,15 +82,16 @@ class Update:
     - actor: the mean of alpha log p(a | s) - min_k Q_k(s, a)
     - alpha: the mean of -log alpha (log p(a | s) + target entropy)
 
-    :param model: the algorithm, for which `is_plain` holds
+    :param model: the algorithm
     :param batch: steps in a batch, B
+    :param actor: the actor; its networks and the critics' are layers of `layers_in`
     """
 
-    def __init__(self, model: stable_baselines3.SAC, batch: int) -> None:
-        self.model, self.policy, self.batch = model, model.policy, batch
-        actor, critic, target = model.actor, model.critic, model.critic_target
+    def __init__(self, model: stable_baselines3.SAC, batch: int, actor: Any) -> None:
+        self.model, self.policy, self.batch, self.actor = model, model.policy, batch, actor
+        critic, target = model.critic, model.critic_target
         self.trunk = Layers(layers_in(actor.latent_pi) or [], batch, relu_at_end=True)
-        self.mean, self.log_std = (Layers(layers_in(head) or [], batch) for head in networks_of(model.policy)[1:3])
+        self.mean, self.log_std = (Layers(layers_in(head) or [], batch) for head in (actor.mu, actor.log_std))
         self.critics = [Layers(layers_in(network) or [], batch) for network in critic.q_networks]
         self.targets = [Layers(layers_in(network) or [], batch) for network in target.q_networks]
         self.followed = list(zip(target.parameters(), critic.parameters(), strict=True))
@@ -100,14 +101,19 @@ class Update:
 
     def is_other(self, model: stable_baselines3.SAC, batch: int) -> bool:
         """Whether the model has other networks by now, or another size of batch is wanted."""
-        same = self.model is model and self.policy is model.policy and self.optimizers[0] is model.actor.optimizer
+        same = self.model is model and self.policy is model.policy and self.optimizers[0] is self.actor.optimizer
         return not same or self.batch != batch
+
+    def sample(self) -> tuple[Tensor, Tensor, Any]:
+        """Returns what the networks see before and after a batch of steps, (B, F), and the rest of the batch."""
+        model = self.model
+        data: Any = model.replay_buffer.sample(self.batch, env=model._vec_normalize_env)  # type: ignore[union-attr]
+        return data.observations.float(), data.next_observations.float(), data
 
     def __call__(self, k: int) -> dict[str, float]:
         """Makes the k-th update of a call, and returns its losses by name."""
         model = self.model
-        data: Any = model.replay_buffer.sample(self.batch, env=model._vec_normalize_env)  # type: ignore[union-attr]
-        seen, after = data.observations.float(), data.next_observations.float()
+        seen, after, data = self.sample()
         # In the order in which Stable-Baselines3 draws them.
         noise, noise_after = (torch.normal(torch.zeros_like(data.actions), 1.0) for _ in range(2))
         tuned = model.ent_coef_optimizer is not None
@@ -135,7 +141,7 @@ class Update:
         least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
         losses["actor_loss"] = float((alpha * log_p - least.values).mean())
         self.follow_actor(actions, noise, std, raw, alpha, least.indices)
-        model.actor.optimizer.step()
+        self.actor.optimizer.step()
 
         if k % model.target_update_interval == 0:
             for target, source in self.followed:

@@ -51,6 +51,7 @@ def test_every_cell_agrees_with_the_reference(name, dtype, device, poisoned):
         *((lambda: nc.LTC(2, 3, unfolds=1), *size) for size in [(1, 1), (1, 33), (3, 17), (17, 3), (33, 1)]),
         *((lambda: nc.CTRNN(1, 3, unfolds=1), *size) for size in [(1, 17), (33, 1)]),
         *((lambda: nc.CfC(1, 3), *size) for size in [(1, 33), (17, 3)]),
+        (lambda: nc.CTRNN(70, nc.AutoNCP(70, 2), unfolds=1), 1, 2),
     ],
 )
 def test_odd_sizes(make, batch, time, device, poisoned):
@@ -79,7 +80,7 @@ def test_every_form_of_elapsed(name, time_dims, flags, device):
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("programs", [1, 2, 9])
 def test_any_number_of_programs_shares_the_rows(name, programs, device, poisoned, monkeypatch):
-    monkeypatch.setattr(launch, "backward_programs", lambda device, warps: programs)
+    monkeypatch.setattr(launch, "backward_programs", lambda device, registers: programs)
     compare(device, build(name), 5, 2, torch.float64)
 
 

@@ -27,6 +27,9 @@ def test_an_explicit_request_that_cannot_run_says_why(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.raises(RuntimeError, match="the inputs are on cpu, not on a CUDA device"):
         nc.scan(build("ltc-gaps-quick"), inputs, backend="gpu")
+    monkeypatch.setattr(backend, "triton_version", lambda: (3, 3))
+    with pytest.raises(RuntimeError, match=r"Triton 3\.3 is too old: the kernels need 3\.4"):
+        nc.scan(build("ltc-gaps-quick"), inputs, backend="gpu")
     monkeypatch.setitem(sys.modules, "triton", None)
     with pytest.raises(RuntimeError, match="Triton is not installed"):
         nc.scan(build("ltc-gaps-quick"), inputs, backend="gpu")

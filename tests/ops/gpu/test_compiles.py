@@ -61,7 +61,7 @@ def compile_only(self, *arguments, grid, warmup, **options):
 
 
 JITFunction.run = compile_only
-plan = nc.GapJunctions(nc.AutoNCP(12, 3), 2) if sys.argv[1] == "LTC" else nc.AutoNCP(12, 3)
+plan = eval(sys.argv[3])
 cell = getattr(nc, sys.argv[1])(5, plan).to(getattr(torch, sys.argv[2]))
 program, B, T = cell.program(), 3, 2
 inputs, state = torch.zeros(B, T, 5, dtype=cell.dtype), torch.zeros(B, cell.state_size, dtype=cell.dtype)
@@ -71,12 +71,25 @@ launch.backward(program, inputs, state, elapsed, flags, flags, states, states, (
 """
 
 
-@pytest.mark.parametrize(("cell", "dtype"), [("LTC", "float32"), ("NeuralLTC", "float64"), ("CfC", "float32")])
-def test_the_kernels_compile_for_hopper(cell, dtype, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("cell", "dtype", "plan"),
+    [
+        ("LTC", "float32", "nc.GapJunctions(nc.AutoNCP(12, 3), 2)"),
+        ("NeuralLTC", "float64", "nc.AutoNCP(12, 3)"),
+        pytest.param("CfC", "float32", "nc.AutoNCP(12, 3)", marks=pytest.mark.slow),
+        ("CfC", "float32", "33"),
+        ("CTRNN", "float32", "nc.AutoNCP(160, 3)"),
+    ],
+)
+def test_the_kernels_compile_for_hopper(cell, dtype, plan, tmp_path, monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-c", COMPILE, cell, dtype], timeout=300, capture_output=True, text=True, check=False
+        [sys.executable, "-c", COMPILE, cell, dtype, plan],
+        timeout=300,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]

@@ -138,16 +138,11 @@ NCP_INLINE Vec<T> reciprocal(Vec<T> x) {
 }
 
 #if defined(__AVX512F__)
-// An estimate with an error of 2^-14 and one Newton step; x must be a normal number.
+// An estimate with an error of 2^-14 and one Newton step, so that 1 / 1 is 1 and a closed gate has no slope. AVX2's own
+// estimate, with an error of 2^-11, would not do. x must be a normal number.
 template <>
 NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
     FloatLanes r = (FloatLanes)_mm512_rcp14_ps((__m512)x);
-    return r * (2.0f - x * r);
-}
-#elif defined(__AVX2__)
-template <>
-NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
-    FloatLanes r = (FloatLanes)_mm256_rcp_ps((__m256)x);
     return r * (2.0f - x * r);
 }
 #endif
@@ -175,10 +170,12 @@ NCP_INLINE void sigmoid_exp2_many(Vec<T>* x) {
     for (int k = 0; k < K; ++k) x[k] = reciprocal<T>(T(1) + x[k]);
 }
 
+// 2^x, and 0 where that is below the normal numbers: 2^-inf times an infinite number is NaN, as everywhere else.
 template <typename T>
 NCP_INLINE Vec<T> exp2(Vec<T> x) {
-    exp2_many<T, 1>(&x);
-    return x;
+    Vec<T> power = x;
+    exp2_many<T, 1>(&power);
+    return x < all<T>(-Lanes<T>::exponent_limit) ? Vec<T>{} : power;
 }
 
 template <typename T>

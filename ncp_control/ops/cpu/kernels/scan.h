@@ -313,6 +313,9 @@ void scan_forward(const Cell& cell, const Problem& p) {
     });
 }
 
+// So many steps of blocks of rows are summed in single precision at most, if a sequence is not longer itself.
+constexpr int64_t STEPS_SUMMED = 32;
+
 // Fills every gradient.
 template <class Cell>
 void scan_backward(Cell& cell, const Problem& p) {
@@ -325,11 +328,15 @@ void scan_backward(Cell& cell, const Problem& p) {
     std::vector<std::vector<double>> shares(threads, std::vector<double>(count));
     share(blocks, threads, [&](int64_t first, int64_t last, int64_t k) {
         Vec<T>* sums = lane_sums[k].data;
+        int64_t summed = 0;  // steps in the lanes' sums, which go into the double sums before rounding adds up
         for (int64_t block = first; block < last; ++block) {
             int64_t row = block * W, left = p.batch - row;
-            std::memset(sums, 0, count * sizeof(Vec<T>));
+            if (!summed) std::memset(sums, 0, count * sizeof(Vec<T>));
             backward_block(cell, p, row, left < W ? int(left) : W, scratches[k].data, sums);
+            summed += p.time;
+            if (summed < STEPS_SUMMED && block + 1 < last) continue;
             for (int64_t i = 0; i < count; ++i) shares[k][i] += sum<T>(sums[i]);
+            summed = 0;
         }
     });
     for (int64_t k = 1; k < threads; ++k)

@@ -1,0 +1,45 @@
+"""`ncp-control evaluate` for a model of series."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
+    """Returns the scores of a model on the test part of a table, as JSON values.
+
+    :param path: the model's file
+    :param data: the table with what its columns are for
+    :param figures: a folder for a picture, or None
+    """
+    from ncp_control.series import load_series_model, read_series, score
+    from ncp_control.series.scores import words_of
+    from ncp_control.series.splitting import test_part, with_classes
+
+    model = load_series_model(path)
+    test = test_part(with_classes(read_series(data), model.classes))
+    scores = score(model, test)
+    found = {"checkpoint": str(path), "data": data, "series": len(test.series), **scores.as_json()}
+    if figures is not None:
+        from ncp_control.support.pictures import save_figure
+
+        figures.mkdir(parents=True, exist_ok=True)
+        save_figure(picture(model, test, scores), figures / "test.png", dpi=130)
+        found["figures"] = [str(figures / "test.png")]
+    return {**found, "words": words_of(scores)}
+
+
+def picture(model: Any, test: Any, scores: Any, curve: Any = ()) -> Any:
+    """Returns the picture that suits what a model tells."""
+    from ncp_control.series.figures import draw_classes, draw_numbers
+
+    return draw_classes(scores, model.classes, curve) if model.classes else draw_numbers(model, test, curve)
+
+
+def show(found: dict[str, Any]) -> None:
+    """Prints what `evaluate` found."""
+    count = found["series"]
+    print(f"{Path(found['checkpoint']).name} on {count} test series of {found['data']}\n{found['words']}")
+    if "figures" in found:
+        print("pictures: " + ", ".join(found["figures"]))

@@ -1,0 +1,88 @@
+"""`ncp-control fit` for a table with labels or values, or with cells that are missing."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+FIGURE = "fit.png"
+
+
+def run(arguments: Any) -> int:
+    """Fits a model of series, evaluates it on the test part, draws a picture and prints the result.
+
+    :param arguments: those of `ncp-control fit`
+    """
+    import torch
+
+    from ncp_control.cli.evaluate_series import picture
+    from ncp_control.dynamics.fit_loop import BEST
+    from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
+    from ncp_control.series.fitting import check_settings
+    from ncp_control.series.scores import words_of
+    from ncp_control.support.pictures import save_figure
+    from ncp_control.wiring.plan_text import parse_plan
+
+    check(arguments)
+    check_settings(arguments.settings)
+    data = read_series(arguments.data)
+    if "said" in data.meta:
+        print(data.meta["said"], file=sys.stderr)
+    parts = split_series(data)
+    wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
+    torch.manual_seed(arguments.seed)
+    model = SeriesModel.of(parts.train, arguments.cell, wiring)
+    out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
+    command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
+    fitted = fit_series(
+        model, parts, arguments.settings, seed=arguments.seed, out=out, resume=arguments.resume,
+        device=arguments.device, command=command, note={"data": arguments.data, "command": command},
+    )  # fmt: skip
+    scores = score(model, parts.test)
+    found: dict[str, Any] = {
+        "out": str(out), **scores.as_json(), "epochs": len(fitted.curve),
+        "best_epoch": fitted.best[0] if fitted.best else None, "seconds": fitted.seconds,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "series": [len(part.series) for part in parts], "rows": [part_rows(part) for part in parts], "figure": None,
+    }  # fmt: skip
+    try:
+        save_figure(picture(model, parts.test, scores, fitted.curve), out / FIGURE, dpi=130)
+        found["figure"] = str(out / FIGURE)
+    except ImportError:
+        print('there is no picture without matplotlib: pip install "ncp-control[plot]"', file=sys.stderr)
+    if arguments.json:
+        print(json.dumps(found))
+        return 0
+    drawn = f", with the picture {found['figure']}" if found["figure"] else ""
+    print(
+        f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
+        f"{fitted.seconds / 60:.1f} minutes, best after epoch {found['best_epoch']}\n"
+        f"{words_of(scores)}\n"
+        f"written to {out}{drawn}\n"
+        f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
+    )
+    return 0
+
+
+def part_rows(part: Any) -> int:
+    """Returns the number of rows of a part."""
+    return sum(len(one.inputs) for one in part.series)
+
+
+def check(arguments: Any) -> None:
+    """Refuses options that have no meaning for series."""
+    from ncp_control.support.ranks import place
+
+    for given, word, why in (
+        (arguments.actions, "--actions", "what read= names is read anyway"),
+        (arguments.residual, "--residual", "it predicts how an observation changes"),
+        (arguments.members != 1, "--members", "several models are fitted by several commands with other seeds"),
+        (arguments.stream == "yes", "--stream", "a table is read into memory"),
+    ):
+        if given:
+            raise ValueError(f"{word} has no meaning for series with labels, values or missing cells: {why}")
+    if place().size > 1:
+        raise ValueError("series are fitted by one process: start the command without torchrun")

@@ -1,0 +1,30 @@
+"""Where the jobs of a command run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import tyro
+
+SELDOM = ("shared",)
+
+
+@dataclass(frozen=True)
+class Where:
+    """The options of every command whose work can run on a cluster."""
+
+    on: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "local"
+    """local (this machine), ray (a cluster started here), or one that runs: HOST:PORT, ray://HOST:PORT, auto."""
+
+    workers: int | None = None
+    """How many jobs at once; by default one for each core."""
+
+    shared: bool = False
+    """All nodes of the cluster see the folder under its path. Without this, Ray brings the files here."""
+
+    def place(self) -> Any:
+        """Returns the place that the options mean."""
+        from ncp_control.scale.places import place_of
+
+        return place_of(self.on, self.workers, self.shared or None)

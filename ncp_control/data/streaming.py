@@ -1,0 +1,119 @@
+"""Rollouts whose arrays stay on disk, for data that is larger than the memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
+from ncp_control.data.columns import Array, Column, StoredArray
+from ncp_control.data.minari_files import minari_folder
+from ncp_control.data.rollout import Rollout, StoredRollouts
+from ncp_control.data.sources import KEYS, read_source
+from ncp_control.data.table_rollouts import table_source
+from ncp_control.storage.atomic_writes import check_room
+from ncp_control.support.memory import memory_size
+
+SHARE = 0.25  # of the free memory: larger data is better left on disk
+SUFFIXES = (".hdf5", ".npy", ".npz")
+BLOCK = 2**16  # rows
+
+
+def is_large(source: Any, processes: int = 1) -> bool:
+    """Whether the data takes more than a quarter of the free memory, so that it is better streamed.
+
+    :param source: as in `Rollouts.load`
+    :param processes: how many processes of this machine would each read it
+    """
+    return can_stream() and processes * size_on_disk(source) > SHARE * memory_size()
+
+
+def can_stream() -> bool:
+    """Whether this system reads a file at a place, and keeps an open file that was removed; Windows does not."""
+    return hasattr(os, "pread")
+
+
+def size_on_disk(source: Any) -> int:
+    """Returns the bytes of the files of data in a source; 0 if there is none."""
+    path = Path(str(source.storage.data_path) if hasattr(source, "iterate_episodes") else source)
+    table = table_source(str(source))
+    path = path if table is None else table.path
+    if not path.exists():
+        path = minari_folder(str(source)) or path
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.suffix in SUFFIXES]
+    return sum(file.stat().st_size for file in files)
+
+
+def keep_on_disk(source: Any, scratch: Path, as_one_hot: bool = False) -> StoredRollouts:
+    """Reads a source rollout by rollout, once, and copies each into files from which it is read when it is needed.
+
+    The files may be removed as soon as this returns: they stay open.
+
+    :param source: as in `Rollouts.load`
+    :param scratch: an empty folder for the files
+    :param as_one_hot: keep choices as vectors, as `Rollouts.one_hot` makes them
+    """
+    if not can_stream():
+        raise ValueError("this system cannot read rollouts from disk as needed: read them into memory")
+    found = read_source(source)
+    check_room(scratch, size_on_disk(source))
+    choices = found.choices if as_one_hot and need_one_hot(found.choices) else None
+    if choices is not None:
+        found = found._replace(action_range=range_of_one_hot(choices), choices=None)
+    writer = RolloutWriter(scratch)
+
+    def written() -> Iterator[Rollout]:
+        for rollout in found.rollouts:
+            yield writer.add(rollout if choices is None else one_hot(rollout, choices))
+
+    return found._replace(rollouts=tuple(written()))
+
+
+class RolloutWriter:
+    """Writes rollouts into columns, one for each kind of array. A rollout of T steps takes T + 1 rows of each column.
+
+    :param scratch: the folder of the columns' files
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self.scratch, self.rows = scratch, 0
+        self.columns: dict[str, Column] = {}
+
+    def add(self, rollout: Rollout) -> Rollout:
+        """Writes a rollout, and returns it with its arrays on disk."""
+        arrays: dict[str, Any] = {}
+        for key in KEYS:
+            values = getattr(rollout, key)
+            if values is not None:
+                column = self.column(rollout.name, key, values)
+                column.write(self.rows, values)
+                arrays[key] = StoredArray(column, self.rows, len(values))
+            elif key == "elapsed" and key in self.columns:
+                self.columns[key].write(self.rows, np.ones(rollout.steps + 1))
+        self.rows += rollout.steps + 1
+        return Rollout(**arrays, terminated=rollout.terminated, seed=rollout.seed, name=rollout.name)
+
+    def column(self, name: str, key: str, values: Array) -> Column:
+        """Returns the column for an array, which must be like those that were written before."""
+        found = self.columns.get(key)
+        if found is None:
+            found = Column(self.scratch / key, values.dtype, values.shape[1:], new=True)
+            self.columns[key] = found
+            if key == "elapsed":  # a rollout without it has steps of length 1
+                for start in range(0, self.rows, BLOCK):
+                    found.write(start, np.ones(min(BLOCK, self.rows - start)))
+        if values.shape[1:] != found.shape:
+            raise ValueError(
+                f"{name} has {key} of shape {values.shape[1:]} a step, the rollouts before it of {found.shape}: they "
+                "do not belong together"
+            )
+        if not np.can_cast(values.dtype, found.dtype):
+            raise ValueError(
+                f"{name} has {key} of {values.dtype}, the rollouts before it of {found.dtype}: make all of one type, "
+                "or read them into memory"
+            )
+        return found

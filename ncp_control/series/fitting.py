@@ -1,0 +1,129 @@
+"""`fit_series`: fits a model to series, in a folder from which the fit can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ncp_control.dynamics.fit_loop import BEST, Fitted
+from ncp_control.dynamics.settings import FitSettings
+from ncp_control.series.data import SeriesData
+from ncp_control.series.fit_loop import SeriesLoop
+from ncp_control.series.model import SeriesModel
+from ncp_control.series.rows import SeriesRows
+from ncp_control.series.scores import USUAL, usual_class
+from ncp_control.series.splitting import SeriesSplit, split_series
+from ncp_control.storage.run_folder import prepare_run, versions
+from ncp_control.storage.safe_tensors import hash_of_tensors
+from ncp_control.support.devices import pick_device
+from ncp_control.support.progress import tracked
+
+PACKAGES = ("ncp-control", "torch", "numpy")
+FOREIGN = ("horizon", "forced", "robust", "loss")  # settings of models that feed themselves
+
+
+def fit_series(
+    model: SeriesModel,
+    data: SeriesData | SeriesSplit,
+    settings: FitSettings | None = None,
+    *,
+    seed: int = 0,
+    out: str | Path | None = None,
+    resume: bool = False,
+    device: str | torch.device = "auto",
+    command: str = "",
+    note: dict[str, Any] | None = None,
+    progress: bool = True,
+    on_epoch: Callable[[int], None] | None = None,
+) -> Fitted:
+    """Fits a model to the training part, and gives it the weights that were best on the validation part.
+
+    The loss is the mean over the known targets of a batch: the cross entropy of classes, or the squared error of
+    numbers over their variance in the training part. A batch has pieces of at most `settings.length` rows, or whole
+    series if a whole series has one target; the validation part is read whole. A fit that was stopped and resumed ends
+    with the same weights as one that was not.
+
+    The folder `out` receives `best.safetensors`, for `load_series_model`; `curve.csv`; `run.json`, the record; and
+    `state.safetensors`, from which the fit can be resumed.
+
+    :param model: a new model; see `SeriesModel.of`
+    :param data: if the series are not split yet, they are split here
+    :param settings: how the model is fitted; horizon, forced, robust and loss have no meaning for series
+    :param seed: the order of the pieces follows from it
+    :param out: a folder for this fit alone; None writes nothing
+    :param resume: continue the fit in `out`, or start it if the folder holds none
+    :param device: "auto" chooses a GPU if there is one
+    :param command: kept in the record
+    :param note: kept in the model's file
+    :param progress: show a progress bar on stderr
+    :param on_epoch: called after each epoch with the number of epochs done
+    """
+    settings = (settings or FitSettings()).of_cell(model.cell_name)
+    check_settings(settings)
+    parts = data if isinstance(data, SeriesSplit) else split_series(data)
+    for part in parts:
+        model.check(part)
+    where, folder = pick_device(device), None if out is None else Path(out)
+    about = {
+        "model": recorded_model(model), "settings": settings.recorded(), "seed": seed,
+        "series": {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)},
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    with ExitStack() as held:
+        if folder is not None:
+            held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
+        train = SeriesRows(parts.train, settings.length, settings.stride, where)
+        valid = SeriesRows(parts.valid, device=where)
+        tracker = held.enter_context(tracked("fitting", settings.epochs, unit="pieces", shown=progress))
+        noted = {**({USUAL: usual_class(parts.train)} if model.classes else {}), **(note or {})}
+        loop = SeriesLoop(model.to(where), train, valid, settings, seed, folder, noted, tracker, on_epoch)
+        try:
+            loop.run()
+        except KeyboardInterrupt:
+            words = "its best weights are in the model"
+            if folder is not None:
+                words = f"--resume continues it, and the best weights are in {folder / BEST}"
+            if loop.fitted.best is None:
+                words = "nothing is kept yet"
+            print(f"\ninterrupted after {len(loop.fitted.curve)} epochs: {words}", file=sys.stderr)
+            raise
+        finally:
+            loop.finish()
+            model.note = noted
+    return loop.fitted
+
+
+def check_settings(settings: FitSettings) -> None:
+    """Refuses settings that have no meaning for series."""
+    usual = FitSettings()
+    found = [name for name in FOREIGN if getattr(settings, name) != getattr(usual, name)]
+    if found:
+        verb = "have" if len(found) > 1 else "has"
+        raise ValueError(
+            f"{' and '.join(found)} {verb} no meaning for series, where each row is told from what was measured: leave "
+            "it out"
+        )
+
+
+def recorded_part(part: SeriesData) -> dict[str, Any]:
+    """Returns what tells the series of one part from any others: their number, their rows and a checksum."""
+    digest = hashlib.sha256()
+    for one in part.series:
+        for values in (one.inputs, one.targets, one.elapsed):
+            digest.update(b"none" if values is None else np.ascontiguousarray(values).tobytes())
+    rows = sum(len(one.inputs) for one in part.series)
+    return {"series": len(part.series), "rows": rows, "sha256": digest.hexdigest()[:16]}
+
+
+def recorded_model(model: SeriesModel) -> dict[str, Any]:
+    """Returns what the record says of a model, which is enough to tell it from any other."""
+    found = model.about()
+    wiring = hashlib.sha256(str(found.pop("wiring")).encode()).hexdigest()
+    return {**found, "wiring_sha256": wiring, "first_weights_sha256": hash_of_tensors(model.state_dict())}

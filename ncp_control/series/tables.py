@@ -1,0 +1,252 @@
+"""Series from a table: a class or numbers for each row, for a whole group, or the numbers of the next row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.data.table_rollouts import (
+    HOW,
+    TableSource,
+    chosen,
+    is_constant,
+    is_even,
+    rows_of_groups,
+    since_row_before,
+    table_source,
+)
+from ncp_control.data.tables import FIRST, DataTable, read_table, to_number
+from ncp_control.series.data import NO_CLASS, Series, SeriesData
+
+NO_LABEL = ("", "?", "na", "n/a", "nan")  # in lower case; "none" and "null" may be classes
+MOST_NUMBERS = 100  # a column with more different numbers than this is a quantity, and no label
+
+Floats = NDArray[np.float64]
+Groups = dict[str, NDArray[np.intp]]
+
+
+def is_series(source: str | PathLike[str] | TableSource) -> bool:
+    """Whether the name of a table asks for series: it names a label or a value, or what it predicts lacks cells."""
+    found = source if isinstance(source, TableSource) else table_source(source)
+    if found is None or not found.path.is_file():
+        return False
+    if found.label or found.value or found.split:
+        return True
+    table = read_table(found.path)
+    names = (*(found.predict or chosen(table, found)[0]), *found.read)
+    return any(name in table.columns and table.is_numbers(name) and np.isnan(table.numbers(name)).any()
+               for name in names)  # fmt: skip
+
+
+def read_series(source: str | PathLike[str] | TableSource) -> SeriesData:
+    """Reads a table, `.csv`, `.tsv` or `.parquet`, with what its columns are for.
+
+    - `label=COLUMN`: a class for each row. An empty cell, or ?, na, n/a or nan, is a class that is not known.
+    - `value=A+B`: numbers for each row.
+    - `each=group`: a whole group has one label or value, which is the same in all of its rows.
+    - `predict=A+B`: the numbers of the next row, read from these columns and those of `read`. Without label and value
+      all columns of numbers that change are predicted.
+    - `read=C+D`: what is read; for a label or a value, by default all other columns of numbers that change.
+    - `time=`, `group=` as in `Rollouts.load`, and `split=groups`, `split=time` or `split=none` (see `split_series`).
+
+    Inputs (T, I) and numbers to say (T, O) are NaN where a cell is missing. `elapsed` (T,) is the time since the row
+    before; where the numbers of the next row are to be said, the time until that row.
+
+    :param source: such as "walks.csv:label=activity,group=person,time=t"
+    """
+    found = source if isinstance(source, TableSource) else table_source(source)
+    if found is None:
+        raise ValueError(f"{str(source)!r} is no table: write {HOW}")
+    table = read_table(found.path)
+    targets = [found.label] if found.label else list(found.value)
+    is_next = not targets
+    read, left_out = read_columns(table, found, targets)
+    if is_next:
+        targets = read[: len(read) - len(found.read)]
+    check_uses(found, targets, [] if is_next else read)
+    inputs = np.stack([numbers_that_change(table, name) for name in read], axis=1)
+    groups = rows_of_groups(table, found.group)
+    elapsed = elapsed_of(table, found, groups)
+    classes: tuple[str, ...] = ()
+    say: NDArray[Any]
+    if found.label:
+        say, classes = classes_of(table, found)
+    else:
+        say = np.stack([numbers_that_change(table, name) for name in targets], axis=1)
+    series = tuple(
+        one
+        for name, rows in groups.items()
+        if (one := one_series(table, found, name, rows, inputs, say, elapsed, is_next)) is not None
+    )
+    if not series:
+        raise ValueError(f"{found.path}: every group has a single row, so there is no next row to predict")
+    if classes:
+        check_rare(table, found, groups, say, classes)
+    missing = {
+        name: float(np.isnan(column).mean())
+        for name, column in zip(read, inputs.T, strict=True)
+        if np.isnan(column).any()
+    }
+    uses = {
+        "time": found.time, "group": found.group, "label": found.label, "value": list(found.value),
+        "predict": targets if is_next else [], "read": list(found.read) if is_next else read,
+        "each": found.each, "left out": left_out,
+    }  # fmt: skip
+    meta: dict[str, Any] = {
+        "source": str(found.path), "columns": {use: names for use, names in uses.items() if names},
+        "rows": table.rows, "groups": len(groups), "missing": missing,
+        "split": found.split or ("time" if len(series) < 3 and not found.each else "groups"),
+    }  # fmt: skip
+    if not found.split and meta["split"] == "time":
+        count = "no column of groups" if not found.group else f"{len(series)} group{'s' * (len(series) > 1)}"
+        meta["said"] = f"{found.path} has {count}: the last rows are for testing, and those before for validation"
+    if is_next:
+        meta["next"] = True
+    return SeriesData(series, tuple(read), tuple(targets), classes, bool(found.each), meta)
+
+
+def read_columns(table: DataTable, source: TableSource, targets: list[str]) -> tuple[list[str], list[str]]:
+    """Returns the columns that are read, and those that were left out because they never change or are no numbers."""
+    if not targets and source.predict:
+        return [*source.predict, *source.read], []
+    if targets and source.read:
+        return list(source.read), []
+    used = (source.time, source.group, *targets, *source.read)
+    free = [name for name in table.columns if name not in used]
+    for name in free:
+        check_text(table, name)
+    found = [name for name in free if table.is_numbers(name) and not is_constant(table.numbers(name))]
+    if not found:
+        what = "from which to tell the label or value" if targets else "to predict"
+        raise ValueError(f"{source.path} has no column of numbers that change, so there is nothing {what}")
+    return [*found, *([] if targets else source.read)], [name for name in free if name not in found]
+
+
+def check_text(table: DataTable, name: str) -> None:
+    """Refuses a column of numbers with a few cells of text in it, which would be left out by mistake."""
+    cells = table.column(name)
+    if isinstance(cells, np.ndarray):
+        return
+    found = [to_number(cell) for cell in cells]
+    numbers = sum(one is not None and not np.isnan(one) for one in found)
+    if 0 < found.count(None) < numbers:
+        table.numbers(name)  # which names the cell
+
+
+def check_uses(source: TableSource, targets: Sequence[str], read: Sequence[str]) -> None:
+    """Refuses a column with two uses."""
+    used = [name for name in (source.time, source.group, *targets, *read) if name]
+    for name in used:
+        if used.count(name) > 1:
+            raise ValueError(f"{source.path}: the column {name!r} is named twice, and has one use: name it once")
+
+
+def numbers_that_change(table: DataTable, name: str) -> Floats:
+    """Returns a column of numbers, NaN where one is missing; a column that never changes is refused."""
+    values = table.numbers(name)
+    if is_constant(values):
+        known = values[~np.isnan(values)]
+        raise ValueError(f"{table.path}: the column {name!r} is {known[0]:g} in every row: leave it out")
+    return values
+
+
+def elapsed_of(table: DataTable, source: TableSource, groups: Groups) -> Floats | None:
+    """Returns the time since the row before of every row of the table, None if all rows are equally far apart.
+
+    The first row of a group has the median of the group's intervals; a group of one row, the median of all intervals.
+    """
+    if not source.time:
+        return None
+    times = table.times(source.time)
+    found = np.full(table.rows, np.nan)
+    for rows in groups.values():
+        if len(rows) > 1:
+            own = since_row_before(table, source.time, times, rows)
+            assert own is not None
+            found[rows] = own
+    known = found[~np.isnan(found)]
+    if not len(known) or is_even(known):
+        return None
+    return np.where(np.isnan(found), np.median(known), found)
+
+
+def one_series(
+    table: DataTable, source: TableSource, name: str, rows: NDArray[np.intp], inputs: Floats, say: NDArray[Any],
+    elapsed: Floats | None, is_next: bool,
+) -> Series | None:  # fmt: skip
+    """Returns the series of one group; None for one of a single row of which the next row is to be told."""
+    title = f"{source.group} {name}" if source.group else table.path.name
+    if is_next:
+        if len(rows) < 2:
+            return None
+        return Series(inputs[rows[:-1]], say[rows[1:]], None if elapsed is None else elapsed[rows[1:]], title)
+    targets = say[rows]
+    if source.each:
+        targets = one_target(table, source, name, rows, targets)
+    return Series(inputs[rows], targets, None if elapsed is None else elapsed[rows], title)
+
+
+def one_target(
+    table: DataTable, source: TableSource, group: str, rows: NDArray[np.intp], targets: NDArray[Any]
+) -> NDArray[Any]:
+    """Returns the one class (1,), or the one row of numbers (1, O), of a group."""
+    columns = [source.label] if source.label else list(source.value)
+    found = []
+    for name, values in zip(columns, targets.reshape(len(rows), -1).T, strict=True):
+        known = np.flatnonzero(values != NO_CLASS if source.label else ~np.isnan(values))
+        other = next((k for k in known if values[k] != values[known[0]]), None)
+        if other is not None:
+            words = table.words(name)
+            one, two = int(rows[known[0]]), int(rows[other])
+            raise ValueError(
+                f"{table.path}, row {two + FIRST}: the group {group!r} has {words[two]!r} in the column {name!r}, and "
+                f"{words[one]!r} in row {one + FIRST}: with each=group all rows of a group say the same"
+            )
+        found.append(values[known[0]] if len(known) else (NO_CLASS if source.label else np.nan))
+    return np.array(found, targets.dtype) if source.label else np.array([found], np.float64)
+
+
+def classes_of(table: DataTable, source: TableSource) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Returns the number of every row's class, (rows,), and the names of the classes in the order of their numbers."""
+    name = source.label
+    words = ["" if word.lower() in NO_LABEL else word for word in table.words(name)]
+    seen = sorted({word for word in words if word})
+    if not seen:
+        raise ValueError(f"{table.path}: no row has a label in the column {name!r}")
+    numbers = [to_number(word) for word in seen]
+    if all(one is not None for one in numbers):
+        if len(seen) > MOST_NUMBERS:
+            raise ValueError(
+                f"{table.path}: the column {name!r} has {len(seen)} different numbers, which is a quantity and no "
+                f"label: write value={name}"
+            )
+        seen = [word for _, word in sorted(zip(numbers, seen, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))]
+    if len(seen) == 1:
+        raise ValueError(f"{table.path}: the column {name!r} is {seen[0]!r} in every row: there is nothing to tell")
+    place = {word: k for k, word in enumerate(seen)} | {"": NO_CLASS}
+    return np.array([place[word] for word in words], np.int64), tuple(seen)
+
+
+def check_rare(
+    table: DataTable, source: TableSource, groups: Groups, found: NDArray[np.int64], classes: tuple[str, ...]
+) -> None:
+    """Refuses a class that only one row has, or only one group if a whole group has one label."""
+    name = source.label
+    for k, word in enumerate(classes):
+        rows = np.flatnonzero(found == k)
+        if source.each:
+            having = [group for group, own in groups.items() if (found[own] == k).any()]
+            if len(having) == 1:
+                raise ValueError(
+                    f"{table.path}, row {rows[0] + FIRST}: only the group {having[0]!r} has the label {word!r} in the "
+                    f"column {name!r}, and a model cannot be tested on what it has learnt from: remove the group"
+                )
+        elif len(rows) == 1:
+            raise ValueError(
+                f"{table.path}, row {rows[0] + FIRST} is the only one with the label {word!r} in the column {name!r}, "
+                "and a model cannot be tested on what it has learnt from: remove the row"
+            )

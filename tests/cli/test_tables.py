@@ -1,0 +1,88 @@
+"""One command each from a table to a description, a fitted model, its evaluation and a comparison."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ncp_control.cli import main
+from ncp_control.dynamics import DynamicsModel, load_model
+
+
+def house(folder: Path, groups: int = 5, rows: int = 60) -> str:
+    """Writes rooms that a heater warms, measured at irregular times, and returns the table's file with its columns."""
+    random, lines = np.random.default_rng(0), ["minute,room,temperature,heater,colour"]
+    for room in range(groups):
+        time, warmth, on = 0.0, 15.0 + room, 0.0
+        for _ in range(rows):
+            lines.append(f"{time:.3f},{room},{warmth:.4f},{on:g},red")
+            passed = float(random.choice([10.0, 60.0]))
+            warmth = 10 + 10 * on + (warmth - 10 - 10 * on) * np.exp(-passed / 60)
+            time, on = time + passed, float(random.random() < 0.5)
+    (folder / "house.csv").write_text("\n".join(lines) + "\n")
+    return f"{folder / 'house.csv'}:time=minute,group=room,read=heater"
+
+
+def test_describe_says_what_the_columns_are_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", house(tmp_path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for words in ("rollouts 5", "time minute", "group room", "predict temperature", "read heater", "left out colour"):
+        assert words in printed
+
+
+def test_a_model_is_fitted_to_a_table_and_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = house(tmp_path), tmp_path / "run"
+    words = [
+        "fit",
+        source,
+        "--actions",
+        "--cell",
+        "cfc",
+        "--units",
+        "8",
+        "--epochs",
+        "15",
+        "--length",
+        "16",
+        "--stride",
+        "4",
+    ]
+    assert main([*words, "--learning-rate", "0.02", "--out", str(out), "--json"]) == 0
+    fitted = json.loads(capsys.readouterr().out.splitlines()[-1])
+    model = load_model(out / "best.safetensors")
+    assert isinstance(model, DynamicsModel)
+    assert model.timed
+    assert model.time_unit in (10.0, 60.0)
+    assert model.observation_names == ("temperature",)
+    assert main(["evaluate", str(out / "best.safetensors"), "--data", source, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["observations"][0]["name"] == "temperature"
+    assert found["one_step"]["normalised"] < 0.3 * found["open_loop"][0]["persistence"]
+    assert fitted["test_normalised_mse"] == pytest.approx(found["one_step"]["normalised"], rel=0.5)
+
+
+def test_models_are_compared_on_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "compare",
+        house(tmp_path),
+        "--rows",
+        "CfC",
+        "--seeds",
+        "1",
+        "--epochs",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main(words) == 0
+    assert "CfC" in (tmp_path / "out" / "table.txt").read_text()
+
+
+def test_a_table_that_cannot_be_read_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.csv").write_text("t,x\n1,2\n1,3\n")
+    assert main(["fit", f"{tmp_path / 'log.csv'}:time=t", "--out", str(tmp_path / "run")]) == 2
+    printed = capsys.readouterr().err
+    assert "row 3 has the same time as row 2 in the column 't'" in printed
+    assert "Traceback" not in printed
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,245 @@
+"""Jobs in processes of this machine: what they return, how they fail, and that no process is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from helpers.children import wait_for
+from helpers.command_line import ROOT
+from helpers.job_functions import job
+from ncp_control.support.jobs import Event, Job, JobPlace, LostError, Processes, Throttled, bring, compute
+
+PARENT = """
+import signal
+import sys
+from pathlib import Path
+from helpers.job_functions import job
+from ncp_control.support.jobs import Processes
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+    try:
+        for event in Processes(2).run([job(name, "sleep", seconds=60) for name in "ab"], Path(sys.argv[1])):
+            pass
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def ends(place: JobPlace, jobs: list[Job], root: Path) -> dict[str, Event]:
+    """How every job ended."""
+    return {event.job: event for event in place.run(jobs, root) if event.kind != "progress"}
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def sleepers(root: Path) -> list[int]:
+    """The processes that sleep in a folder."""
+    return [int(path.name.partition("-")[2]) for path in root.glob("process-*")]
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs two jobs, which sleep already."""
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    paths = os.pathsep.join(map(str, [ROOT, ROOT / "envs", ROOT / "tests"]))
+    found = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert wait_for(lambda: len(sleepers(tmp_path)) == 2, 60)
+    yield found
+    if found.poll() is None:
+        found.kill()
+    found.communicate()
+
+
+def test_jobs_return_what_they_computed_and_the_errors_of_others_do_not_matter(tmp_path: Path) -> None:
+    jobs = [job(f"{number} squared", "square", number=number) for number in range(5)]
+    bad = [
+        job("bad", "fail", text="this value is wrong"),
+        job("strange", "fail_strangely"),
+        job("unsent", "give_what_cannot_be_sent"),
+        job("leaves", "leave"),
+        job("unknown", "no_such_function"),
+    ]
+    found = ends(Processes(2), [*bad, *jobs], tmp_path)
+    assert {name: event.value for name, event in found.items() if event.kind == "done"} == {
+        f"{number} squared": number**2 for number in range(5)
+    }
+    failed = {name: event.value for name, event in found.items() if event.kind == "failed"}
+    assert set(failed) == {one.name for one in bad}
+    assert (type(failed["bad"]), str(failed["bad"])) == (ValueError, "this value is wrong")
+    assert str(failed["strange"]) == "TwoWordsError: what ever"
+    assert "generator" in str(failed["unsent"])
+    assert str(failed["leaves"]) == "it ended with the exit code 3"
+    assert "no_such_function" in str(failed["unknown"])
+
+
+@pytest.mark.cluster
+def test_so_many_processes_compute_as_was_said(tmp_path: Path) -> None:
+    jobs = [job(str(number), "where") for number in range(6)]
+    found = [event.value for event in ends(Processes(2), jobs, tmp_path).values()]
+    assert {folder for folder, _ in found} == {str(tmp_path)}
+    assert 1 <= len({process for _, process in found}) <= 2
+    assert os.getpid() not in {process for _, process in found}
+    assert list(Processes(2).run([], tmp_path)) == []
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        Processes(0)
+
+
+def test_a_job_is_taken_when_there_is_room_for_it(tmp_path: Path) -> None:
+    told: list[str] = []
+    taken: list[list[str]] = []
+
+    def jobs() -> Iterator[Job]:
+        for number in range(3):
+            taken.append(list(told))
+            yield job(str(number), "square", number=number)
+
+    for event in Processes(1).run(jobs(), tmp_path):
+        told.append(event.job)
+    assert taken == [[], ["0"], ["0", "1"]]
+
+
+def test_progress_and_notes_arrive_in_order(tmp_path: Path) -> None:
+    events = list(Processes(1).run([job("counts", "count_up", to=400)], tmp_path))
+    assert events[-1] == Event("counts", "done", 400)
+    progress = [event for event in events if event.kind == "progress"]
+    assert len(progress) < 20, "reports are throttled"
+    done = [event.progress[0] for event in progress]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert [event.note for event in progress if event.note] == ["half of it"]
+    assert {event.progress[1] for event in progress} == {400}
+
+
+def test_reports_are_throttled_but_notes_are_not() -> None:
+    sent: list[tuple[int, int, str]] = []
+    report = Throttled(sent.append)
+    for number in range(1000):
+        report(number, 1000, "" if number % 500 else "a note")
+    assert [one for one in sent if one[2]] == [(0, 1000, "a note"), (500, 1000, "a note")]
+    assert len(sent) < 10
+
+
+@pytest.mark.parametrize(
+    "function", ["kill_itself", pytest.param("kill_itself_with_a_child", marks=pytest.mark.cluster)]
+)
+def test_a_job_that_is_killed_fails_alone(function: str, tmp_path: Path) -> None:
+    jobs = [job("dies", function), *(job(str(number), "square", number=number) for number in range(3))]
+    found = ends(Processes(1), jobs, tmp_path)
+    assert {name: event.value for name, event in found.items() if name != "dies"} == {"0": 0, "1": 1, "2": 4}
+    assert found["dies"].kind == "failed"
+    assert isinstance(found["dies"].value, LostError)
+    assert str(found["dies"].value) == (
+        "its process was ended by SIGKILL, perhaps because memory ran out: resume with fewer workers"
+    )
+
+
+@pytest.mark.cluster
+def test_a_process_that_is_killed_between_two_jobs_is_replaced(tmp_path: Path) -> None:
+    events = Processes(1).run([job("first", "where"), job("second", "where")], tmp_path)
+    process = next(events).value[1]
+    os.kill(process, signal.SIGKILL)
+    assert wait_for(lambda: not is_alive(process), 20)
+    time.sleep(0.5)  # until its other threads have ended, too
+    (second,) = events
+    assert second.kind == "done"
+    assert second.value[1] != process
+
+
+def test_a_cancelled_job_ends_and_nothing_is_told_of_it(tmp_path: Path) -> None:
+    place = Processes(2)
+    jobs = [job("long", "sleep", seconds=60), job("short", "square", number=3), job("next", "square", number=4)]
+    began, told = time.monotonic(), []
+    for event in place.run(jobs, tmp_path):
+        told.append(event.job)
+        if event.job == "next":
+            assert wait_for(lambda: len(sleepers(tmp_path)) == 1)
+            place.cancel("long")
+            place.cancel("nobody")
+    assert told == ["short", "next"]
+    assert time.monotonic() - began < 40
+    assert not any(map(is_alive, sleepers(tmp_path)))
+
+
+@pytest.mark.parametrize("function", ["sleep", pytest.param("sleep_deeply", marks=pytest.mark.slow)])
+def test_closing_ends_every_process(function: str, tmp_path: Path) -> None:
+    jobs = [job("a", function, seconds=60), job("b", "count_up", to=400), job("c", "square", number=1)]
+    with closing(Processes(2).run(jobs, tmp_path)) as events:
+        next(events)
+        assert wait_for(lambda: len(sleepers(tmp_path)) == 1)
+    assert not any(map(is_alive, sleepers(tmp_path)))
+
+
+@pytest.mark.cluster
+def test_an_error_of_the_loop_ends_every_process(tmp_path: Path) -> None:
+    def loop() -> None:
+        jobs = [job("a", "sleep", seconds=60), job("b", "square", number=1)]
+        with closing(Processes(2).run(jobs, tmp_path)) as events:
+            for _ in events:
+                assert wait_for(lambda: len(sleepers(tmp_path)) == 1)
+                raise RuntimeError("an error of the loop")
+
+    with pytest.raises(RuntimeError, match="of the loop"):
+        loop()
+    assert not any(map(is_alive, sleepers(tmp_path)))
+
+
+@pytest.mark.cluster
+def test_processes_end_when_their_parent_is_killed(parent: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    parent.kill()
+    assert wait_for(lambda: not any(map(is_alive, sleepers(tmp_path))), 20)
+
+
+@pytest.mark.cluster
+def test_ctrl_c_ends_parent_and_processes_without_a_traceback(parent: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: every process of the group gets it
+    _, said = parent.communicate(timeout=30)
+    assert (parent.returncode, said) == (130, b"")
+    assert not any(map(is_alive, sleepers(tmp_path)))
+
+
+def test_computing_a_job_leaves_the_working_folder_as_it_was(tmp_path: Path) -> None:
+    before = Path.cwd()
+    assert compute(job("a", "where"), tmp_path, lambda *_: None) == (str(tmp_path), os.getpid())
+    assert Path.cwd() == before
+    for function, arguments in (("fail", {"text": "x"}), ("leave", {})):
+        with pytest.raises((ValueError, RuntimeError)):
+            compute(job("a", function, **arguments), tmp_path, lambda *_: None)
+        assert Path.cwd() == before
+
+
+def test_what_jobs_read_is_linked_into_their_folder(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    assert bring("module:function", root) == "module:function"
+    assert bring(str(tmp_path / "one" / "file"), root) == "inputs/file"
+    assert bring(str(tmp_path / "one" / "file"), root) == "inputs/file"
+    assert (root / "inputs" / "file").read_text() == "one"
+    with pytest.raises(ValueError, match="is another file than"):
+        bring(str(tmp_path / "other" / "file"), root)
+    assert bring(str(tmp_path / "other"), root) == "inputs/other"
+    assert (root / "inputs" / "other" / "file").read_text() == "other"
