@@ -5,24 +5,34 @@ VENV := .venv
 BIN := $(VENV)/bin
 # `make test PYTEST_ARGS="-k wiring"` narrows a run; xdist gives every core a worker.
 PYTEST_ARGS ?= -n auto
+# Compiled test files are kept even where the environment forbids it: to compile them again takes every worker half a minute.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+KINDS := browser or cluster or gpu
 
 # Touched after an install, so that the next run installs again only when one of these files has changed.
 STAMP := $(VENV)/installed
 INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/cpu/kernels/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint types format docs release clean
+.PHONY: help venv demo test test-system test-slow lint types format docs release clean
 
 help: ## list these tasks
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## the tour: an agent, its page and video, rollouts, a model of the dynamics (writes runs/demo)
 	$(BIN)/ncp-control demo --out runs/demo
 
-# The second run needs a browser, a GPU or the whole machine; where there is none it skips, and says so. 5: -k chose none.
-test: lint types ## lint, types, and every test that this machine can run, but for those of many minutes
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m "(browser or gpu or cluster) and not slow" $(filter-out -n auto,$(PYTEST_ARGS)) || test $$? -eq 5
+test: lint ## lint, types, and the tests of what a user relies on: five minutes
+	@$(BIN)/mypy & types=$$!; $(PYTEST) $(PYTEST_ARGS); tests=$$?; \
+	  wait $$types || { echo "mypy has found something: \`make types\` shows it."; exit 1; }; exit $$tests
+
+# What needs a browser, a cluster or a GPU runs alone; it skips where there is none, and says so. 5: -k chose none.
+test-system: $(STAMP) ## kills, full disks, compilers, wheels, browsers, clusters, all cells: fifteen minutes
+	$(PYTEST) -m "system and not (slow or $(KINDS))" $(PYTEST_ARGS)
+	$(PYTEST) -m "($(KINDS)) and not slow" $(filter-out -n auto,$(PYTEST_ARGS)) || test $$? -eq 5
+
+test-slow: $(STAMP) ## learning, shipped agents over many episodes, long sweeps: hours
+	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 lint: $(STAMP) ## style and likely mistakes, without changing a file
 	$(BIN)/ruff check .

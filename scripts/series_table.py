@@ -1,9 +1,9 @@
 """Compare the cells on one of the papers' public series, beside the papers' figures.
 
-The script fits every cell once for each seed, and prints the mean and the standard deviation of the scores on the test part.
-The figures beside them are from Tables 3, 4 and 5 of Hasani, Lechner, Amini, Rus and Grosu, "Liquid time-constant networks"
-(2021). `docs/guides/public-series.md` tells why the two columns are comparable only in part; in particular, the paper weighs
-an ozone day 15 times in its loss, and this script does not.
+The script fits every cell once for each seed, and prints the mean and the standard deviation of the scores on the test
+part. The figures beside them are from Tables 3, 4 and 5 of Hasani, Lechner, Amini, Rus and Grosu, "Liquid time-constant
+networks" (2021). `docs/guides/public-series.md` tells why the two columns are comparable only in part; in particular,
+the paper weighs an ozone day 15 times in its loss, and this script does not.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ WHEN = ("auto", "yes", "no")
 
 @dataclass
 class Arguments:
-    """Fit a model that predicts the next observation, or one that tells a class or numbers of each row of a
-    table, in a folder from which the fit can be resumed. Under torchrun, all processes share the fit.
+    """Fit a model that predicts the next observation, or a class or numbers for each row of a table. Under torchrun,
+    all processes share the fit.
 
     Example: ncp-control fit ./cheetah-v0 --actions --cell neuralltc --units 64 --out runs/cheetah
     """
@@ -45,7 +45,7 @@ class Arguments:
     """Number of neurons, fully connected."""
 
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
-    """A plan such as "AutoNCP(32, 8)" instead of fully connected neurons."""
+    """A plan such as "AutoNCP(32, 8)" instead of all synapses."""
 
     actions: bool = False
     """Read the actions as well as the observations."""
@@ -63,7 +63,7 @@ class Arguments:
     """The folder for this fit; by default runs/fit-CELL-sSEED."""
 
     resume: bool = False
-    """Continue the fit in the folder, or start it if there is none yet."""
+    """Continue the fit in the folder, or start it there."""
 
     device: str = "auto"
     """cpu, cuda, or auto, which chooses a GPU if there is one."""

@@ -1,5 +1,5 @@
-"""Reads what version 0.1.0 wrote otherwise, in files and records of fits: an MLP on lags was not a cell then, and every
-split was one of episodes.
+"""Reads what earlier versions wrote otherwise, in files and records of fits: in version 0.1.0 an MLP on lags was not a
+cell, and every split was one of episodes; until 0.2.0 first weights were told by a hash.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from torch import Tensor
 from ncp_control.data import Rollouts, Split
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.storage.run_folder import RECORD, read_record
+from ncp_control.storage.safe_tensors import rough_moments
 
 CELL = "mlp"  # what 0.1.0 wrote; today a file says "LaggedMLP"
 SERIES = "series"  # whether the rollouts were split in time, in a record (only if they were) and in a model's note
+HASHED = "first_weights_sha256"
 LAYER, LAYER_TODAY = "rnn.hidden.", "rnn.cell.hidden."
 
 Described = dict[str, Any]
@@ -84,6 +86,21 @@ def is_record_of_0_1(path: Path) -> bool:
     model = read_record(path).get("model") if path.exists() else None
     cell = model.get("cell") if isinstance(model, dict) else None
     return isinstance(cell, dict) and cell.get("cell") == CELL
+
+
+def first_weights(weights: Mapping[str, Tensor], record: Path | None) -> Described:
+    """Returns the entry of a record that tells the weights with which a fit begins from any others.
+
+    Until version 0.2.0 it was a hash of every bit. Other kinds of processors draw other last digits for the same seed,
+    so what such a record says is kept as it is: the fit goes on from its own weights.
+
+    :param weights: the tensors of the model
+    :param record: of the fit that goes on, if it has been begun
+    """
+    model = read_record(record).get("model") if record is not None and record.exists() else None
+    if isinstance(model, dict) and HASHED in model:
+        return {HASHED: model[HASHED]}
+    return {"first_weights": rough_moments(weights)}
 
 
 def renamed(name: str, before: str, after: str) -> str:

@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 from ncp_control.data import Rollouts, Split, Windows
-from ncp_control.dynamics.earlier_files import SERIES, described_in_0_1, is_record_of_0_1, noted_split
+from ncp_control.dynamics.earlier_files import SERIES, described_in_0_1, first_weights, is_record_of_0_1, noted_split
 from ncp_control.dynamics.fit_loop import BEST, FitLoop, Fitted
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.storage.run_folder import RECORD, prepare_run, read_record, versions
-from ncp_control.storage.safe_tensors import hash_of_tensors
 from ncp_control.support.devices import pick_device
 from ncp_control.support.progress import tracked
 from ncp_control.support.ranks import Ranks, joined
@@ -117,7 +116,7 @@ def fit_of_ranks(
                 return
             check_ranks(folder / RECORD, ranks.count, resume)
             about = {
-                "model": recorded_model(model, in_0_1=resume and is_record_of_0_1(folder / RECORD)),
+                "model": recorded_model(model, folder / RECORD if resume else None),
                 "settings": settings.recorded(), "seed": seed, "data": data,
                 "threads": torch.get_num_threads(), **({RANKS: ranks.count} if ranks.count > 1 else {}),
             }  # fmt: skip
@@ -155,17 +154,17 @@ def check_ranks(record: Path, count: int, resume: bool) -> None:
         )
 
 
-def recorded_model(model: DynamicsModel, in_0_1: bool = False) -> dict[str, Any]:
+def recorded_model(model: DynamicsModel, record: Path | None = None) -> dict[str, Any]:
     """Returns what the record says of a model, which is enough to tell it from any other.
 
-    :param in_0_1: describe an MLP on lags as version 0.1.0 did, which began this fit
+    :param record: of the fit that goes on, if it has been begun; an earlier version described a model as it did then
     """
     found, weights = model.about(), model.state_dict()
-    if in_0_1 and found["cell"]["cell"] == "LaggedMLP":
+    if record is not None and is_record_of_0_1(record) and found["cell"]["cell"] == "LaggedMLP":
         found, weights = described_in_0_1(model)
     del found["action_range"]  # it belongs to the data, whose checksum is in the record, and is not fitted
     wiring = hashlib.sha256(json.dumps(found.pop("wiring")).encode()).hexdigest()
-    return {**found, "wiring_sha256": wiring, "first_weights_sha256": hash_of_tensors(weights)}
+    return {**found, "wiring_sha256": wiring, **first_weights(weights, record)}
 
 
 def check(model: DynamicsModel, parts: Split) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
@@ -60,7 +62,7 @@ class Cluster:
         """Runs jobs; see `JobPlace`."""
         ray = imported()
         root = root.absolute()
-        with self._connected(ray):
+        with left_as_found(), self._connected(ray):
             if not core_count_of(ray):
                 raise ValueError(f"the cluster {self.address} has no cores: start a node with at least one")
             check_nodes(ray, root if self.shared else None)
@@ -181,6 +183,22 @@ def imported() -> Any:
     except ModuleNotFoundError:
         raise ModuleNotFoundError(f"this needs ray, which is missing: {FIX}", name="ray") from None
     return ray
+
+
+@contextlib.contextmanager
+def left_as_found() -> Iterator[None]:
+    """Takes back, at the end of the block, what Ray changes in this process: variables, and what SIGTERM does."""
+    variables, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() | variables.keys():
+            if name not in variables:
+                del os.environ[name]
+            elif os.environ.get(name) != variables[name]:
+                os.environ[name] = variables[name]
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def knock(address: str) -> None:

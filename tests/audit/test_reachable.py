@@ -81,6 +81,7 @@ def test_a_cell_without_inputs_that_matter_stays_at_zero() -> None:
     assert (states.size < 1e-4).all()
 
 
+@pytest.mark.system
 def test_the_named_cells_have_finite_bounds_but_for_those_that_say_why() -> None:
     for name in KNOWN:
         known = known_of(build(name), ONCE)

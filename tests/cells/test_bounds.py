@@ -118,6 +118,7 @@ def test_states_and_time_constants_stay_inside(
         check_kept(cell, sizes * torch.randn(8, 12, inputs), given_elapsed, backend)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", [name for name in KEPT if "ltc" in name or "ctrnn" in name])
 def test_fused_steps_of_every_size_keep_the_bounds_for_long(name: str) -> None:
     """In tiny steps rounding must not add up to more than the steps pull back."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import ncp_control as nc
-from helpers.cells import build, names
+from helpers.cells import REPRESENTATIVES, build, kept, names
 from ncp_control.cells import MixedMemory
 from ncp_control.cells.gated import GatedCell
 from ncp_control.ops import explain_backends
@@ -18,19 +17,12 @@ from ncp_control.ops import explain_backends
 BAD = (math.nan, math.inf, -math.inf)
 ROWS, STEPS, ROW, STEP = 5, 4, 2, 1  # the bad value is in row 2, at step 1 of 0 .. 3
 OTHERS = [row for row in range(ROWS) if row != ROW]
-# One of each kind and solver, on wirings with neurons that hear of few others; the slow tests go through all cells.
-QUICK = (
-    *("ltc-gaps-quick", "ltc-uneven", "ltc-chain", "ltc-euler", "neural-ltc-quick", "neural-ltc-uneven"),
-    *("neural-ltc-relu", "ctrnn-sparse", "ctrnn-rk4", "neural-ode-sparse", "cfc-default", "cfc-uneven", "cfc-pure"),
-    *("cfc-backbone", "ct-gru-scales", "lstm", "gru", "lagged-mlp", "mixed-cfc"),
-)
 
 
-def cells(sparse: bool = False) -> list[Any]:
-    """Names of cells, those outside `QUICK` marked slow; with `sparse` only where a neuron can be without a path."""
+def cells(sparse: bool = False) -> list[str]:
+    """Names of cells; with `sparse` only where a neuron can be without a path."""
     dense = (GatedCell, nc.CTGRU, MixedMemory)
-    chosen = [name for name in names(exact=True) if not (sparse and isinstance(build(name), dense))]
-    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in chosen]
+    return [name for name in names(exact=True) if not (sparse and isinstance(kept(name), dense))]
 
 
 def backends(cell: nc.Cell) -> list[str]:
@@ -133,5 +125,5 @@ def test_a_reset_and_a_mask_end_a_bad_value(name: str) -> None:
                 assert grad.isfinite().all()
 
 
-def test_the_quick_cells_are_of_every_kind() -> None:
-    assert {type(build(name)) for name in QUICK} == {type(build(name)) for name in names(exact=True)}
+def test_the_cells_of_the_fast_tier_are_of_every_kind() -> None:
+    assert {type(kept(name)) for name in REPRESENTATIVES} == {type(kept(name)) for name in names(exact=True)}

@@ -21,9 +21,8 @@ from ncp_control.rl import RecurrentPPO, save_policy  # noqa: E402
 
 def make() -> RecurrentPPO:
     kwargs = dict(wiring=AutoNCP(12, 4), cell="cfc")
-    return RecurrentPPO(
-        "NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", n_steps=32, batch_size=32, seed=0, policy_kwargs=kwargs
-    )
+    settings = {"n_steps": 32, "batch_size": 32, "seed": 0, "device": "cpu"}
+    return RecurrentPPO("NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", policy_kwargs=kwargs, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,8 @@ FAST = ("--deviations", "2")
 
 def made(path: Path, seed: int, note: dict[str, object]) -> Path:
     kwargs = dict(wiring=AutoNCP(12, 4, seed=seed), cell="ltc")
-    model = RecurrentPPO("NCPPolicy", f"ncp_envs:{ENV}", n_steps=32, batch_size=32, seed=seed, policy_kwargs=kwargs)
+    settings = {"n_steps": 32, "batch_size": 32, "seed": seed, "device": "cpu"}
+    model = RecurrentPPO("NCPPolicy", f"ncp_envs:{ENV}", policy_kwargs=kwargs, **settings)
     save_policy(model, path, note)
     return path
 

@@ -34,6 +34,7 @@ def test_a_description_fits_the_terminal(
     assert max(map(len, printed(capsys, "describe", "ncp/pole-v0").splitlines())) <= int(columns)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_figure_of_rollouts(capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path, suffix: str) -> None:
     collected(capsys, "--rollouts", "2", "--out", "ncp/pole-v0")

@@ -37,6 +37,7 @@ def test_json_has_the_figures_that_the_design_names(folder: Path, capsys: pytest
     assert found["steps"] == 1600
 
 
+@pytest.mark.system
 def test_fine_tuning_is_printed_beside_the_distillation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", "--finetune", "1024", *FAST]
     assert main(words) == 0
@@ -52,6 +53,7 @@ def test_fine_tuning_is_printed_beside_the_distillation(folder: Path, capsys: py
     assert load_policy("run/finetuned/best.safetensors").note["teacher"]["name"] == "braking:brake"
 
 
+@pytest.mark.system
 def test_settings_of_the_cell_are_in_the_circuit(folder: Path) -> None:
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", *FAST]
     for given, unfolds in ((["--set", "unfolds=2"], 2), ([], 3)):
@@ -71,6 +73,7 @@ def test_settings_that_the_cell_does_not_have_are_refused(
     assert not (folder / "run").exists()
 
 
+@pytest.mark.system
 def test_disturbances_of_the_student_are_in_its_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     disturbed = ["--noise", "0.1", "--dropout", "0.1", "--random", "0.05"]
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *disturbed, *FAST]
@@ -79,6 +82,7 @@ def test_disturbances_of_the_student_are_in_its_file(folder: Path, capsys: pytes
     assert names == ["RandomActionOverwrite", "ObservationNoise", "ObservationDropout"]
 
 
+@pytest.mark.system
 def test_the_run_and_its_files_are_described(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *FAST]
     assert main(words) == 0

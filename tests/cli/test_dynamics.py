@@ -11,6 +11,8 @@ from helpers.oscillators import oscillators
 from ncp_control.cli import main
 from ncp_control.data.sources import write_trace
 
+CPU = ("--device", "cpu")
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -23,7 +25,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fitted(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "fit"
-    assert main(["fit", str(data), "--actions", "--wiring", "AutoNCP(9, 3)", "--epochs", "2", "--out", str(out)]) == 0
+    words = ["fit", str(data), "--actions", "--wiring", "AutoNCP(9, 3)", "--epochs", "2", *CPU, "--out", str(out)]
+    assert main(words) == 0
     return out
 
 
@@ -45,7 +48,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_fit_tells_what_came_of_it(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
-    words = ["fit", str(data), "--cell", "gru", "--units", "5", "--epochs", "3", "--json"]
+    words = ["fit", str(data), "--cell", "gru", "--units", "5", "--epochs", "3", *CPU, "--json"]
     found = told(capsys, *words, "--out", str(tmp_path / "one"))
     assert found["epochs"] == 3
     assert found["parameters"] == 3 * 5 * (2 + 5) + 2 * 3 * 5 + 5 * 2 + 2
@@ -60,8 +63,8 @@ def test_fit_tells_what_came_of_it(capsys: pytest.CaptureFixture[str], data: Pat
 
 def test_fit_an_ensemble(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
     out = tmp_path / "both"
-    found = told(capsys, "fit", str(data), "--cell", "mlp", "--units", "4", "--epochs", "1", "--members", "2", "--out",
-                 str(out), "--json")  # fmt: skip
+    words = ["fit", str(data), "--cell", "mlp", "--units", "4", "--epochs", "1", "--members", "2", *CPU]
+    found = told(capsys, *words, "--out", str(out), "--json")
     assert found["epochs"] == 2
     assert main(["describe", str(out / "best.safetensors")]) == 0
     assert capsys.readouterr().out.count("LaggedMLP, 4 neurons") == 2
@@ -91,6 +94,7 @@ def test_describe_a_model(capsys: pytest.CaptureFixture[str], fitted: Path) -> N
     assert member["circuit"]["wiring"]["units"] == 9
 
 
+@pytest.mark.system
 def test_describe_a_fit_and_a_comparison(
     capsys: pytest.CaptureFixture[str], data: Path, fitted: Path, tmp_path: Path
 ) -> None:

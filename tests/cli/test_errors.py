@@ -59,9 +59,10 @@ def test_wrong_words_are_refused_in_one_line(
 def test_an_error_is_one_line_in_a_real_process() -> None:
     result = run("describe", "missing.json")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "ncp-control: missing.json: No such file or directory\n"
+    assert ours(result.stderr) == ["ncp-control: missing.json: No such file or directory"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("words", "environment"),
     [
@@ -123,4 +124,10 @@ def test_a_closed_pipe_causes_no_message(words: list[str], unbuffered: str) -> N
         timeout=120,
     )
     os.close(writer)
-    assert result.stderr == ""
+    assert ours(result.stderr) == []
+
+
+def ours(stderr: str) -> list[str]:
+    """The lines of a real process that this package or a traceback wrote, and not what a machine's Python warns of."""
+    told = ("ncp-control", "Traceback", "Exception ignored", "BrokenPipeError")
+    return [line for line in stderr.splitlines() if line.startswith(told)]

@@ -65,7 +65,9 @@ def test_an_unknown_way_to_read_is_refused(data: Path, tmp_path: Path, capsys: p
 
 def test_of_several_processes_the_first_one_speaks(data: Path, tmp_path: Path) -> None:
     first, second = end_of_ranks(2, lambda: main(words(data, tmp_path / "run")), tmp_path)
-    assert (first.value, second.value, second.output) == (0, 0, "")
+    assert (first.value, second.value) == (0, 0)
+    # torch may warn of a machine's network in either
+    assert not [line for line in second.output.splitlines() if line.startswith(("fitting", "ncp-control", "{"))]
     assert len(json.loads(first.output.splitlines()[-1])["peak_memory"]) == 2
     first, second = end_of_ranks(2, lambda: main(words(data, tmp_path / "run")), tmp_path)
     assert first.value == 2
@@ -73,7 +75,7 @@ def test_of_several_processes_the_first_one_speaks(data: Path, tmp_path: Path) -
     assert "holds a run already" not in second.output
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 def test_torchrun_fits_as_one_process_does(data: Path, tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command = [*launcher, "-m", "ncp_control.cli", *words(data, tmp_path / "both")]

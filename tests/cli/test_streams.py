@@ -71,6 +71,8 @@ def made(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.system
+@pytest.mark.timeout(900)  # seventeen commands one after the other
 @pytest.mark.skipif(os.name != "posix", reason="it takes a shell")
 @pytest.mark.parametrize(
     ("kind", "redirected"),
@@ -79,7 +81,7 @@ def made(folder: Path) -> Path:
         pytest.param("missing", ">&-", marks=pytest.mark.slow),
         pytest.param("missing", "2>&-", marks=pytest.mark.slow),
         pytest.param("none", "", marks=pytest.mark.slow),
-        pytest.param("closed", "", marks=pytest.mark.slow),
+        ("closed", ""),
     ],
 )
 def test_every_command_works_without_a_place_to_print(kind: str, redirected: str, tmp_path: Path) -> None:
@@ -90,7 +92,7 @@ def test_every_command_works_without_a_place_to_print(kind: str, redirected: str
     (tmp_path / "asked.py").write_text(ASKED)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "envs")])}
     command = f'exec "{sys.executable}" asked.py {kind} {redirected}'
-    result = subprocess.run(command, shell=True, capture_output=True, cwd=tmp_path, env=environment, timeout=300)
+    result = subprocess.run(command, shell=True, capture_output=True, cwd=tmp_path, env=environment)
     assert result.returncode == 0
     assert b"Traceback" not in result.stderr
     codes = json.loads((tmp_path / "codes.json").read_text())
@@ -99,6 +101,7 @@ def test_every_command_works_without_a_place_to_print(kind: str, redirected: str
         assert (tmp_path / path).exists(), name
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.name != "posix", reason="it takes a shell")
 @pytest.mark.parametrize(("words", "code"), [("describe 'AutoNCP(12, 2)' --inputs 4", 0), ("describe none.json", 2)])
 def test_a_real_process_without_streams_has_the_right_exit_code(words: str, code: int) -> None:
@@ -133,6 +136,7 @@ def test_progress_never_ends_the_work(stream: str | None, monkeypatch: pytest.Mo
     assert tracker.line() == "training: 10 of 10"
 
 
+@pytest.mark.system
 def test_characters_that_an_encoding_lacks_are_written_as_escapes(tmp_path: Path) -> None:
     name = "fl\u00fcgel-\u4e16.json"
     for words, code in ((["describe", name], 2), (["train", "list"], 0), (["doctor"], 0)):

@@ -86,6 +86,7 @@ def test_a_dry_run_prints_commands_that_can_be_typed(here: Path, capsys: pytest.
     assert (here / "runs/sweep-small/runs/small-wiring=AutoNCP_9_3-s0/best.safetensors").exists()
 
 
+@pytest.mark.system
 def test_a_sweep_prints_its_table_and_says_where_it_is(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     words = ["sweep", "small.yml", *FAST, "--seeds", "0", "1", "--workers", "1"]
     assert main(words) == 0
@@ -108,6 +109,7 @@ def test_a_sweep_prints_its_table_and_says_where_it_is(here: Path, capfd: pytest
     assert len(found["rows"][0]["best_return"]) == 2
 
 
+@pytest.mark.system
 def test_a_run_that_fails_is_named_with_its_log(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Data that are no rollouts are noticed by the fit itself."""
     (here / "data").mkdir()

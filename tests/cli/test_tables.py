@@ -33,22 +33,9 @@ def test_describe_says_what_the_columns_are_for(tmp_path: Path, capsys: pytest.C
 
 def test_a_model_is_fitted_to_a_table_and_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = house(tmp_path), tmp_path / "run"
-    words = [
-        "fit",
-        source,
-        "--actions",
-        "--cell",
-        "cfc",
-        "--units",
-        "8",
-        "--epochs",
-        "15",
-        "--length",
-        "16",
-        "--stride",
-        "4",
-    ]
-    assert main([*words, "--learning-rate", "0.02", "--out", str(out), "--json"]) == 0
+    words = ["fit", source, "--actions", "--cell", "cfc", "--units", "8", "--epochs", "15", "--length", "16"]
+    words += ["--stride", "4", "--learning-rate", "0.02", "--device", "cpu"]
+    assert main([*words, "--out", str(out), "--json"]) == 0
     fitted = json.loads(capsys.readouterr().out.splitlines()[-1])
     model = load_model(out / "best.safetensors")
     assert isinstance(model, DynamicsModel)
@@ -58,24 +45,15 @@ def test_a_model_is_fitted_to_a_table_and_evaluated(tmp_path: Path, capsys: pyte
     assert main(["evaluate", str(out / "best.safetensors"), "--data", source, "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["observations"][0]["name"] == "temperature"
+    # Over ten seeds the share is 0.036 with a spread of 0.011; the errors below, of other windows, differ by 5 %.
     assert found["one_step"]["normalised"] < 0.3 * found["open_loop"][0]["persistence"]
     assert fitted["test_normalised_mse"] == pytest.approx(found["one_step"]["normalised"], rel=0.5)
 
 
+@pytest.mark.system
 def test_models_are_compared_on_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "compare",
-        house(tmp_path),
-        "--rows",
-        "CfC",
-        "--seeds",
-        "1",
-        "--epochs",
-        "1",
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    assert main(words) == 0
+    words = ["compare", house(tmp_path), "--rows", "CfC", "--seeds", "1", "--epochs", "1"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
     assert "CfC" in (tmp_path / "out" / "table.txt").read_text()
 
 

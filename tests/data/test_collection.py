@@ -4,59 +4,37 @@ import errno
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers.children import Child
 from helpers.collecting import same, short, steering, still
+from helpers.gates import Gate, heed
 from ncp_control.data import collect
 from ncp_control.data.collection import count_finished
 from ncp_control.storage import atomic_writes
 from ncp_control.storage.run_folder import LOCK
 
-# The policy is the `steering` of helpers.collecting: a slower process, and the same function.
-SLOW = """
-import sys, time
-import gymnasium as gym
-import numpy as np
-from ncp_control.data import collect
 
-PAUSE = 0.01
-
-def steering(observations):
-    time.sleep(PAUSE)
-    return np.clip(observations[:, 1:2], -2, 2)
-
-spec = gym.make("Pendulum-v1", max_episode_steps=20).spec
-collect(steering, spec, rollouts=12, seed=4, group=2, workers=int(sys.argv[2]), keep=sys.argv[1], progress=False)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="other systems have other signals")
+@pytest.mark.system
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_collection_continues(tmp_path: Path, how: signal.Signals, workers: int) -> None:
-    keep = tmp_path / "keep"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, str(keep), str(workers)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # it may be ignored in the background
-    )
-    deadline = time.monotonic() + 60
-    while count_finished(keep) < 4 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(how)
-    assert process.wait(timeout=30) != 0
-    time.sleep(0.5 if workers > 1 else 0)  # time for the workers to notice that their parent was killed
-    finished = count_finished(keep)
-    assert 4 <= finished < 12
+    keep, gate = tmp_path / "keep", Gate(tmp_path / "gate", "rollout_*.npz", passes=4 // workers)
+
+    def collect_until_the_gate() -> None:
+        heed(gate.folder)
+        collect(steering, short(), 12, seed=4, group=2, workers=workers, keep=keep, progress=False)
+
+    child = Child(collect_until_the_gate, tmp_path)
+    gate.wait_for(workers)
+    os.kill(child.process, how)
+    assert child.wait().code != 0
+    child.wait_for_group()  # workers end with their parent
+    assert count_finished(keep) == 4
     before = {path: path.stat().st_mtime_ns for path in keep.glob("rollout_*.npz")}
     resumed = collect(steering, short(), 12, seed=4, group=2, keep=keep, resume=True, progress=False)
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())

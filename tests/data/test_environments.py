@@ -57,6 +57,7 @@ gym.register("Walk-v0", entry_point=f"{__name__}:Walk")
 """
 
 
+@pytest.mark.system
 def test_every_process_finds_the_users_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "walking.py").write_text(OWN)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
@@ -70,6 +71,7 @@ def test_every_process_finds_the_users_own_module(tmp_path: Path, monkeypatch: p
     gym.registry.pop("Walk-v0")
 
 
+@pytest.mark.system
 def test_the_command_finds_a_module_in_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "strolling.py").write_text(OWN)
     words = ["collect", "--env", "strolling:Walk-v0", "--rollouts", "2", "--out", "./walk-v0"]

@@ -116,6 +116,7 @@ def test_choices_of_a_minari_dataset_are_kept_as_vectors(datasets: Path) -> None
     assert_same(plain.one_hot(), here)
 
 
+@pytest.mark.system
 def test_a_dataset_is_read_a_rollout_at_a_time(datasets: Path) -> None:
     write_minari("other/large-v0", 60, 2000, gym.spaces.MultiDiscrete([3, 3]))
     size = 60 * 2001 * 17 * 8

@@ -31,6 +31,7 @@ def test_the_interval_is_that_of_scipy(count: int, of: int) -> None:
     assert binomial_interval(count, of) == pytest.approx(tuple(found), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.system
 def test_a_summary_needs_no_package_of_statistics() -> None:
     told = """
 import sys

@@ -15,7 +15,7 @@ from helpers.remembering_environment import REMEMBERING
 from ncp_control.data import collect
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.system)])
 def test_the_number_of_workers_changes_nothing(workers: int) -> None:
     one, several = (
         collect(steering, short(), rollouts=7, seed=3, group=2, workers=count, progress=False) for count in (1, workers)
@@ -44,6 +44,7 @@ def test_an_environment_that_remembers_gives_the_same_rollouts(remembers: str, t
     assert torch.equal(before[2], torch.get_rng_state())
 
 
+@pytest.mark.system
 def test_a_worker_that_dies_is_noticed() -> None:
     def deadly(observations: Any) -> Any:
         os._exit(7)

@@ -37,7 +37,8 @@ def test_each_environment_gets_the_actions_that_the_model_gives_it_alone(kind: s
             state = None if STARTS[t, k] else state
             action, state = model.predict(seen, state=state, deterministic=True)
             wanted = action if low is None else np.clip(action, low, high)
-            np.testing.assert_allclose(found[t][k], wanted, atol=1e-6)
+            # rows of a batch may be added in another order than one alone: some units in the last place of float32
+            np.testing.assert_allclose(found[t][k], wanted, rtol=1e-5, atol=1e-5)
     assert actor.has_memory
 
 

@@ -155,7 +155,7 @@ def test_a_circuit_learns_the_choices_that_were_recorded() -> None:
     given = Recorded(collect(balance, "CartPole-v1", 8, 0.2, progress=False), {"id": "CartPole-v1"})
     settings = DistilSettings(iterations=1, batches=80, length=32, eval_episodes=2)
     found = distil(given, "CartPole-v1", "AutoNCP(12, 4)", "cfc", settings=settings, progress=False)
-    assert np.mean(found.returns) > 300  # random actions have 20
+    assert np.mean(found.returns) > 300  # over ten seeds 490 with a spread of 13; random actions have 20
 
 
 @pytest.mark.parametrize("name", ["first", "disturbance", "handover", "well", "kept", "patience"])

@@ -170,6 +170,7 @@ def test_the_floor_is_the_least_that_the_teacher_had_over_so_many_steps() -> Non
     assert collector.floor == -np.inf
 
 
+@pytest.mark.system
 @given(patience=st.integers(1, 100), reward=st.floats(-1000, 1000))
 def test_a_student_that_earns_what_the_teacher_earns_never_does_badly(patience: int, reward: float) -> None:
     class Paid(Rail):

@@ -66,6 +66,7 @@ def test_the_agent_in_the_file_is_the_student_that_was_evaluated(tmp_path: Path)
     assert np.mean(returns) == pytest.approx(found.rows[best].mean, rel=1e-6)
 
 
+@pytest.mark.system
 def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> None:
     runs = {}
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -75,6 +76,7 @@ def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> 
     assert not all(torch.equal(value, runs["c"][key]) for key, value in runs["a"].items())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("done", [1, 2])
 def test_a_stopped_run_continues_to_the_same_student(done: int, tmp_path: Path, monkeypatch: Any) -> None:
     distil(turning, ENV, out=tmp_path / "whole", **QUIET)
@@ -97,6 +99,7 @@ def test_a_stopped_run_continues_to_the_same_student(done: int, tmp_path: Path, 
         assert all(torch.equal(value, theirs[key]) for key, value in ours.items()), name
 
 
+@pytest.mark.system
 def test_a_finished_run_that_is_resumed_gives_the_same_result(tmp_path: Path) -> None:
     first = distil(turning, ENV, out=tmp_path / "run", **QUIET)
     again = distil(turning, ENV, out=tmp_path / "run", resume=True, **QUIET)
@@ -105,6 +108,7 @@ def test_a_finished_run_that_is_resumed_gives_the_same_result(tmp_path: Path) ->
     assert len(again.rows) == 3
 
 
+@pytest.mark.system
 def test_without_a_folder_the_agent_stays(tmp_path: Path) -> None:
     found = distil(turning, ENV, **QUIET)
     action, state = found.agent.predict(np.zeros(2, dtype=np.float32))
@@ -130,7 +134,7 @@ def test_choices_are_learnt_from_a_teacher_of_choices() -> None:
     )
     found = distil(balance, "CartPole-v1", "AutoNCP(12, 4)", "cfc", settings=settings, progress=False)
     assert np.mean(found.teacher_returns) == 500
-    assert found.share > 0.8  # random actions have .04
+    assert found.share > 0.7  # over ten seeds 0.93 with a spread of 0.05; random actions have 0.04
 
 
 @pytest.mark.slow
@@ -160,6 +164,7 @@ def test_a_teacher_whose_episodes_are_longer_than_the_first_steps_is_refused(tmp
         distil(turning, ENV, out=tmp_path / "run", settings=settings, progress=False)
 
 
+@pytest.mark.system
 def test_a_run_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
     distil(turning, ENV, out=tmp_path / "run", **QUIET)
     with pytest.raises(FileExistsError, match="holds a run already"):
@@ -185,6 +190,7 @@ def test_a_share_is_one_minus_the_loss(found: float, teachers: float, share: flo
     assert share_of(found, teachers) == pytest.approx(share)
 
 
+@pytest.mark.system
 def test_a_student_that_does_badly_takes_over_in_twice_as_many_iterations() -> None:
     for teacher, well, parts in ((swing_up, 1.0, [1, 0.5, 0.5, 0, 0, 0]), (turning, 0.0, [1, 0.5, 0, 0, 0, 0])):
         settings = replace(SMALL, steps=6000, iterations=5, handover=2, well=well, batches=1, learning_rate=1e-6)

@@ -23,6 +23,7 @@ SMALL = DistilSettings(steps=1200, iterations=1, first=0.5, batches=4, batch=8, 
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(8, 3)", "settings": SMALL}
 
 
+@pytest.mark.system
 def test_the_actor_learns_once_the_critic_is_warm(tmp_path: Path) -> None:
     found = distil(turning, ENV, out=tmp_path / "run", finetune_steps=2048, **QUIET)
     assert found.finetuned is not None
@@ -42,6 +43,7 @@ def test_only_the_critic_learns_at_first() -> None:
     assert found == {5: 1, 5000: 1000, 500_000: 20_000}
 
 
+@pytest.mark.system
 def test_the_note_names_the_teacher_and_the_steps_and_the_returns_can_be_had_again(tmp_path: Path) -> None:
     found = distil(turning, ENV, out=tmp_path / "run", finetune_steps=1024, env_wrapper=["PreviousAction"], **QUIET)
     assert found.finetuned is not None
@@ -54,6 +56,7 @@ def test_the_note_names_the_teacher_and_the_steps_and_the_returns_can_be_had_aga
     assert np.isfinite(made).all()
 
 
+@pytest.mark.system
 def test_fine_tuning_can_be_added_to_a_finished_run(tmp_path: Path) -> None:
     at_once = distil(turning, ENV, out=tmp_path / "once", finetune_steps=1500, **QUIET)
     distil(turning, ENV, out=tmp_path / "later", **QUIET)

@@ -55,6 +55,7 @@ def copied(run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(run, tmp_path / "run"))
 
 
+@pytest.mark.system
 def test_every_size_is_a_row_of_the_table_and_an_agent(run: Path) -> None:
     whole = load_policy(run / "best.safetensors")
     rows = read_rows(run / "pruned" / "table.csv")
@@ -109,6 +110,7 @@ def test_a_stopped_pruning_goes_on_to_the_same_files(done: int, run: Path, tmp_p
         assert all(torch.equal(value, theirs[key]) for key, value in ours.items()), name
 
 
+@pytest.mark.system
 def test_a_distillation_that_is_done_is_pruned_later_and_in_more_rounds(copied: Path) -> None:
     before = without_seconds(copied)
     shutil.rmtree(copied / "pruned")
@@ -138,6 +140,7 @@ def test_an_altered_table_is_refused(copied: Path) -> None:
         distil(turning, ENV, out=copied, resume=True, pruning=PRUNING, **QUIET)
 
 
+@pytest.mark.system
 def test_without_a_folder_the_smallest_agent_stays() -> None:
     generous = replace(PRUNING, keep=0.01, rounds=1)
     found = distil(turning, ENV, pruning=generous, **QUIET).pruned

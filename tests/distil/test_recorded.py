@@ -75,6 +75,7 @@ def test_the_hash_is_that_of_the_data(datasets: Path) -> None:
 def test_another_programs_dataset_says_its_environment_too(datasets: Path) -> None:
     env = gym.make("Pendulum-v1", g=5.0, max_episode_steps=4)
     seen, _ = env.reset(seed=0)
+    env.action_space.seed(0)
     observations, actions, rewards = [seen], [], []
     for _ in range(4):
         actions.append(env.action_space.sample())

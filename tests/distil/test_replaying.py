@@ -239,3 +239,10 @@ def test_a_rollout_of_the_collecting_command_is_replayed_as_it_is() -> None:
     found = replay(recorded, EnvRecipe(CHEETAH), EnvRecipe(CHEETAH), 0).demonstrations
     seen = np.concatenate([one.observations[:-1] for one in recorded.rollouts])
     np.testing.assert_array_equal(found.observations[ALONE], seen)
+
+
+def test_episodes_with_a_seed_of_their_own_have_its_noise_whatever_the_runs_seed_is() -> None:
+    known, student = EnvRecipe("Pendulum-v1"), EnvRecipe("Pendulum-v1", [{"ObservationNoise": {"std": 0.3}}])
+    recorded = recorded_in(EnvRecipe("Pendulum-v1", (), SHORT), rollouts=2)
+    one, other = (replay(recorded, student, known, seed).demonstrations.observations[ALONE] for seed in (1, 2))
+    np.testing.assert_array_equal(one, other)

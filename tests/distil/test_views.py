@@ -124,6 +124,7 @@ def test_a_teacher_without_an_environment_sees_all_that_the_simulator_shows() ->
     assert view.observation_space == own.observation_space
     own.reset(seed=1)
     env.reset(seed=1)
+    env.action_space.seed(0)
     for _ in range(5):
         action = env.action_space.sample()
         env.step(action)

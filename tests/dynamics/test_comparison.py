@@ -2,21 +2,22 @@
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from helpers.children import wait_for_group
+from helpers.gates import Gate
+from helpers.job_places import Here
 from helpers.oscillators import oscillators
+from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.data.linear import linear_error
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics.comparison import Comparison, compare
+from ncp_control.dynamics.fit_loop import STATE
 from ncp_control.dynamics.rows import ROWS, ComparisonRow, choose_rows
 
 TIMES = ("seconds",)
@@ -36,35 +37,29 @@ def table(out: Path) -> list[dict[str, str]]:
         return [{key: value for key, value in row.items() if key not in TIMES} for row in csv.DictReader(file)]
 
 
-def start(data: Path, out: Path, *more: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "ncp_control.cli", "compare", str(data), "--out", str(out), "--seeds", "2",
-             "--epochs", "12", "--workers", "1", "--rows", "GRU", "MLP, five lags", *more]  # fmt: skip
-    environment = {**os.environ, "NCP_CONTROL_FIT_SECONDS": "0"}
-    return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
-
-
-@pytest.mark.slow  # tests/robustness/test_kill.py has a shorter one
-def test_a_killed_comparison_goes_on_to_the_same_table(data: Path, tmp_path: Path) -> None:
-    whole = start(data, tmp_path / "whole", "--json")
-    told, trouble = whole.communicate()
-    assert whole.returncode == 0, trouble
-    killed = start(data, tmp_path / "killed")
-    fits, deadline = tmp_path / "killed" / "fits", time.monotonic() + 90
-    while not list(fits.glob("*/state.safetensors")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate()
+@pytest.mark.system  # tests/robustness/test_kill.py kills the worker, too
+@pytest.mark.timeout(600)
+def test_a_killed_comparison_goes_on_to_the_same_table(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
+    words = ["compare", str(data), "--seeds", "2", "--epochs", "4", "--workers", "1", "--rows", "GRU", "MLP, five lags"]
+    gate = Gate(tmp_path / "gate", STATE, passes=2)
+    process = gate.start([*words, "--out", str(tmp_path / "killed")])
+    gate.wait_for()
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    wait_for_group(process.pid)
     assert not (tmp_path / "killed" / "table.csv").exists()
-    resumed = start(data, tmp_path / "killed", "--resume")
-    words, trouble = resumed.communicate()
-    assert resumed.returncode == 0, trouble
+    assert main([*words, "--out", str(tmp_path / "killed"), "--resume"]) == 0
+    told = capsys.readouterr().out
+    assert main([*words, "--out", str(tmp_path / "whole"), "--json"]) == 0
     assert table(tmp_path / "killed") == table(tmp_path / "whole")
-    rows = {row["model"]: row for row in json.loads(told.splitlines()[-1])["rows"]}
+    rows = {row["model"]: row for row in json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]}
     assert len(rows["GRU"]["errors"]) == 2
     assert rows["GRU"]["errors"][0] != rows["GRU"]["errors"][1]
-    assert "linear, five lags" in words
+    assert "linear, five lags" in told
     for name in ("table.txt", "table.csv", "table.png"):
         assert (tmp_path / "killed" / name).stat().st_size > 100
 
@@ -72,7 +67,7 @@ def test_a_killed_comparison_goes_on_to_the_same_table(data: Path, tmp_path: Pat
 def test_the_plain_rows_read_actions_too(data: Path, tmp_path: Path) -> None:
     rows = (ComparisonRow("GRU", "gru", 4, learning_rate=0.01),)
     what = Comparison(str(data), seeds=1, epochs=1, actions=True, loss="normalised")
-    results = {row.name: row for row in compare(what, tmp_path / "out", rows, workers=1, progress=False)}
+    results = {row.name: row for row in compare(what, tmp_path / "out", rows, place=Here(), progress=False)}
     assert results["linear, one lag"].mean < 1e-10  # the oscillators are linear in what is seen and done
     parts = Rollouts.load(str(data)).split()
     values = np.concatenate([rollout.observations for rollout in parts.train])
@@ -93,7 +88,7 @@ def test_published_errors_are_shown_beside_the_papers_traces_alone(data: Path, t
     rows = (ComparisonRow("LTC", "gru", 4, published=(2.308, 0.015)),)
     for source, shown in ((paper, True), (data, False)):
         what, out = Comparison(str(source), seeds=1, epochs=1), tmp_path / f"out-{source.name}"
-        results = {row.name: row for row in compare(what, out, rows, workers=1, progress=False)}
+        results = {row.name: row for row in compare(what, out, rows, place=Here(), progress=False)}
         assert (results["LTC"].published is not None) == shown
         assert ("published" in (out / "table.txt").read_text()) == shown
 

@@ -1,17 +1,15 @@
 """Fits: repeated, resumed, interrupted, killed and refused."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from helpers.gates import Gate
 from helpers.oscillators import oscillators
+from ncp_control.cli import main
 from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
@@ -74,31 +72,30 @@ def test_an_interrupted_model_has_its_best_weights(capsys: pytest.CaptureFixture
     assert not model.training
 
 
-def test_a_killed_fit_goes_on_to_the_same_end(tmp_path: Path) -> None:
+@pytest.mark.system
+@pytest.mark.timeout(600)
+def test_a_killed_fit_goes_on_to_the_same_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """kill -9, by the command line."""
+    monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
+    (tmp_path / "data").mkdir()
     for k, rollout in enumerate(oscillators(actions=True)):
-        (tmp_path / "data").mkdir(exist_ok=True)
         write_trace(rollout, tmp_path / "data" / f"trace{k}.npz")
-    command = [
-        sys.executable, "-m", "ncp_control.cli", "fit", str(tmp_path / "data"), "--actions", "--units", "6", "--length",
-        "16", "--epochs", "40", "--json",
-    ]  # fmt: skip
-    environment = {**os.environ, "NCP_CONTROL_FIT_SECONDS": "0"}
-    whole = subprocess.run(
-        [*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True, text=True, env=environment
-    )
-    process = subprocess.Popen(
-        [*command, "--out", str(tmp_path / "killed")], env=environment, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "killed" / STATE).exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    resumed = subprocess.run(
-        [*command, "--out", str(tmp_path / "killed"), "--resume"],
-        check=True, capture_output=True, text=True, env=environment,
-    )  # fmt: skip
-    one, two = (json.loads(done.stdout.splitlines()[-1]) for done in (whole, resumed))
+    words = ["fit", str(tmp_path / "data"), "--actions", "--units", "6", "--length", "16", "--epochs", "5", "--json"]
+
+    def fitted(*more: str) -> dict[str, float]:
+        assert main([*words, *more]) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[-1])  # type: ignore[no-any-return]
+
+    whole, killed = str(tmp_path / "whole"), str(tmp_path / "killed")
+    gate = Gate(tmp_path / "gate", STATE, passes=2)
+    process = gate.start([*words, "--out", killed])
+    assert gate.wait_for() == [process.pid]
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    one, two = fitted("--out", whole), fitted("--out", killed, "--resume")
     for key in ("test_mse", "valid_mse", "epochs", "best_epoch", "parameters"):
         assert one[key] == two[key]
     first, second = (load_model(tmp_path / name / BEST) for name in ("whole", "killed"))

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers.gates import Gate, heed
 from helpers.oscillators import oscillators
 from helpers.ranks import end_of_ranks, in_ranks, start_ranks
 from ncp_control.data import Rollouts
@@ -44,10 +44,10 @@ def weights_of_fit(settings: FitSettings, **arguments: Any) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("count", "settings"),
     [
-        (2, PLAIN),
         (2, RICH),
-        (3, replace(RICH, batch=2)),  # one of them has no share of a batch
-        (2, replace(PLAIN, batch=1000)),  # all windows in one batch
+        pytest.param(2, PLAIN, marks=pytest.mark.system),
+        pytest.param(3, replace(RICH, batch=2), marks=pytest.mark.system),  # one of them has no share of a batch
+        pytest.param(2, replace(PLAIN, batch=1000), marks=pytest.mark.system),  # all windows in one batch
     ],
 )
 def test_processes_end_with_the_weights_of_one(count: int, settings: FitSettings, tmp_path: Path) -> None:
@@ -60,6 +60,7 @@ def test_processes_end_with_the_weights_of_one(count: int, settings: FitSettings
     assert json.loads((tmp_path / "run" / "run.json").read_text())["processes"] == count
 
 
+@pytest.mark.system
 def test_every_process_starts_from_the_weights_of_the_first(tmp_path: Path) -> None:
     def work() -> torch.Tensor:
         model = make(seed=int(os.environ["RANK"]))
@@ -71,6 +72,7 @@ def test_every_process_starts_from_the_weights_of_the_first(tmp_path: Path) -> N
     torch.testing.assert_close(one, weights_of_fit(PLAIN), rtol=0, atol=1e-5)
 
 
+@pytest.mark.system
 def test_errors_in_shares_are_those_of_one_process(tmp_path: Path) -> None:
     def work() -> float:
         with joined() as ranks:
@@ -80,6 +82,7 @@ def test_errors_in_shares_are_those_of_one_process(tmp_path: Path) -> None:
     assert in_ranks(3, work, tmp_path) == pytest.approx([alone] * 3, rel=1e-6)
 
 
+@pytest.mark.system
 def test_stopped_and_resumed_is_as_if_never_stopped(tmp_path: Path) -> None:
     settings = replace(RICH, epochs=3)
 
@@ -102,6 +105,7 @@ def test_stopped_and_resumed_is_as_if_never_stopped(tmp_path: Path) -> None:
     assert (tmp_path / "whole" / CURVE).read_text() == (tmp_path / "run" / CURVE).read_text()
 
 
+@pytest.mark.system
 def test_another_number_of_processes_is_refused(tmp_path: Path) -> None:
     fit(make(6), PARTS, PLAIN, out=tmp_path / "alone", progress=False)
 
@@ -135,34 +139,38 @@ def test_a_taken_folder_and_other_rollouts_are_refused_in_every_process(tmp_path
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 @pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_fit_that_lost_a_process_goes_on_to_the_same_end(
     rank: int, ended: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
-    monkeypatch.setattr(ranks_module, "SECONDS_FOR_A_SUM", 5.0)
-    monkeypatch.setattr(ranks_module, "SECONDS_FOR_LAST_WORDS", 0.2)
-    settings = replace(RICH, epochs=12)
+    monkeypatch.setattr(ranks_module, "SECONDS_FOR_LAST_WORDS", 0.2)  # nobody is told of them here
+    settings, gate = replace(RICH, epochs=6), Gate(tmp_path / "gate", STATE, passes=2)
 
     def work(out: str, resume: bool = False) -> tuple[torch.Tensor, int]:
         model = make(6)
         found = fit(model, PARTS, settings, out=tmp_path / out, resume=resume, progress=False)
         return weights(model), len(found.curve)
 
-    children = start_ranks(2, lambda: work("run"), tmp_path)
-    while not (tmp_path / "run" / STATE).exists():
-        time.sleep(0.005)
+    def work_until_the_gate() -> None:
+        heed(gate.folder)
+        work("run")
+
+    children = start_ranks(2, work_until_the_gate, tmp_path)
+    assert gate.wait_for() == [children[0].process]  # the first one writes
     os.kill(children[rank].process, ended)
-    assert all(child.wait(30).code != 0 for child in children)
+    gate.open()  # the first one goes on until it notices that the second is lost
+    assert all(child.wait().code != 0 for child in children)
     resumed = in_ranks(2, lambda: work("run", resume=True), tmp_path)
     whole = in_ranks(2, lambda: work("whole"), tmp_path)
     for (one, epochs), (other, _) in zip(resumed, whole, strict=True):
-        assert epochs == 12
+        assert epochs == 6
         assert torch.equal(one, other)
 
 
+@pytest.mark.system
 def test_a_diverged_fit_says_so_in_every_process(tmp_path: Path) -> None:
     def work() -> None:
         model = make(6)
@@ -178,6 +186,7 @@ def test_a_diverged_fit_says_so_in_every_process(tmp_path: Path) -> None:
         assert "DivergedError: the loss of epoch 2 is not a finite number" in one.output
 
 
+@pytest.mark.system
 def test_an_ensemble_is_written_once(tmp_path: Path) -> None:
     def work() -> int:
         _, found = fit_ensemble(lambda: make(4), PARTS, PLAIN, 2, out=tmp_path / "run", progress=False)
@@ -187,6 +196,7 @@ def test_an_ensemble_is_written_once(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [BEST, "member-0", "member-1"]
 
 
+@pytest.mark.system
 def test_processes_that_stream_end_with_the_same_weights_as_one_in_memory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for k, rollout in enumerate(oscillators(actions=True)):

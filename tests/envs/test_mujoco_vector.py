@@ -274,6 +274,7 @@ def test_a_gymnasium_that_computes_otherwise_is_noticed(monkeypatch: pytest.Monk
 
 def test_a_step_before_the_first_reset_and_after_the_end_is_refused() -> None:
     _, ours = both("Hopper-v5", 2, {"limit": 3}, autoreset_mode="Disabled")
+    ours.action_space.seed(0)
     with pytest.raises(gym.error.ResetNeeded):
         ours.step(ours.action_space.sample())
     ours.reset(seed=0)

@@ -176,6 +176,7 @@ def test_bodies_are_stepped_together_in_a_vector_made_by_id(tmp_path: Path, monk
         assert entry.spec.id == f"ncp/{name}"
         assert entry.single_observation_space == plain.single_observation_space
         assert_same(entry.reset(seed=1), plain.reset(seed=1))
+        plain.action_space.seed(1)
         for _ in range(7):
             action = plain.action_space.sample()
             assert_same(entry.step(action), plain.step(action))

@@ -117,6 +117,7 @@ def test_every_form_in_every_mode_gives_the_same_numbers_infos_and_spaces(
     single, many, options = FORMS[name]
     make = WORLDS[world]
     one = make()
+    one.action_space.seed(1)
     options = {key: value for key, value in options.items() if key != "std"}
     options |= {"std": 0.3} if name == "noise" else {}
     options |= {"first": one.action_space.sample()} if name == "delay" else {}

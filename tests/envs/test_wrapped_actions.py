@@ -83,6 +83,7 @@ def test_sampling_from_the_environments_space_changes_no_overwrite() -> None:
     def executed(samples: int) -> list[float]:
         env = RandomActionOverwrite(EpisodeCounter(), 0.5)
         env.reset(seed=6)
+        env.action_space.seed(6)
         values = []
         for _ in range(50):
             for _ in range(samples):

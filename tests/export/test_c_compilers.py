@@ -19,7 +19,7 @@ from ncp_control.export.c.write import texts_of, write_c
 from ncp_control.rl import Controller
 from ncp_control.rl.monitor import Monitor
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.system]
 AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah.safetensors"
 EVEN_STRICTER = ("-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wundef", "-Wcast-qual", "-Wvla")
 CELLS = ("ltc-gaps", "ltc-rk4", "neural-ltc-hard_tanh", "cfc-pure", "cfc-backbone-no_gate", "ct-gru", "lstm", "gru",

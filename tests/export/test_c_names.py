@@ -87,6 +87,7 @@ def test_names_are_given_by_the_controller(tmp_path: Path) -> None:
     assert "CONTROLLER_SENSOR_ANGLE_7 = 7," in (folder / "controller.h").read_text()
 
 
+@pytest.mark.system
 @given(st.text())
 def test_no_text_ends_a_comment(text: str) -> None:
     inside = harmless(text)

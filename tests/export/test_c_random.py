@@ -15,7 +15,7 @@ from helpers.c_programs import BareController, exported, greatest_difference, ne
 from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, LaggedMLP, NeuralLTC, NeuralODE
 from ncp_control.wiring import FullyConnected, GapJunctions, Random
 
-pytestmark = needs_compiler
+pytestmark = [needs_compiler, pytest.mark.system]
 DENSE = (CTGRU, GRU, LSTM)
 ACTIVATIONS = ("sigmoid", "relu", "tanh", "hard_tanh")
 

@@ -13,6 +13,8 @@ import torch
 import ncp_control as nc
 from helpers.cells import ZOO, build, names
 
+pytestmark = pytest.mark.system
+
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnxscript")
 

@@ -23,6 +23,8 @@ from ncp_control.export.program_file import export_program
 from ncp_control.rl import Controller, load_policy, save_policy
 from ncp_control.rl.monitor import ELAPSED, NOT_FINITE, OBSERVATION, STATE, Monitor
 
+pytestmark = pytest.mark.system
+
 PLACES = re.compile(rb"site-packages|ncp_control/|\.py\b")
 
 

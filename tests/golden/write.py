@@ -45,8 +45,9 @@ from ncp_envs import History
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from helpers import long_commands
-from helpers.children import Child, run_in_child, wait_for
+from helpers.children import Child, run_in_child
 from helpers.moments import Moments
+from helpers.waiting import wait_until
 
 WIRING = nc.AutoNCP(7, 2, seed=3)
 CELLS: dict[str, Callable[[], nc.Cell]] = {
@@ -237,10 +238,10 @@ def write_runs(out: Path, scratch: Path) -> None:
         if name == "compare":  # its fits run in processes of their own, which end when their parent is killed
             sys.argv[1:] = words
             child = Child(functools.partial(main, [*words, "--out", str(killed)]), scratch)
-            assert wait_for((killed / "fits" / "gru-s0" / "state.safetensors").exists)
+            wait_until((killed / "fits" / "gru-s0" / "state.safetensors").exists, "the state of a fit")
             child.kill()
             assert child.wait().code == -9
-            assert child.is_gone()
+            child.wait_for_group()
             assert not (killed / "fits" / "gru-s0" / "result.json").exists()
         else:
             at = ended.value * (3 if name == "collect" else 6) // 10

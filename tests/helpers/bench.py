@@ -1,8 +1,6 @@
 """What somebody does in a laboratory with the pointer, and small laboratories to do it in."""
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +89,3 @@ def rows(page: Page, name: str, steps: int, side: str = "a") -> np.ndarray:
     return np.array(
         page.ask(f"Array.from({{ length: {steps} }}, (_, step) => ncp.row({json.dumps(name)}, step, {side!r}))")
     )
-
-
-def until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "the condition did not become true in time"
-        time.sleep(0.05)

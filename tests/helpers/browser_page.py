@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,41 @@ import pytest
 OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
            "--disable-background-networking", "--disable-component-update", "--disable-sync",
            "--force-device-scale-factor=1"]  # fmt: skip
+
+# Puts a clock of its own in the place of the page's: `clock.frame` lets time pass, runs the timers that are due, and
+# draws a frame; a reading of the time takes `clock.reading` milliseconds, at first none.
+CLOCK = """
+const own = { frames: [], timers: new Map(), now: 1000, number: 0, reading: 0 };
+const names = ["requestAnimationFrame", "setTimeout", "clearTimeout", "setInterval", "clearInterval"];
+const before = names.map((name) => window[name]);
+const timer = (every) => (act, wait = 0) => {
+  own.timers.set(++own.number, { act, at: own.now + wait, every: every ? wait : 0 });
+  return own.number;
+};
+performance.now = () => (own.now += own.reading);
+window.requestAnimationFrame = (act) => own.frames.push(act);
+window.setTimeout = timer(false);
+window.setInterval = timer(true);
+window.clearTimeout = window.clearInterval = (number) => { own.timers.delete(number); };
+own.frame = (milliseconds) => {
+  own.now += milliseconds;
+  for (const [number, due] of [...own.timers]) {
+    if (due.at > own.now || !own.timers.has(number)) continue;
+    if (due.every) due.at = own.now + due.every;
+    else own.timers.delete(number);
+    due.act();
+  }
+  for (const act of own.frames.splice(0)) act(own.now);
+};
+own.end = () => {
+  names.forEach((name, k) => { window[name] = before[k]; });
+  delete performance.now;
+  delete window.clock;
+  own.frames.forEach((act) => requestAnimationFrame(act));
+  own.timers.forEach(({ act, every }) => (every ? setInterval(act, every) : setTimeout(act)));
+};
+window.clock = own;
+"""
 
 
 def running_browser(profile: Path) -> Iterator[Any]:
@@ -26,6 +62,7 @@ def running_browser(profile: Path) -> Iterator[Any]:
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    found.set_script_timeout(300)
     yield found
     found.quit()
 
@@ -96,10 +133,24 @@ class Page:
             canvas,
         )
 
-    def busy(self) -> float:
-        """Returns how many seconds the page's thread has worked."""
-        metrics = self.browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+    @contextmanager
+    def own_clock(self, reading: float = 0) -> Iterator[Callable[[int, float], None]]:
+        """Lets the page's time stand still in the block, at whose end the page must have been paused.
+
+        It gives a function that draws so many frames, before each of which so many milliseconds pass.
+
+        :param reading: milliseconds that pass whenever the page reads the time
+        """
+        self.browser.execute_script(CLOCK)
+        self.ask(f"clock.reading = {reading}")
+
+        def frames(count: int, milliseconds: float) -> None:
+            self.browser.execute_script(f"for (let k = 0; k < {count}; k++) clock.frame({milliseconds})")
+
+        try:
+            yield frames
+        finally:
+            self.browser.execute_script("clock.end()")
 
     def errors(self) -> list[str]:
         return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]

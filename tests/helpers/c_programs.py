@@ -87,15 +87,16 @@ class Stepper:
     :param texts: the exported files
     :param folder: where to compile them
     :param double: in double, not in float
-    :param flags: further flags of the compiler
+    :param flags: further flags of the compiler; the linker does not get them, because with -funsafe-math-optimizations
+        it adds start-up code that switches denormal numbers off for the thread that loads the library
     """
 
     def __init__(self, texts: dict[str, str], folder: Path, double: bool, flags: Sequence[str] = ()) -> None:
         written(texts, folder)
-        name = f"{'double' if double else 'float'}.so"
+        name = "double" if double else "float"
         precision = ["-DCONTROLLER_DOUBLE"] if double else []
-        command = ["gcc", *STRICT, "-O1", *flags, *precision, "-shared", "-fPIC", "-o", name, "controller.c", "-lm"]
-        compiled(command, folder)
+        compiled(["gcc", *STRICT, "-O1", *flags, *precision, "-fPIC", "-c", "-o", f"{name}.o", "controller.c"], folder)
+        compiled(["gcc", "-shared", "-o", f"{name}.so", f"{name}.o", "-lm"], folder)
         sizes = {
             key: int(line.split()[2])
             for line in texts["controller.h"].splitlines()
@@ -107,7 +108,7 @@ class Stepper:
         self.states = sizes["STATE"]
         self.state = np.full(max(self.states, 1), 7, dtype=self.dtype)
         self.action = np.zeros(sizes["ACTIONS"], dtype=np.int32 if "CHOICES" in sizes else self.dtype)
-        library = ctypes.CDLL(str(folder / name))
+        library = ctypes.CDLL(str(folder / f"{name}.so"))
         self._reset, self._step = library.controller_reset, library.controller_step
         self._reset.restype = None
         self.reset()

@@ -9,6 +9,7 @@ of `ZOO` are small and of odd sizes. Those of `WIDE` have more neurons and input
 vectors and to use its longer loops; `compiled` chooses among both.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -138,6 +139,16 @@ WIDE: dict[str, Callable[[], Cell]] = {
     "ct-gru-wide": lambda: CTGRU(5, FullyConnected(9, 2)),
     "ct-gru-scales-wide": lambda: CTGRU(5, 7, scales=3),
 }
+# The cells of the fast tier: each equation, solver, map, activation and feature of a wiring at least once. Cases of the
+# other cells are in the system tier (tests/conftest.py).
+REPRESENTATIVES = frozenset({
+    "ltc-gaps", "ltc-deep", "ltc-chain", "ltc-gap-only", "ltc-uneven", "ltc-euler",
+    "neural-ltc-sigmoid", "neural-ltc-relu", "neural-ltc-hard_tanh", "neural-ltc-signed", "neural-ltc-rk4",
+    "ctrnn-fused", "ctrnn-relu", "neural-ode-sparse", "neural-ode-dopri5",
+    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-dense", "cfc-backbone",
+    "ct-gru-scales", "lstm", "gru", "lagged-mlp", "mixed-ltc",
+    "ltc-gaps-wide", "neural-ltc-rk4-signed-wide", "cfc-wide", "gru-wide", "ct-gru-wide",
+})  # fmt: skip
 
 
 def build(name: str, dtype: torch.dtype = torch.float32, shaken: float = 0.0) -> Cell:
@@ -154,6 +165,12 @@ def build(name: str, dtype: torch.dtype = torch.float32, shaken: float = 0.0) ->
     return cell.to(dtype)
 
 
+@functools.cache
+def kept(name: str) -> Cell:
+    """A cell of that name to ask, not to change."""
+    return build(name)
+
+
 def names(*, ode: bool | None = None, exact: bool | None = None) -> list[str]:
     """Names of all small cells, or of those that are (not) an ODE's, or (not) exact.
 
@@ -161,7 +178,7 @@ def names(*, ode: bool | None = None, exact: bool | None = None) -> list[str]:
     """
     chosen = []
     for name in ZOO:
-        cell = build(name)
+        cell = kept(name)
         fits = ode is None or isinstance(cell, ODECell) == ode
         if fits and (exact is None or (getattr(cell, "solver", "") != "dopri5") == exact):
             chosen.append(name)
@@ -172,7 +189,7 @@ def runs(**chosen: bool) -> list[Any]:
     """Names as `names` chooses them, each once with every backend that can run the cell here."""
     pairs = []
     for name in names(**chosen):
-        cell = build(name)
+        cell = kept(name)
         for backend, (able, _) in explain_backends(cell, torch.zeros(1, 1, cell.inputs)).items():
             if able:
                 pairs.append(pytest.param(name, backend, id=f"{name}-{backend}"))
@@ -184,7 +201,7 @@ def compiled(kinds: Sequence[str], *, wide: bool = True) -> list[str]:
 
     :param wide: also those of `WIDE`
     """
-    programs = {name: build(name).program() for name in (ZOO | WIDE if wide else ZOO)}
+    programs = {name: kept(name).program() for name in (ZOO | WIDE if wide else ZOO)}
     return [name for name, program in programs.items() if program is not None and program.kind in kinds]
 
 

@@ -1,6 +1,5 @@
 """What tests of collecting share: a short environment, two policies, and a comparison of rollouts."""
 
-import time
 from typing import Any
 
 import gymnasium as gym
@@ -8,9 +7,6 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data import Rollouts
-
-# A process that must be slow defines another PAUSE and the same function `steering`, which therefore has no docstring.
-PAUSE = 0.0
 
 
 def short(env: str = "Pendulum-v1", steps: int = 20) -> EnvSpec:
@@ -26,7 +22,7 @@ def still(observations: Any) -> Any:
 
 
 def steering(observations: Any) -> Any:
-    time.sleep(PAUSE)
+    """A policy that pushes against what it sees."""
     return np.clip(observations[:, 1:2], -2, 2)
 
 

@@ -9,7 +9,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-SECONDS = 20  # for one file, on a busy machine
+SECONDS = 20  # of a processor's work for one file, which other programs do not change
 
 
 class Hung(BaseException):
@@ -42,11 +42,11 @@ def examine(
     :param name: what the sentence has to name; by default the file's name
     """
     faults, refused = [], 0
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGPROF, ring)
     try:
         for seed in range(count):
             path.write_bytes(mutate(Random(seed)))
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
                 found = read(path)
                 if not same(found):
@@ -58,8 +58,8 @@ def examine(
             except (Exception, Hung) as error:
                 faults.append(f"seed {seed}: {type(error).__name__}: {str(error)[:200]}")
             finally:
-                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
     finally:
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before)
     assert not faults, f"{len(faults)} of {count} files, such as:\n" + "\n".join(faults[:12])
     return {"refused": refused, "read": count - refused}

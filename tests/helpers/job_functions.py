@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
-from ncp_control.support.jobs import Job, Report
+from helpers.gates import before_files
+from helpers.waiting import wait_until
+from ncp_control.support.jobs import Job, Report, compute
 
 
 class TwoWordsError(Exception):
@@ -50,12 +51,9 @@ def leave(report: Report) -> None:
 
 
 def count_up(to: int, report: Report) -> int:
-    """Reports every number; the middle one with a note, and half a second after the first."""
+    """Reports every number, the middle one with a note."""
     for number in range(to):
-        if number == to // 2:
-            time.sleep(0.6)
-            report(number, to, "half of it")
-        report(number, to, "")
+        report(number, to, "half of it" if number == to // 2 else "")
     return to
 
 
@@ -63,42 +61,40 @@ def kill_itself(report: Report) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def kill_itself_after(seconds: float, report: Report) -> None:
-    time.sleep(seconds)
-    kill_itself(report)
-
-
-def kill_itself_with_a_child(report: Report) -> None:
-    """Dies, and leaves a process behind that has all of its pipes."""
+def kill_itself_with_a_child(end: str, report: Report) -> None:
+    """Dies, and leaves a process behind that has all of its pipes, until there is a file `end`."""
     if os.fork() == 0:
-        time.sleep(30)
+        wait_until(Path(end).exists, "the end of a test")
         os._exit(0)
     kill_itself(report)
 
 
-def sleep(seconds: float, report: Report) -> int:
-    """Writes the number of its process into a file, and sleeps."""
+def killed_before(file: str, passes: int, work: Job, report: Report) -> Any:
+    """Computes another job in a process that dies before it finishes one file too many.
+
+    :param file: a pattern of the names of files that count
+    :param passes: how many of them are finished before
+    """
+    before_files(file, passes, lambda: kill_itself(report))
+    return compute(work, Path.cwd(), report)
+
+
+def sleep(report: Report) -> None:
+    """Writes the number of its process into the name of a file, and never returns."""
     Path(f"process-{os.getpid()}").write_text("sleeping")
-    time.sleep(seconds)
-    return os.getpid()
+    threading.Event().wait()
 
 
-def sleep_deeply(seconds: float, report: Report) -> None:
-    """Sleeps, and does not end when it is asked to."""
+def sleep_deeply(report: Report) -> None:
+    """Never returns, and does not end when it is asked to."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sleep(seconds, report)
+    sleep(report)
 
 
-def begin_and_sleep(seconds: float, report: Report) -> None:
-    """Starts another process, and sleeps."""
-    started = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
-    Path(f"process-{started.pid}").write_text("sleeping")
-    time.sleep(seconds)
-
-
-def continue_counting(folder: str, to: int, dies_at: int, report: Report) -> list[int]:
+def continue_counting(folder: str, arrived: str, to: int, dies_at: int, report: Report) -> list[int]:
     """Counts, one file a number; dies the first time when it comes to `dies_at`, and later continues behind it.
 
+    :param arrived: the folder of the driver in which the files arrive
     :return: the numbers that this process has counted
     """
     place, counted = Path(folder), []
@@ -109,13 +105,13 @@ def continue_counting(folder: str, to: int, dies_at: int, report: Report) -> lis
         (place / f"{number}.txt").write_text(str(number))
         counted.append(number)
         if number == dies_at:
-            time.sleep(1.0)  # so that the file is sent
+            wait_until((Path(arrived) / f"{number}.txt").exists, "the arrival of a file")
             kill_itself(report)
     return counted
 
 
-def tell_and_sleep(seconds: float, report: Report) -> float:
-    """Says that it begins, and sleeps."""
+def tell_and_wait(end: str, report: Report) -> str:
+    """Says that it begins, and waits until there is a file `end`."""
     report(0, 1, "it begins")
-    time.sleep(seconds)
-    return seconds
+    wait_until(Path(end).exists, "the word of the driver")
+    return "done"

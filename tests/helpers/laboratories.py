@@ -9,6 +9,7 @@ import torch
 from helpers.browser_page import Page
 from helpers.command_line import ROOT
 from helpers.simulator import simulator_or_skip
+from helpers.waiting import wait_until
 from ncp_control.activity.laboratory import Exhibit, write_laboratory
 from ncp_control.activity.recording.environment import action_names, vector_names
 from ncp_control.activity.recording.interventions import intervened
@@ -35,10 +36,8 @@ def write(folder: Path, *exhibits: Exhibit) -> Path:
 
 def opened(page: Page, address: str = "", **how: Any) -> Page:
     """Opens a laboratory and waits until it can be used."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
     page.open(address=address, **how)
-    WebDriverWait(page.browser, 30).until(lambda browser: browser.execute_script("return Boolean(window.ncp)"))
+    wait_until(lambda: page.ask("Boolean(window.ncp)"), "a laboratory that can be used")
     return page
 
 

@@ -110,7 +110,8 @@ def fit_words(folder: Path) -> Words:
 def distil_words(folder: Path) -> Words:
     env = gym.make("ncp_envs:ncp/PendulumNoVel-v0", max_episode_steps=25)
     note = {"env": "ncp/PendulumNoVel-v0", "env_kwargs": {"max_episode_steps": 25}}
-    save_policy(PPO("MlpPolicy", env, seed=0, policy_kwargs={"net_arch": [4]}), folder / "teacher.safetensors", note)
+    teacher = PPO("MlpPolicy", env, seed=0, device="cpu", policy_kwargs={"net_arch": [4]})
+    save_policy(teacher, folder / "teacher.safetensors", note)
     return ["distil", str(folder / "teacher.safetensors"), *DISTIL_FAST]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 class Moments:
     """Counts the moments at which this process is about to change a file below a folder, and kills it at one of them.
 
-    A change opens a file for writing, or renames, makes or removes a file or a folder. A deterministic program has the
-    same moments each time.
+    A change opens a file for writing, or renames, makes or removes a file or a folder. Those of the main thread count,
+    because a deterministic program has the same ones each time; TensorBoard's thread writes when it gets to it.
 
     :param folder: the folder; changes elsewhere do not count
     :param kill_at: the number of the moment, from 1; None kills never
@@ -38,7 +39,7 @@ class Moments:
             path, counts = arguments[0] if arguments else None, event in CHANGES
         if not counts or not isinstance(path, str | os.PathLike) or os.getpid() != self.process:
             return
-        if not str(path).startswith(self.folder):
+        if not str(path).startswith(self.folder) or threading.current_thread() is not threading.main_thread():
             return
         self.count += 1
         if self.count == self.kill_at:

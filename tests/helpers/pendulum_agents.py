@@ -18,4 +18,5 @@ def pendulum() -> Any:
 def pendulum_agent(cell: str = "ltc", critic: str = "lstm", env: Any = None) -> RecurrentPPO:
     """Makes an agent whose circuit has 12 neurons."""
     kwargs = dict(wiring=PLAN, cell=cell, critic=critic)
-    return RecurrentPPO("NCPPolicy", env or pendulum(), n_steps=32, batch_size=32, seed=0, policy_kwargs=kwargs)
+    settings = {"n_steps": 32, "batch_size": 32, "seed": 0, "device": "cpu"}
+    return RecurrentPPO("NCPPolicy", env or pendulum(), policy_kwargs=kwargs, **settings)

@@ -46,6 +46,7 @@ class Anything(gym.Env[Any, Any]):
     def __init__(self, observations: spaces.Space[Any] = VECTOR, actions: spaces.Space[Any] = VECTOR) -> None:
         # Copies, because a space has a generator of its own, which no two of them should share.
         self.observation_space, self.action_space = copy.deepcopy(observations), copy.deepcopy(actions)
+        self.observation_space.seed(int(np.random.randint(2**31)))  # for a first reset without a seed
         self._step = 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:

@@ -13,7 +13,7 @@ from ncp_control.scale import Sweep
 
 # What differs between two sweeps that found the same: logs with times in them, and locks.
 NOT_COMPARED = ("board", ".lock", "logs", "run.json", "table.txt", "curves.png")
-OPTIONS = ("--eval-every", "96")
+OPTIONS = ("--eval-every", "96", "--checkpoint-every", "64")
 
 
 def small_sweep(folder: Path, seeds: tuple[int, ...] = (0, 1), steps: int = 192, **more: Any) -> Sweep:

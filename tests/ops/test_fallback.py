@@ -49,6 +49,7 @@ def run(folder: Path, work: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.system
 def test_the_first_scan_warns_and_no_other(unbuilt: Path) -> None:
     work = """
 rnn = nc.RNN(nc.LTC(5, 4))
@@ -65,6 +66,7 @@ assert len(caught) == 1, caught
     run(unbuilt, work)
 
 
+@pytest.mark.system
 def test_no_warning_where_the_reference_is_the_only_way(unbuilt: Path) -> None:
     work = """
 class Own(nc.LTC):
@@ -86,6 +88,7 @@ assert len(caught) == 1, caught
     run(unbuilt, work)
 
 
+@pytest.mark.system
 def test_an_explicit_request_is_refused_with_the_same_advice(unbuilt: Path) -> None:
     work = """
 try:
@@ -99,6 +102,7 @@ assert not caught, caught
     run(unbuilt, work)
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not available()[0], reason=available()[1])
 def test_no_warning_where_compiled_code_runs() -> None:
     work = """

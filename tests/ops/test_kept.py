@@ -146,6 +146,7 @@ def test_memory_that_is_used_again_is_not_taken_for_what_lay_there() -> None:
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.system
 def test_nothing_is_kept_of_a_cell_that_is_gone() -> None:
     gc.collect()
     before = len(readable._READABLE)

@@ -224,6 +224,7 @@ def problem(name: str) -> tuple[nc.Cell, Tensor, Tensor]:
     return cell, torch.randn(2, 3, cell.inputs), 0.1 * torch.randn(2, cell.state_size)
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CELLS)
 def test_what_is_odd_gives_the_states_of_plain_tensors_or_a_reason(name: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not available()[0], reason=available()[1])
 REPRESENTATIVE = ["ltc-wide", "neural-ltc-wide", "neural-ode-wide", "cfc-wide", "lstm-wide", "gru-wide", "ct-gru-wide"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", REPRESENTATIVE)
 def test_compilers_see_one_operator(name):
     rnn = nc.RNN(build(name))
@@ -63,3 +64,43 @@ def test_an_exported_program_with_indexes_out_of_range_is_refused():
     far = [indexes[0], indexes[1] + 10**9, *indexes[2:]]
     with pytest.raises(RuntimeError, match="ncp_control::scan cannot run: the cell's source has values that no wiring"):
         operator.scan(kind, settings, far, present, parameters, inputs, state, elapsed, None, None)
+
+
+def test_a_compiled_program_holds_the_state_through_padding():
+    rnn = nc.RNN(build("cfc-wide"))
+    inputs, mask = torch.randn(3, 7, 5), torch.rand(3, 7) < 0.7
+    compiled = torch.compile(rnn, backend="aot_eager", fullgraph=True)
+    with torch.no_grad():
+        want = rnn(inputs, mask=mask)[1]
+        assert not torch.equal(want, rnn(inputs)[1])
+        assert torch.equal(compiled(inputs, mask=mask)[1], want)
+
+
+STRIDED = {
+    "transposed": lambda rows, time, width: torch.randn(time, rows, width).transpose(0, 1),
+    "cut": lambda rows, time, width: torch.randn(rows, time + 1, width)[:, :-1],
+    "of every second column": lambda rows, time, width: torch.randn(rows, time, 2 * width)[..., ::2],
+}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [*((name, "aot_eager") for name in REPRESENTATIVE), ("ltc-wide", "inductor"), ("cfc-wide", "inductor")],
+)
+def test_a_compiled_program_has_the_gradients_of_inputs_that_lie_in_any_order_in_memory(name, backend):
+    torch.compiler.reset()  # what was compiled for other cells counts towards the limit
+    rnn = nc.RNN(build(name))
+    compiled = torch.compile(rnn, backend=backend, fullgraph=True)
+
+    def gradients(run, inputs, state):
+        inputs, state = inputs.detach().requires_grad_(), state.detach().requires_grad_()
+        loss = run(inputs, state)[0].square().sum()
+        return torch.autograd.grad(loss, [inputs, state, *rnn.parameters()], allow_unused=True)
+
+    for how, draw in STRIDED.items():
+        inputs, state = draw(3, 7, 5), torch.rand(rnn.cell.state_size, 3).t()
+        assert not inputs.is_contiguous()
+        exact = gradients(rnn, inputs.contiguous(), state.contiguous())
+        for run in (rnn, compiled):
+            torch.testing.assert_close(gradients(run, inputs, state), exact, msg=lambda m, how=how: f"{how}: {m}")

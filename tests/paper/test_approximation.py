@@ -41,6 +41,8 @@ from scripts.paper.approximation.study import (
     study,
 )
 
+pytestmark = pytest.mark.system
+
 scipy = pytest.importorskip("scipy")
 BOTH = pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.name)
 SMALL = Sizes(

@@ -34,6 +34,8 @@ from scripts.paper.bounds.driven import (
 )
 from scripts.paper.bounds.solvers import RATIOS, leaves_at, overshoots
 
+pytestmark = pytest.mark.system
+
 TINY = Sizes(units=8, batches=4, steps=30, long=256, rows=2, solver_steps=6)
 ROOT = Path(__file__).parents[2]
 

@@ -18,6 +18,8 @@ from scripts.paper.gradients.findings import findings
 from scripts.paper.gradients.held_inputs import CELLS, INPUTS, Problem, make_problem
 from scripts.paper.gradients.sweeps import BY_NAME, Measured, Sizes, Sweeps, power, slope, sweep
 
+pytestmark = pytest.mark.system
+
 SMALL = {"units": 3, "batch": 2}
 compiled = pytest.mark.skipif(not available()[0], reason="no compiled kernels")
 EACH = [pytest.param(m, id=m.name, marks=compiled if m.gradient == "compiled" else ()) for m in METHODS]

@@ -11,6 +11,8 @@ from ncp_control.cells.held import Held
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, GapJunctions, Plan, Random, Wiring
 from scripts.paper.parameters.counts import MODELS, Reading, Sizes, agreeing, by_formula, counted, read
 
+pytestmark = pytest.mark.system
+
 DEEP = NCP(
     (3, 4), 3, 2, sensory_fanout=2, inter_fanout=(1, 2), recurrent_command=4, motor_fanin=2, recurrent_inter=2, seed=2
 )

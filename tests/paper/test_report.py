@@ -12,6 +12,8 @@ import pytest
 from ncp_control.support.pictures import new_figure
 from scripts.paper.common.report import Finding, Report, Settings, drawing, run_report
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted(path.parent.name for path in (ROOT / "scripts" / "paper").glob("*/__main__.py"))
 

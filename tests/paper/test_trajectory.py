@@ -16,6 +16,8 @@ from scripts.paper.trajectory.figures import draw_bounds, draw_lengths, draw_pat
 from scripts.paper.trajectory.length import arc_length, latent, measure
 from scripts.paper.trajectory.observations import observations
 
+pytestmark = pytest.mark.system
+
 LAP = np.linspace(0, 2 * np.pi, 1001)
 
 
@@ -176,6 +178,7 @@ def small() -> tuple[Grid, dict[tuple[str, str], object]]:
     return grid, measure_all(grid)
 
 
+@pytest.mark.slow
 def test_trends_of_small_networks(small) -> None:
     grid, found = small
     assert set(found) == set(cases())

@@ -18,6 +18,8 @@ from scripts.paper.worm.circuit import NAMES, STIMULI, Numbers, respond, stimuli
 from scripts.paper.worm.experiments import EXPERIMENTS, Experiment, Gone, Responses, agreements, compare, operate
 from scripts.paper.worm.findings import findings
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def found() -> dict[Gone, Responses]:

@@ -29,6 +29,7 @@ def test_dead_and_saturated_neurons_are_counted(cell: str) -> None:
         assert statistics(circuit, features, states, starts)["dead"] == 6
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("name", "actor"), [("ppo", "lstm_actor"), ("sac", "actor")])
 def test_tensorboard_shows_the_circuit(name: str, actor: str, tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

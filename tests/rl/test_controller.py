@@ -69,8 +69,8 @@ def test_a_controller_and_its_exported_program_act_as_the_agent_does(case: str, 
         assert action.shape == wanted.shape
         np.testing.assert_allclose(action.numpy(), wanted, rtol=0, atol=1e-5)
         np.testing.assert_allclose(before.numpy(), state[0][0, :, : before.shape[1]], rtol=0, atol=1e-5)
-        torch.testing.assert_close(same, action, rtol=0, atol=1e-6)
-        torch.testing.assert_close(other, before, rtol=0, atol=1e-6)
+        torch.testing.assert_close(same, action, rtol=0, atol=1e-5)
+        torch.testing.assert_close(other, before, rtol=0, atol=1e-5)
         moved.append(action.numpy())
     assert np.ptp(np.stack(moved)) > 0
 
@@ -99,7 +99,7 @@ torch.testing.assert_close(module(seen, state), (action, after))
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_program_of_the_reference_runs_without_this_package(tmp_path: Path) -> None:
     controller = Controller(nc.load(AGENT), backend="reference")
     batch = torch.export.Dim("batch")
@@ -110,7 +110,7 @@ def test_a_program_of_the_reference_runs_without_this_package(tmp_path: Path) ->
     run_apart(tmp_path, "import sys, torch", "assert 'ncp_control' not in sys.modules")
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_program_of_the_compiled_scan_needs_its_operator(tmp_path: Path) -> None:
     if not nc.ops.available_backends()["cpu"][0]:
         pytest.skip("no compiled scan here")
@@ -129,12 +129,14 @@ def test_a_trace_of_a_controller_does_the_same() -> None:
     torch.testing.assert_close(traced(seen, state), controller(seen, state))
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore")
 def test_onnx_does_the_same(tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
     agent = nc.load(AGENT)
-    # Rounding is of the size of the numbers that are added up, and the states of this agent reach twenty.
+    # Rounding is of the size of the numbers that are added up, up to 60 for a neuron, and the states of this agent
+    # reach twenty; onnxruntime has an exponential of its own.
     largest = max(float(bound.detach().abs().max()) for bound in agent.policy.lstm_actor.cell.state_bounds())
     controller = Controller(agent, backend="reference")
     torch.onnx.export(exported(controller), verbose=False).save(tmp_path / "controller.onnx")
@@ -143,7 +145,7 @@ def test_onnx_does_the_same(tmp_path: Path) -> None:
     names = [one.name for one in session.get_inputs()]
     found = session.run(None, dict(zip(names, (seen.numpy(), state.numpy()), strict=True)))
     for value, wanted in zip(found, controller(seen, state), strict=True):
-        np.testing.assert_allclose(value, wanted.numpy(), rtol=0, atol=1e-6 * largest)
+        np.testing.assert_allclose(value, wanted.numpy(), rtol=0, atol=1e-5 * largest)
 
 
 def test_a_policy_itself_can_be_exported() -> None:

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stable_baselines3 import PPO
 
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
-from ncp_control.rl import evaluate, load_policy
+from ncp_control.rl import evaluate, load_policy, save_policy
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.recipes.recipe import load_recipe
 from ncp_control.rl.training import BEST, train
 
 
+@pytest.mark.system
 def test_a_return_is_the_sum_of_an_episodes_rewards_whatever_other_episodes_run(tmp_path: Path) -> None:
     train(load_recipe(recipe_file(tmp_path)), tmp_path / "run", **QUIET)
     policy = load_policy(tmp_path / "run" / BEST)
@@ -71,6 +73,7 @@ batch_size: 32
     assert "the policy was made for observations in Dict" in capsys.readouterr().err
 
 
+@pytest.mark.system
 def test_the_share_of_random_actions_is_that_of_the_training_unless_another_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,3 +94,16 @@ def test_the_share_of_random_actions_is_that_of_the_training_unless_another_is_a
     assert "in Pendulum-v1 with 25 % random actions: return" in capsys.readouterr().out
     assert main(["evaluate", str(best), "--random", "1.5"]) == 2
     assert "--random takes a probability from 0 to 1, not 1.5" in capsys.readouterr().err
+
+
+def test_actions_are_sampled_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, env = tmp_path / "policy.safetensors", "CartPole-v1"
+    save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, {"env": env})
+    told, wanted = [], []
+    for deterministic, words in ((True, []), (False, ["--sample"])):
+        assert main(["evaluate", str(path), "--episodes", "5", "--json", *words]) == 0
+        told.append(json.loads(capsys.readouterr().out)["mean_return"])
+        found = evaluate(load_policy(path), lambda: make_env(env), 5, deterministic=deterministic)
+        wanted.append(float(np.mean(found.returns)))
+    assert told == wanted
+    assert told[0] != told[1]

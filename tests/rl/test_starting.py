@@ -60,6 +60,7 @@ def test_a_critic_of_the_same_shape_comes_along_and_another_one_is_new(trained: 
             assert start.policy.is_critics(name) or torch.equal(own[name], given[name]), name
 
 
+@pytest.mark.system
 def test_a_stopped_training_goes_on_exactly(trained: Path, tmp_path: Path) -> None:
     recipe, start = recipe_with(tmp_path), load_policy(trained)
     train(recipe, tmp_path / "whole", seed=3, start=start, **QUIET)
@@ -138,4 +139,4 @@ def test_only_the_critic_learns_while_it_warms_up(trained: Path, tmp_path: Path)
 def test_a_warm_up_that_is_no_number_of_steps_is_refused() -> None:
     for wrong in (-1, 0.5):
         with pytest.raises(ValueError, match="critic_warmup is a whole number of steps, at least 0"):
-            RecurrentPPO("NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", critic_warmup=wrong)
+            RecurrentPPO("NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", critic_warmup=wrong, device="cpu")

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +11,11 @@ import pytest
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
+from helpers.gates import Gate
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
 from ncp_control.rl import load_policy
+from ncp_control.rl.files.run_state import read_about
 from ncp_control.rl.recipes.recipe import load_recipe
 from ncp_control.rl.training import BEST, CURVE, LAST, POLICIES, STATE, train
 from ncp_control.storage.run_folder import RECORD
@@ -47,6 +44,7 @@ class Stopped(Exception):
     """Stands for a power cut."""
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("name", "stop"),
     [("ppo", "between"), ("sac", "between"), ("mlp", "between"), ("teacher", "between"), ("ppo", "at once")],
@@ -71,6 +69,7 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(name: str, stop: str, tmp_pa
     same(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.system
 def test_a_run_of_version_0_1_that_names_no_cell_goes_on_as_the_ltc_that_it_was(tmp_path: Path) -> None:
     file = recipe_file(tmp_path)
     named = load_recipe(file, {"policy_kwargs.cell": "ltc"})
@@ -94,41 +93,26 @@ def test_a_run_of_version_0_1_that_names_no_cell_goes_on_as_the_ltc_that_it_was(
     same(tmp_path / "whole", out)
 
 
+@pytest.mark.system
+@pytest.mark.timeout(600)
 def test_a_killed_run_has_a_checkpoint_and_keeps_to_its_settings(tmp_path: Path) -> None:
     """kill -9, by the command line."""
-    recipe = recipe_file(tmp_path)
-    words = [
-        "train",
-        str(recipe),
-        "--seed",
-        "1",
-        "--steps",
-        "20000",
-        "--eval-episodes",
-        "1",
-        "--checkpoint-every",
-        "640",
-    ]
-    out = tmp_path / "run"
-    command = [sys.executable, "-m", "ncp_control.cli", *words, "--out", str(out)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    try:
-        until = time.monotonic() + 60
-        while not (out / STATE).exists() and time.monotonic() < until:
-            time.sleep(0.05)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert (out / STATE).exists()
+    recipe, out, gate = recipe_file(tmp_path), tmp_path / "run", Gate(tmp_path / "gate", STATE)
+    words = ["train", str(recipe), "--seed", "1", "--eval-episodes", "1", "--checkpoint-every", "128"]
+    process = gate.start([*words, "--out", str(out)])
+    assert gate.wait_for() == [process.pid]
+    process.kill()
+    process.communicate()
+    assert read_about(out / STATE)["steps"] == 128
     kept = json.loads((out / RECORD).read_text())
     assert kept["seed"] == 1
     with pytest.raises(FileExistsError, match="holds a run already: resume it"):
         train(load_recipe(recipe), out, **QUIET)
     with pytest.raises(ValueError, match=r"another eval_episodes and seed: .*seed: 1 there, 2 here"):
-        train(load_recipe(recipe, {"n_timesteps": 20000}), out, seed=2, resume=True, eval_every=1000,
-              checkpoint_every=640, progress=False)  # fmt: skip
+        train(load_recipe(recipe), out, seed=2, resume=True, eval_every=25, checkpoint_every=128, progress=False)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_files_of_a_run_can_be_evaluated_and_described(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -261,6 +245,7 @@ def test_a_run_keeps_the_policy_of_each_evaluation_with_its_return(tmp_path: Pat
         assert torch.equal(value, last[key])
 
 
+@pytest.mark.system
 def test_a_run_is_also_evaluated_in_the_other_environments_that_its_recipe_names(tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path, RECIPES["teacher"]))
     result = train(recipe, tmp_path / "run", **QUIET | {"eval_every": 80})

@@ -10,7 +10,8 @@ import pytest
 from stable_baselines3.common.callbacks import BaseCallback
 
 from helpers.busy_environment import BUSY, FAULTY
-from helpers.children import Child, wait_for
+from helpers.children import Child
+from helpers.gates import Gate, heed
 from helpers.long_commands import same_training
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
@@ -45,7 +46,9 @@ class Stop(BaseCallback):
         return True
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize(
+    "name", ["mlp", *(pytest.param(name, marks=pytest.mark.system) for name in RECIPES if name != "mlp")]
+)
 def test_a_training_is_the_same_wherever_its_environments_are(name: str, tmp_path: Path) -> None:
     """Among the recipes are one with action noise and another evaluation, and a normalised one with a memory."""
     recipe = load_recipe(recipe_file(tmp_path, RECIPES[name]))
@@ -56,6 +59,7 @@ def test_a_training_is_the_same_wherever_its_environments_are(name: str, tmp_pat
     assert (tmp_path / "one" / RECORD).read_text() == (tmp_path / "several" / RECORD).read_text()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("first", "then"), [("same", "processes=2"), ("processes=2", "same"), ("processes", "processes=1")]
 )
@@ -95,7 +99,7 @@ def test_wrong_choices_are_refused_before_anything_is_written(
     ("fault", "sentence"),
     [
         ("raises", "in a worker process: ZeroDivisionError: the pendulum has no mass"),
-        ("dies", "ended by SIGKILL, perhaps because memory ran out"),
+        pytest.param("dies", "ended by SIGKILL, perhaps because memory ran out", marks=pytest.mark.system),
     ],
 )
 @pytest.mark.parametrize("at", [1, 9])
@@ -113,54 +117,56 @@ def test_a_fault_of_an_environment_is_one_line(
     assert (tmp_path / "run").exists() == (at > 1)
 
 
-def started(folder: Path) -> Child:
-    """Starts a long training in worker processes, in a process group of its own, and waits for its first checkpoint."""
-    text = BUSY_RECIPE.format(env=BUSY, kwargs="milliseconds: 0.2", steps=10**6)
+def standing(folder: Path) -> tuple[Child, Gate]:
+    """Starts a training in worker processes, in a process group of its own, which stops at its second checkpoint."""
+    text = BUSY_RECIPE.format(env=BUSY, kwargs="", steps=512)
     words = ["train", str(recipe_file(folder, text)), "--out", str(folder / "run"), "--vec", "processes=2"]
-    child = Child(lambda: main([*words, "--checkpoint-every", "64"]), folder)
-    assert wait_for((folder / "run" / STATE).exists), child.wait(0)
-    return child
+    gate = Gate(folder / "gate", STATE)
+
+    def work() -> int:
+        heed(gate.folder)
+        return main([*words, "--checkpoint-every", "64"])
+
+    child = Child(work, folder)
+    assert gate.wait_for() == [child.process]
+    return child, gate
 
 
+@pytest.mark.system
 def test_ctrl_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
-    child = started(tmp_path)
+    child, _ = standing(tmp_path)
     os.killpg(child.process, signal.SIGINT)  # as a terminal does
-    ended = child.wait(60)
+    ended = child.wait()
     assert (ended.code, ended.value) == (0, 130), ended.output
     assert "interrupted at step" in ended.output
     assert "Traceback" not in ended.output
-    assert child.is_gone(20)
+    child.wait_for_group()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> None:
-    child = started(tmp_path)
+    child, _ = standing(tmp_path)
     assert len(children_of(child.process)) == 4  # two for the training, two for the evaluations
     os.kill(child.process, how)
-    assert child.wait(60).code == -how
-    assert child.is_gone(20)
+    assert child.wait().code == -how
+    child.wait_for_group()
 
 
+@pytest.mark.system
 def test_a_killed_worker_ends_the_training_with_one_line(tmp_path: Path) -> None:
-    child = started(tmp_path)
-    os.kill(min(children_of(child.process)), signal.SIGKILL)
-    ended = child.wait(60)
+    child, gate = standing(tmp_path)
+    os.kill(children_of(child.process)[0], signal.SIGKILL)
+    gate.open()
+    ended = child.wait()
     assert (ended.code, ended.value) == (0, 2), ended.output
     assert "Traceback" not in ended.output
     assert ended.output.splitlines()[-1] == (
         "ncp-control: the worker process with environments 0 and 1 was ended by SIGKILL, perhaps because memory ran out"
     )
-    assert child.is_gone(20)
+    child.wait_for_group()
 
 
 def children_of(parent: int) -> list[int]:
-    """The processes that a process has started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == parent:
-            found.append(int(path.parent.name))
-    return found
+    """The processes that a process has started, in this order."""
+    return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]

@@ -117,6 +117,7 @@ def test_the_running_statistics_of_crossq_are_in_its_files(tmp_path: Path) -> No
     assert all((value != 0).any() for value in means)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("case", ["TQC", "CrossQ"])
 def test_the_policy_of_a_run_acts_as_the_model_and_every_command_takes_it(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -130,7 +131,7 @@ def test_the_policy_of_a_run_acts_as_the_model_and_every_command_takes_it(
     loaded = load_policy(out / LAST)
     seen = np.random.default_rng(0).normal(size=(33, 3)).astype(np.float32)
     wanted, _ = keep.model.predict(seen, deterministic=True)
-    np.testing.assert_allclose(loaded.predict(seen)[0], wanted, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(loaded.predict(seen)[0], wanted, rtol=1e-5, atol=1e-6)  # NumPy adds in another order
     for name, value in keep.model.policy.state_dict().items():
         if not name.startswith("critic_target"):  # which only training needs
             assert torch.equal(loaded.policy.state_dict()[name], value), name

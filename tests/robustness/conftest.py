@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture(params=[1, pytest.param(6, marks=pytest.mark.slow)], ids=["some", "many"])
+@pytest.fixture(
+    params=[pytest.param(1, marks=pytest.mark.system), pytest.param(6, marks=pytest.mark.slow)], ids=["some", "many"]
+)
 def times(request: pytest.FixtureRequest) -> int:
     """How many times the usual number of files."""
     found: int = request.param

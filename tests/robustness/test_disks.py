@@ -19,6 +19,7 @@ from helpers.recordings import WORM, make_recording, write_recording
 from ncp_control.cli import main
 
 pytest.importorskip("sb3_contrib")
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture

@@ -50,6 +50,7 @@ def use(found: Any) -> None:
         if found.cell.config().get("unfolds", 1) < 100:
             found(torch.zeros(1, 1, found.cell.inputs))
     elif hasattr(found, "observation_space"):
+        found.observation_space.seed(0)
         found.predict(found.observation_space.sample())
     elif all(one.rnn.cell.unfolds < 100 for one in circuits(found)):
         actions = torch.zeros(3, found.action_size) if found.action_size else None

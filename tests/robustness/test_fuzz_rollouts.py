@@ -84,6 +84,7 @@ def outcome(words: list[str], capsys: pytest.CaptureFixture[str]) -> bool:
     return False
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("error")
 def test_odd_rollouts(times: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     worked = {"describe": 0, "fit": 0, "evaluate": 0}

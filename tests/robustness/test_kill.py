@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from helpers.children import Child, in_child, run_in_child, wait_for
+from helpers.children import Child, in_child, run_in_child, wait_for_group
 from helpers.forgeries import policy_file
-from helpers.gated_environment import FOLDER, GATED
+from helpers.gates import Gate, heed
 from helpers.long_commands import (
     EVERY,
     RECIPES,
@@ -41,6 +40,7 @@ from helpers.long_commands import (
     write_data,
 )
 from helpers.moments import Moments
+from helpers.waiting import wait_until
 from ncp_control.cli import main
 from ncp_control.dynamics import comparison
 from ncp_control.dynamics.comparison import Comparison, compare
@@ -50,7 +50,11 @@ from ncp_control.rl.files.run_state import read_about
 from ncp_control.storage.safe_tensors import read_tensors
 
 pytest.importorskip("sb3_contrib")
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system"),
+]
 
 KILLS = 50  # of a fit and of a collection in the slow tests; trainings are killed 15 times with each algorithm
 
@@ -160,25 +164,14 @@ def test_an_ensemble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed_and_resumed([*fit_words(tmp_path), "--members", "2"], tmp_path, 2, same, None, monkeypatch)
 
 
-def start(words: Words, out: Path, *more: str) -> subprocess.Popen[bytes]:
-    """Starts `ncp-control` in a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "ncp_control.cli", *words, "--out", str(out), *more],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
 def test_a_killed_command_line(tmp_path: Path) -> None:
-    words = [*train_words(tmp_path, "RecurrentPPO"), "--steps", "640"]
-    process = start(words, tmp_path / "out")
-    found = wait_for(lambda: (tmp_path / "out" / STATE).exists() or process.poll() is not None)
+    words, gate = train_words(tmp_path, "RecurrentPPO"), Gate(tmp_path / "gate", STATE, passes=2)
+    process = gate.start([*words, "--out", str(tmp_path / "out")])
+    assert gate.wait_for() == [process.pid]
     process.kill()
-    assert process.wait() == -signal.SIGKILL
-    assert found
-    steps = read_about(tmp_path / "out" / STATE)["steps"]
-    assert steps < 640
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert kept_of_training(tmp_path / "out") == 2
     assert main([*words, "--out", str(tmp_path / "out"), "--resume"]) == 0
     assert main([*words, "--out", str(tmp_path / "whole")]) == 0
     same_training(tmp_path / "whole", tmp_path / "out")
@@ -189,7 +182,7 @@ def test_a_killed_recording_is_gone_after_the_next_one(tmp_path: Path) -> None:
     place.mkdir()
     words = ["record", str(policy), "--env", "Pendulum-v1"]
     child = Child(lambda: main([*words, "--steps", "100000000", "--out", str(place / "one.npz")]), tmp_path)
-    assert wait_for(lambda: any(path.is_dir() and any(path.iterdir()) for path in place.iterdir()))
+    wait_until(lambda: any(path.is_dir() and any(path.iterdir()) for path in place.iterdir()), "a recording's rows")
     child.kill()
     assert child.wait().code == -signal.SIGKILL
     assert [path.name for path in place.iterdir()] != []
@@ -200,37 +193,36 @@ def test_a_killed_recording_is_gone_after_the_next_one(tmp_path: Path) -> None:
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found as Linux shows them")
 
 
-def workers_of(process: int) -> list[int]:
-    """Lists the worker processes that a process has started."""
-    children = [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    return [child for child in children if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
 @linux
-def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["collect", "--env", GATED, "--rollouts", "5", "--group", "1", "--seed", "3"]
-    keep, gate = tmp_path / ".out.unfinished", tmp_path / "gate"
-    monkeypatch.setenv(FOLDER, str(tmp_path))
-    gate.touch()  # each worker waits in its next rollout once the first is there
+def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path) -> None:
+    words = ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "1", "--seed", "3"]
+    keep = tmp_path / ".out.unfinished"
 
-    def run(*more: str) -> Child:
-        return Child(lambda: main([*words, "--out", str(tmp_path / "out"), "--workers", "2", *more]), tmp_path)
+    def start(gate: Gate, *more: str) -> Child:
+        def run() -> int:
+            heed(gate.folder)
+            return main([*words, "--out", str(tmp_path / "out"), "--workers", "2", *more])
 
-    parent = run()
-    assert wait_for(lambda: len(list(keep.glob("rollout_*.npz"))) > 0)
+        return Child(run, tmp_path)
+
+    gate = Gate(tmp_path / "gate", "rollout_*.npz")
+    parent = start(gate)
+    gate.wait_for(2)  # each has finished one rollout
     parent.kill()
     assert parent.wait().code == -signal.SIGKILL
-    assert parent.is_gone()  # workers end with their parent
-    kept = len(list(keep.glob("rollout_*.npz")))
-    assert 0 < kept < 3
-    parent = run("--resume")
-    assert wait_for(lambda: len(workers_of(parent.process)) == 2)
-    for worker in workers_of(parent.process):
-        os.kill(worker, signal.SIGKILL)
+    parent.wait_for_group()  # workers end with their parent
+    assert len(list(keep.glob("rollout_*.npz"))) == 2
+
+    gate = Gate(tmp_path / "gate of the resumed one", "rollout_*.npz", passes=0)
+    parent = start(gate, "--resume")
+    worker, _ = gate.wait_for(2)
+    os.kill(worker, signal.SIGKILL)
     ended = parent.wait()
     assert (ended.code, ended.value) == (0, 2)
     assert "a worker process ended with code -9" in ended.output.splitlines()[-1]
-    gate.unlink()
+    parent.wait_for_group()
+    assert len(list(keep.glob("rollout_*.npz"))) == 2
+
     assert main([*words, "--out", str(tmp_path / "out"), "--resume"]) == 0
     assert main([*words, "--out", str(tmp_path / "whole")]) == 0
     same_dataset(tmp_path / "whole", tmp_path / "out")
@@ -242,50 +234,35 @@ def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypat
     monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")
     write_data(tmp_path / "data")
     out, row = tmp_path / "out", choose_rows(("GRU",))
-    what = Comparison(str(tmp_path / "data"), seeds=1, epochs=60)
-    words = [
-        "compare",
-        what.source,
-        "--seeds",
-        "1",
-        "--epochs",
-        "60",
-        "--rows",
-        "GRU",
-        "--workers",
-        "1",
-        "--out",
-        str(out),
-    ]
-    state = out / "fits" / "gru-s0" / STATE
+    what = Comparison(str(tmp_path / "data"), seeds=1, epochs=5)
+    settings = ["--seeds", "1", "--epochs", "5", "--rows", "GRU", "--workers", "1"]
+    words = ["compare", what.source, *settings, "--out", str(out)]
+    fit = out / "fits" / "gru-s0"
 
-    def epochs() -> int:
-        return kept_of_fit(state.parent)
+    gate = Gate(tmp_path / "gate", STATE, passes=2)
+    parent = gate.start(words)
+    (worker,) = gate.wait_for()
+    os.kill(worker, signal.SIGKILL)
+    _, told = parent.communicate()
+    assert parent.returncode == 2, told
+    assert "\nncp-control: its process was ended by SIGKILL" in f"\n{told}"
+    assert "Traceback" not in told
+    assert kept_of_fit(fit) == 2
 
-    parent = Child(lambda: main(words), tmp_path)
-    assert wait_for(lambda: epochs() > 0)
-    for worker in workers_of(parent.process):
-        os.kill(worker, signal.SIGKILL)
-    ended = parent.wait()
-    assert (ended.code, ended.value) == (0, 2), ended.output
-    assert "\nncp-control: its process was ended by SIGKILL" in f"\n{ended.output}"
-    assert "Traceback" not in ended.output
-    before = epochs()
-    assert before < 60
-    parent = Child(lambda: main([*words, "--resume"]), tmp_path)
-    assert wait_for(lambda: epochs() > before)
+    gate = Gate(tmp_path / "gate of the resumed one", STATE)
+    parent = gate.start([*words, "--resume"])
+    gate.wait_for()
     parent.kill()
-    assert parent.wait().code == -signal.SIGKILL
-    assert parent.is_gone()
-    assert epochs() < 60
+    parent.communicate()
+    assert parent.returncode == -signal.SIGKILL
+    wait_for_group(parent.pid)
+    assert kept_of_fit(fit) == 3
+
     compare(what, out, row, workers=1, resume=True, progress=False)
-    comparison.fit_row(
-        row[0], 0, what, lambda *told: None, fits=str(tmp_path / "whole")
-    )  # never stopped, in this process
-    same_fit(tmp_path / "whole" / "gru-s0", state.parent)
-    one, other = (
-        json.loads((path / "result.json").read_text()) for path in (tmp_path / "whole" / "gru-s0", state.parent)
-    )
+    whole = tmp_path / "whole" / "gru-s0"
+    comparison.fit_row(row[0], 0, what, lambda *told: None, fits=str(whole.parent))  # never stopped, in this process
+    same_fit(whole, fit)
+    one, other = (json.loads((folder / "result.json").read_text()) for folder in (whole, fit))
     assert one["error"] == other["error"] > 0
     assert f"{other['error']:.4g}" in (out / "table.txt").read_text()
 

@@ -14,7 +14,9 @@ from ncp_control.data import collect
 from ncp_control.dynamics import one_step_error
 from ncp_control.dynamics.card import model_card
 from ncp_control.dynamics.model_file import checksum_of
+from ncp_control.rl import evaluate
 from ncp_control.rl.files.card import policy_card
+from ncp_control.rl.recipes.building import make_env
 from ncp_control.storage.kinds import Kind, kind_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
@@ -57,30 +59,71 @@ def test_its_card_is_what_the_scripts_write_from_the_note_in_the_file(path: Path
     assert write(path, description=text.split("\n\n")[1]) == text
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=pytest.mark.slow if path.stem.startswith(("hopper", "swimmer")) else ())
-        for path in AGENTS
-    ],
-    ids=name,
-)
+@pytest.mark.parametrize("path", AGENTS, ids=name)
+def test_it_acts_in_its_space_and_always_alike(path: Path) -> None:
+    agent = nc.load(path)
+    observations = np.random.default_rng(0).normal(size=(7, *agent.observation_space.shape)).astype(np.float32)
+    actions, state = agent.predict(observations)
+    assert all(action in agent.action_space for action in actions)
+    assert np.ptp(actions, axis=0).min() > 0.01
+    np.testing.assert_array_equal(actions, agent.predict(observations)[0])
+    assert (state is not None) == (path.stem in CIRCUITS)
+    remembered = agent.predict(observations, state)[0]
+    assert np.allclose(remembered, actions) == (state is None)
+
+
+# What the first 100 steps of an episode earn: the mean of forty, whose spread is at most 33 for a half-cheetah, 0.7 for
+# the hopper and 1.1 for the swimmer. Random actions earn -20, 18 and 1 there, and no actions at all 0, 98 and -1.
+AT_FIRST = {
+    "halfcheetah": 595,
+    "halfcheetah-novel": 569,
+    "halfcheetah-novel-cascade": 540,
+    "halfcheetah-teacher": 605,
+    "hopper-teacher": 228,
+    "swimmer-teacher": 25,
+}
+
+
+@pytest.mark.parametrize("path", AGENTS, ids=name)
+def test_it_moves_from_its_first_steps_on(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # MuJoCo writes its log into the working folder
+    agent = nc.load(path)
+    found = evaluate(agent, lambda: make_env(agent.note["env"], arguments={"max_episode_steps": 100}), 4, seed=0)
+    assert min(found.returns) > 0.55 * AT_FIRST[path.stem]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("path", AGENTS, ids=name)
 def test_it_returns_what_its_card_says(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    note = nc.load(path).note
+    words = ["--episodes", str(note["episodes"]), "--seed", str(note["episodes_seed"])]
+    for option, numbers in evaluations_of(note).items():
+        assert main(["evaluate", str(path), *words, *option, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert found["episodes"] == note["episodes"]
+        # Other processors round differently and a gait is chaotic, so these are other episodes than the card's. Four
+        # deviations of the difference of two means leave one comparison in 16,000 to chance.
+        spreads = numbers["return_std"], found["std_return"]
+        allowed = 4 * np.hypot(*spreads) / note["episodes"] ** 0.5
+        assert found["mean_return"] == pytest.approx(numbers["return"], abs=max(allowed, 1e-3 * numbers["return"]))
+
+
+@pytest.mark.parametrize("path", AGENTS, ids=name)
+def test_its_card_has_its_returns_and_the_commands_that_measure_them(path: Path) -> None:
     note = nc.load(path).note
     card = path.with_suffix(".md").read_text()
     words = ["--episodes", str(note["episodes"]), "--seed", str(note["episodes_seed"])]
-    said: dict[tuple[str, ...], Any] = {(): note}
-    if "undisturbed" in note:
-        said = {("--random", f"{note['random']:g}"): note, ("--random", "0"): note["undisturbed"]}
-    for option, numbers in said.items():
+    for option, numbers in evaluations_of(note).items():
         assert f"**{numbers['return']:,.0f}** ± {numbers['return_std']:,.0f}" in card
         assert f"`ncp-control evaluate checkpoints/{path.name} {' '.join([*words, *option])}`" in card
-        assert main(["evaluate", str(path), *words, *option, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out.splitlines()[-1])
-        # Other processors round differently and a gait is chaotic, so the mean may differ as much as episodes do.
-        spread = max(3 * numbers["return_std"] / note["episodes"] ** 0.5, 0.01 * numbers["return"])
-        assert found["episodes"] == note["episodes"]
-        assert found["mean_return"] == pytest.approx(numbers["return"], abs=spread)
+
+
+def evaluations_of(note: dict[str, Any]) -> dict[tuple[str, ...], Any]:
+    """The options of the evaluations that a card shows, and the numbers of each."""
+    if "undisturbed" not in note:
+        return {(): note}
+    return {("--random", f"{note['random']:g}"): note, ("--random", "0"): note["undisturbed"]}
 
 
 def test_the_model_predicts_new_rollouts_as_well_as_its_card_says() -> None:
@@ -90,10 +133,10 @@ def test_the_model_predicts_new_rollouts_as_well_as_its_card_says() -> None:
     assert f"| this model | {said:.4f} |" in path.with_suffix(".md").read_text()
     rollouts = collect(teacher, "HalfCheetah-v5", 5, random_action_fraction=0.05, seed=2026, progress=False)
     # The median, because in one rollout of hundreds the teacher falls, on one kind of processor and not on another, and
-    # a model that has hardly seen a fall errs by 1.5 there. The medians of five rollouts from the seeds 101 to 108 and
-    # 2026 are 0.0110 to 0.0136, with mean 0.0125; the card has 0.0705 for the linear model.
+    # a model that has hardly seen a fall errs by 1.5 there. Over ten seeds the median of five rollouts is 0.0117 with a
+    # spread of 0.0013, the card says 0.0127; the linear model errs by 0.0705.
     errors = [one_step_error(model, rollouts[k : k + 1], scale=model.std) for k in range(len(rollouts))]
-    assert float(np.median(errors)) == pytest.approx(said, abs=0.003)
+    assert 0.5 * said < np.median(errors) < 1.6 * said
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)

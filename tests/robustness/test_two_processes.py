@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from helpers.children import Child, wait_for
+from helpers.children import Child
 from helpers.command_line import complaint
 from helpers.command_line import refused_after_progress as refused
 from helpers.long_commands import COMMANDS, same_training, train_words
+from helpers.waiting import wait_until
 from ncp_control.cli import main
 from ncp_control.storage.run_folder import LOCK, Hold
 
 pytest.importorskip("sb3_contrib")
+pytestmark = pytest.mark.system
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock on Windows")
@@ -28,10 +30,10 @@ def test_a_folder_is_one_processs_alone(command: str, tmp_path: Path, capfd: pyt
     def hold() -> None:
         with Hold(held):
             (tmp_path / "held").touch()
-            time.sleep(600)
+            signal.pause()
 
     other = Child(hold, tmp_path)
-    assert wait_for((tmp_path / "held").exists)
+    wait_until((tmp_path / "held").exists, "a process that holds the folder")
     for more in ([], ["--resume"]):
         line = refused(capfd, *words, "--out", out, *more)
         assert f"{held} is in use by another process ({other.process}): wait for it" in line

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import ncp_envs  # noqa: F401 (registers the environments)
+from helpers.job_places import Here
 from ncp_control.cli import main
 from ncp_control.data import Rollouts, collect
 from ncp_control.rl import load_policy
 from ncp_control.scale.collecting import collect_group, on_place
-from ncp_control.support.jobs import Processes
+from ncp_control.support.jobs import JobPlace, Processes
 
 ROOT = Path(__file__).parents[2]
 SWIMMER = str(ROOT / "checkpoints" / "swimmer-teacher.safetensors")
@@ -29,9 +30,10 @@ def assert_equal(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ["random", SWIMMER])
-def test_the_rollouts_are_those_of_one_process(policy: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", [Here(), pytest.param(Processes(2), marks=pytest.mark.system)], ids=["here", "two"])
+def test_the_rollouts_are_those_of_one_process(place: JobPlace, policy: str, tmp_path: Path) -> None:
     chosen = policy if policy == "random" else load_policy(policy)
-    apart = collect(chosen, elsewhere=on_place(Processes(2), policy), keep=tmp_path / "a", **SETTINGS)
+    apart = collect(chosen, elsewhere=on_place(place, policy), keep=tmp_path / "a", **SETTINGS)
     assert_equal(apart, collect(chosen, **SETTINGS))
 
 
@@ -41,12 +43,12 @@ def test_only_missing_groups_are_collected_and_another_policy_is_refused(tmp_pat
     removed = sorted((tmp_path / "a").glob("rollout_*.npz"))[3]
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").glob("rollout_*.npz") if path != removed}
     removed.unlink()
-    again = collect(policy, keep=tmp_path / "a", resume=True, elsewhere=on_place(Processes(1), SWIMMER), **SETTINGS)
+    again = collect(policy, keep=tmp_path / "a", resume=True, elsewhere=on_place(Here(), SWIMMER), **SETTINGS)
     assert_equal(whole, again)
     assert kept == {path: path.stat().st_mtime_ns for path in kept}
     removed.unlink()
     with pytest.raises(ValueError, match="is another policy than the one that this collection was begun with"):
-        collect(policy, keep=tmp_path / "a", resume=True, elsewhere=on_place(Processes(1), "random"), **SETTINGS)
+        collect(policy, keep=tmp_path / "a", resume=True, elsewhere=on_place(Here(), "random"), **SETTINGS)
 
 
 def test_progress_is_told_in_rollouts_and_steps(tmp_path: Path) -> None:
@@ -59,13 +61,14 @@ def test_progress_is_told_in_rollouts_and_steps(tmp_path: Path) -> None:
         chosen = as_batch_policy("random", example.action_space)
     plan = CollectionPlan(spec.to_json(), 3, 0.0, 0, 2, chosen.name, chosen.sha256, True)
     told: list[tuple[int, int]] = []
-    on_place(Processes(1), "random")(plan.groups(), plan, tmp_path, lambda *counts: told.append(counts))
+    on_place(Here(), "random")(plan.groups(), plan, tmp_path, lambda *counts: told.append(counts))
     assert np.sum(told, axis=0)[0] == 3
     assert 0 < np.sum(told, axis=0)[1] <= 3000
     assert callable(collect_group)
 
 
 @pytest.mark.cluster
+@pytest.mark.timeout(600)
 def test_the_dataset_of_a_cluster_has_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     monkeypatch.chdir(tmp_path)

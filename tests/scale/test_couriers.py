@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from helpers.waiting import wait_until
+from ncp_control.scale import couriers
 from ncp_control.scale.couriers import (
     Content,
+    Stamps,
     changed_files,
     changes,
     files_in,
@@ -19,6 +23,7 @@ from ncp_control.scale.couriers import (
     stamps_of,
     unpack,
 )
+from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.temporary import temporary_name
 
 
@@ -84,9 +89,9 @@ def test_changes_are_what_is_new_changed_or_gone(tmp_path: Path) -> None:
     written(tmp_path, run__same="1", run__changed="1", run__gone="1")
     known = stamps_of(tmp_path, ("run",))
     assert changes(tmp_path, ("run",), known) == ({}, known)
-    written(tmp_path, run__new="2")
-    time.sleep(0.01)
-    written(tmp_path, run__changed="2", elsewhere="2")
+    written(tmp_path, run__changed="2", run__new="2", elsewhere="2")
+    for number, name in enumerate(("new", "changed")):  # as a disk writes it whose clock has ticks of a second
+        os.utime(tmp_path / "run" / name, (10**9 + number,) * 2)
     (tmp_path / "run" / "gone").unlink()
     content, stamps = changes(tmp_path, ("run",), known)
     assert content == {"run/new": b"2", "run/changed": b"2", "run/gone": None}
@@ -106,53 +111,70 @@ def test_a_file_of_the_same_size_and_time_that_was_replaced_is_a_change(tmp_path
     assert changes(tmp_path, ("a",), known)[0] == {"a": b"2"}
 
 
+PAIR = ("run/first", "run/second")
+
+
+def writing(root: Path, monkeypatch: pytest.MonkeyPatch, before: Callable[[int], int]) -> None:
+    """Lets a job write when a courier is about to read a file, as often as `before` says of the number of the reading.
+
+    The job writes the same number into the second file of a pair and then into the first, again and again.
+    """
+    read, looks, writes = Path.read_bytes, itertools.count(), itertools.count()
+
+    def read_meanwhile(path: Path) -> bytes:
+        for _ in range(before(next(looks))):
+            number, file = divmod(next(writes), 2)
+            temporary = temporary_name(path)
+            temporary.write_text(str(number + 1))
+            temporary.replace(root / PAIR[1 - file])
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_meanwhile)
+
+
 def test_files_that_belong_together_are_sent_together(tmp_path: Path) -> None:
-    """A job writes a pair of files again and again; whatever is sent is a state that the job has had."""
-    folder = tmp_path / "run"
-    written(folder, first="0", second="0")
-    stop = threading.Event()
-
-    def write() -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            for name in ("second", "first"):  # the last one in the alphabet is the first
-                path = folder / f".{name}"
-                path.write_text(str(number))
-                path.replace(folder / name)
-            time.sleep(0.02)  # the clock of a disk has ticks of some milliseconds
-
-    brought = {"run/first": 0, "run/second": 0}
-    sent = 0
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        known = stamps_of(tmp_path, ("run/first", "run/second"))
-        until = time.monotonic() + 2
-        while time.monotonic() < until:
-            content, known = changes(tmp_path, ("run/first", "run/second"), known)
-            sent += bool(content)
-            brought |= {name: int(value or b"0") for name, value in content.items()}
-            if content:
-                assert brought["run/second"] - brought["run/first"] in (0, 1)
-    finally:
-        stop.set()
-        writer.join()
-    assert sent > 3
+    """Whatever is sent of a pair that a job writes meanwhile is a state that the job has had."""
+    for moments in range(3**4):  # its ternary digits say how often the job writes before the first readings
+        root, known, brought = written(tmp_path / str(moments), run__first="0", run__second="0"), Stamps(), {}
+        with pytest.MonkeyPatch.context() as patched:
+            writing(root, patched, lambda reading, moments=moments: moments // 3**reading % 3)  # type: ignore[misc]
+            while True:
+                content, known = changes(root, PAIR, known)
+                if not content:
+                    break
+                brought |= {name: int(value or b"0") for name, value in content.items()}
+                assert brought["run/second"] - brought["run/first"] in (0, 1), moments
+        assert brought == {name: int((root / name).read_text()) for name in PAIR}
 
 
-def test_changed_files_are_sent_while_the_block_runs_and_at_its_end(tmp_path: Path) -> None:
+def test_nothing_is_sent_of_files_that_change_too_fast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "run", first="0", second="0")
+    known = {name: (0, 0, 0) for name in PAIR}
+    writing(tmp_path, monkeypatch, lambda reading: 1)
+    assert changes(tmp_path, PAIR, known) == ({}, known)
+
+
+def test_changed_files_are_sent_while_the_block_runs_and_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def look(*arguments: Any) -> Any:
+        found = changes(*arguments)
+        looks.append(found)
+        return found
+
+    monkeypatch.setattr(couriers, "changes", look)
     written(tmp_path, run__before="1")
     sent: list[Content] = []
-    with changed_files(tmp_path, ("run", "log"), 0.05, sent.append):
-        written(tmp_path, log="a")
-        until = time.monotonic() + 20
-        while not sent and time.monotonic() < until:
-            time.sleep(0.01)
-        assert sent == [{"log": b"a"}]
-        time.sleep(0.2)
-        assert len(sent) == 1, "what has not changed is not sent again"
-        written(tmp_path, log="ab", run__last="2")
+    with changed_files(tmp_path, ("run", "log"), 0.01, sent.append):
+        write_atomically(tmp_path / "log", b"a", durable=False)
+        wait_until(lambda: sent, "a file that is sent while the block runs")
+        looked = len(looks)
+        wait_until(lambda: len(looks) > looked + 1, "two more looks")
+        assert sent == [{"log": b"a"}], "what has not changed is not sent again"
+        write_atomically(tmp_path / "log", b"ab", durable=False)
+        write_atomically(tmp_path / "run" / "last", b"2", durable=False)
     assert {name: value for content in sent[1:] for name, value in content.items()} == {"log": b"ab", "run/last": b"2"}
 
 

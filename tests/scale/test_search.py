@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from helpers.job_places import Here
 from ncp_control.scale.ranges import SearchRange
 from ncp_control.scale.search import TRIALS, search
 from ncp_control.scale.sweep import Sweep
-from ncp_control.support.jobs import Event, Job, Processes
+from ncp_control.support.jobs import Event, Job
 
 optuna = pytest.importorskip("optuna")
 RANGES = {"learning_rate": SearchRange(None, 1e-4, 1e-2, True), "n_epochs": SearchRange(None, 1, 3)}
@@ -114,9 +115,7 @@ def test_bad_trials_end_early_and_failed_ones_are_tried_again(tmp_path: Path) ->
 
 def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
     what = Sweep(["cartpole-novel"], [0], {"n_envs": ["2"], "n_steps": ["64"]}, options=OPTIONS)
-    found = search(
-        what, {"policy_kwargs.cell": SearchRange(("cfc", "ltc"))}, 2, tmp_path / "a", Processes(1), progress=False
-    )
+    found = search(what, {"policy_kwargs.cell": SearchRange(("cfc", "ltc"))}, 2, tmp_path / "a", Here(), progress=False)
     assert [trial.state for trial in found.trials] == ["finished", "finished"]
     for trial in found.trials:
         folder = tmp_path / "a" / found.run_of(trial).folder
@@ -138,5 +137,5 @@ def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
 )
 def test_what_cannot_work_is_refused(what: Sweep, trials: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
-        search(what, RANGES, trials, tmp_path / "a", Processes(1))
+        search(what, RANGES, trials, tmp_path / "a", Here())
     assert not (tmp_path / "a").exists()

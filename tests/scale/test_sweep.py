@@ -5,44 +5,23 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Generator, Iterable
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from helpers.job_places import Deadly, Here
 from helpers.long_commands import DISTIL_FAST, distil_words, fit_words
 from helpers.sweeping import contents, small_sweep
+from ncp_control.rl.files.run_state import read_about
 from ncp_control.scale import Sweep, sweep
 from ncp_control.scale.sweep import commands_of
 from ncp_control.storage.curves import read_curve
-from ncp_control.support.jobs import Event, Job, Processes, compute, portable
+from ncp_control.support.jobs import Event, Job, Processes
 
 pytest.importorskip("sb3_contrib")
 RUNS = [f"small-learning_rate={rate}-s{seed}" for seed in (0, 1) for rate in ("lin_3e-3", "1e-3")]
-
-
-@dataclass
-class Here:
-    """Runs jobs one after another in this process, and notes which; it stops before a job if it is told to."""
-
-    stop_before: int | None = None
-    count: int = 1
-    ran: list[str] = field(default_factory=list)
-
-    def run(self, jobs: Iterable[Job], root: Path) -> Generator[Event, None, None]:
-        for number, job in enumerate(jobs):
-            if number == self.stop_before:
-                raise KeyboardInterrupt
-            self.ran.append(job.name)
-            try:
-                yield Event(job.name, "done", compute(job, root, lambda *_: None))
-            except Exception as error:
-                yield Event(job.name, "failed", portable(error))
-
-    def cancel(self, name: str) -> None:
-        raise AssertionError(f"a sweep cancels no job, and not {name}")
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +51,8 @@ def test_a_sweep_leaves_its_runs_their_table_and_their_curves(whole: Path) -> No
     assert record["command"].startswith("ncp-control train inputs/small.yml --seed 0 --set learning_rate=lin_3e-3 ")
 
 
+@pytest.mark.system
+@pytest.mark.timeout(600)
 def test_processes_find_what_this_process_finds(whole: Path, tmp_path: Path) -> None:
     found = sweep(small_sweep(tmp_path), tmp_path / "out", Processes(2), progress=False)
     assert found.failed == {}
@@ -96,36 +77,17 @@ def test_an_interrupted_sweep_runs_only_what_is_missing(whole: Path, tmp_path: P
     assert contents(out) == contents(whole)
 
 
-@pytest.mark.cluster
+@pytest.mark.system
+@pytest.mark.timeout(600)
 def test_a_run_that_was_cut_short_continues_from_its_checkpoint(whole: Path, tmp_path: Path) -> None:
-    """The processes end in the middle of the trainings, as often as it takes."""
-    what, out, cut = small_sweep(tmp_path), tmp_path / "out", 0
-    for name in RUNS[:3]:
-        try:
-            sweep(what, out, Until(out / "runs" / name / "state.safetensors"), resume=True, progress=False)
-        except KeyboardInterrupt:
-            cut += 1
-    assert cut, "the trainings ended before they could be cut short"
-    sweep(what, out, Processes(2), resume=True, progress=False)
+    """Every process is killed when it is about to write its second checkpoint."""
+    what, out = small_sweep(tmp_path), tmp_path / "out"
+    cut = sweep(what, out, Deadly("state.safetensors", 1), progress=False)
+    assert sorted(cut.failed) == sorted(RUNS)
+    assert all("ended by SIGKILL" in reason for reason in cut.failed.values())
+    assert [read_about(out / "runs" / name / "state.safetensors")["steps"] for name in RUNS] == [64] * len(RUNS)
+    assert sweep(what, out, Here(), resume=True, progress=False).failed == {}
     assert contents(out) == contents(whole)
-
-
-@dataclass
-class Until:
-    """Runs jobs in two processes, and is interrupted as soon as a file is there."""
-
-    file: Path
-    count: int = 2
-
-    def run(self, jobs: Iterable[Job], root: Path) -> Generator[Event, None, None]:
-        with closing(Processes(2).run(jobs, root)) as events:
-            for event in events:
-                yield event
-                if self.file.exists():
-                    raise KeyboardInterrupt
-
-    def cancel(self, name: str) -> None:
-        raise AssertionError(f"a sweep cancels no job, and not {name}")
 
 
 def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(whole: Path, tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from helpers.level_runs import CARTPOLE, PENDULUM, level_run
 from ncp_control.data import Rollouts
 from ncp_control.data.summary import summarize
 
+pytestmark = pytest.mark.system
+
 SUFFIXES = ("random-v0", "random-r05-v0", "medium-v0", "medium-r05-v0", "expert-v0", "expert-r05-v0")
 Made = tuple[Path, Path, dict[str, Any]]  # the run, Minari's root, and what the script printed as JSON
 

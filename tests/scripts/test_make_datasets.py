@@ -11,6 +11,8 @@ from helpers.level_datasets import ROOT, assert_replays, call, made
 from helpers.level_runs import CARTPOLE, level_run, linear_policy
 from ncp_control.data import Rollouts
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:

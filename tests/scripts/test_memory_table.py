@@ -13,6 +13,8 @@ import pytest
 from ncp_control.rl.policies.circuit import actor_circuit
 from ncp_control.rl.recipes.building import make_envs, make_model
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -15,6 +15,8 @@ from ncp_control.data import Rollout, Rollouts  # noqa: E402
 from ncp_control.dynamics import DynamicsModel, save_model  # noqa: E402
 from scripts.plan import TrueFutures  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).resolve().parents[2]
 FEW = ["--steps", "5", "--horizon", "3", "--plans", "8", "--best", "2", "--iterations", "2", "--json"]
 

@@ -12,6 +12,8 @@ from ncp_control.ops.cpu import library
 from scripts.release import check_installed
 from scripts.release.wheels import MACHINES, NEEDED, ROOT, check_contents
 
+pytestmark = pytest.mark.system
+
 
 def wheel_with(folder: Path, names: list[str]) -> Path:
     path = folder / "some.whl"

@@ -14,6 +14,8 @@ from ncp_control.rl import load_policy
 from ncp_control.rl.recipes.recipe import load_recipe
 from ncp_control.rl.training import train
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[2]
 RECIPE = """
 env: Pendulum-v1

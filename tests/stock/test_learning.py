@@ -22,7 +22,8 @@ BRIEF: dict[Any, tuple[int, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", [RecurrentPPO, pytest.param(RecurrentA2C, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentA2C])
 def test_observed_choices_are_learned(kind: Any) -> None:
     steps, settings = BRIEF[kind]
     env = DummyVecEnv([lambda: IdentityEnv(3)])

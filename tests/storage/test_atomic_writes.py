@@ -1,6 +1,7 @@
 """Files are written whole or not at all."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,19 @@ def test_room_is_checked_and_not_taken(tmp_path: Path) -> None:
         check_room(tmp_path, 2**62)
     assert caught.value.filename == str(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_disk_has_the_content_before_the_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a file could be empty after a power cut, although its name is already there."""
+    path, seen, synchronise = tmp_path / "file", [], os.fsync
+    path.write_bytes(b"old")
+
+    def fsync(handle: int) -> None:
+        synchronise(handle)
+        seen.append((os.fstat(handle).st_size, path.read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_atomically(path, b"newer")
+    assert seen == [(5, b"old")]
+    write_atomically(path, b"newest", durable=False)
+    assert len(seen) == 1

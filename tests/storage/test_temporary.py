@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from helpers.children import Child, run_in_child, wait_for
+from helpers.children import Child, run_in_child
+from helpers.waiting import wait_until
 from ncp_control.storage import temporary
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.temporary import is_temporary, sweep, temporary_folder, temporary_name
@@ -37,6 +38,7 @@ def test_temporary_files_are_known_by_their_names(name: str, known: bool) -> Non
     assert is_temporary(Path("folder") / name) is known
 
 
+@pytest.mark.system
 def test_a_killed_process_leaves_nothing_that_the_next_one_does_not_remove(tmp_path: Path) -> None:
     def dies() -> None:
         with temporary_folder(tmp_path / "run.npz") as folder:
@@ -56,6 +58,7 @@ def test_a_killed_process_leaves_nothing_that_the_next_one_does_not_remove(tmp_p
     assert names(tmp_path) == ["other"]
 
 
+@pytest.mark.system
 def test_what_a_living_process_writes_is_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
@@ -65,10 +68,10 @@ def test_what_a_living_process_writes_is_left_alone(tmp_path: Path) -> None:
             (folder / "rows").write_bytes(b"half")
             old(folder)
             (tmp_path / "ready").touch()
-            time.sleep(60)
+            signal.pause()
 
     child = Child(works, tmp_path)
-    assert wait_for((tmp_path / "ready").exists)
+    wait_until((tmp_path / "ready").exists, "a process that writes")
     left = names(place)
     sweep(place)
     assert names(place) == left
@@ -82,8 +85,11 @@ def test_what_a_living_process_writes_is_left_alone(tmp_path: Path) -> None:
     assert names(place) == []
 
 
-def test_a_process_that_got_the_number_of_a_killed_one_keeps_nothing(tmp_path: Path) -> None:
+def test_a_process_that_got_the_number_of_a_killed_one_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a container every command may have the same number."""
+    monkeypatch.setattr(temporary, "YOUNG", 1800.0)  # this test itself may take a minute on a busy machine
     fresh, stale = (tmp_path / f".run.npz.{k}.{os.getpid()}.ncp.tmp" for k in range(2))
     fresh.write_bytes(b"just begun")
     stale.write_bytes(b"half")

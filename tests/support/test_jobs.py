@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from helpers.children import wait_for
 from helpers.command_line import ROOT
 from helpers.job_functions import job
+from helpers.waiting import wait_until
+from ncp_control.support import jobs as jobs_module
 from ncp_control.support.jobs import Event, Job, JobPlace, LostError, Processes, Throttled, bring, compute
 
 PARENT = """
@@ -28,7 +29,7 @@ from ncp_control.support.jobs import Processes
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
     try:
-        for event in Processes(2).run([job(name, "sleep", seconds=60) for name in "ab"], Path(sys.argv[1])):
+        for event in Processes(2).run([job(name, "sleep") for name in "ab"], Path(sys.argv[1])):
             pass
     except KeyboardInterrupt:
         sys.exit(130)
@@ -53,6 +54,10 @@ def sleepers(root: Path) -> list[int]:
     return [int(path.name.partition("-")[2]) for path in root.glob("process-*")]
 
 
+def wait_for_sleepers(root: Path, count: int = 1) -> None:
+    wait_until(lambda: len(sleepers(root)) == count, f"{count} jobs that sleep")
+
+
 @pytest.fixture
 def parent(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that runs two jobs, which sleep already."""
@@ -65,13 +70,15 @@ def parent(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    assert wait_for(lambda: len(sleepers(tmp_path)) == 2, 60)
+    wait_for_sleepers(tmp_path, 2)
     yield found
-    if found.poll() is None:
-        found.kill()
-    found.communicate()
+    found.kill()
+    found.wait()
+    if found.stderr is not None:
+        found.stderr.close()
 
 
+@pytest.mark.system
 def test_jobs_return_what_they_computed_and_the_errors_of_others_do_not_matter(tmp_path: Path) -> None:
     jobs = [job(f"{number} squared", "square", number=number) for number in range(5)]
     bad = [
@@ -94,7 +101,7 @@ def test_jobs_return_what_they_computed_and_the_errors_of_others_do_not_matter(t
     assert "no_such_function" in str(failed["unknown"])
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 def test_so_many_processes_compute_as_was_said(tmp_path: Path) -> None:
     jobs = [job(str(number), "where") for number in range(6)]
     found = [event.value for event in ends(Processes(2), jobs, tmp_path).values()]
@@ -106,46 +113,53 @@ def test_so_many_processes_compute_as_was_said(tmp_path: Path) -> None:
         Processes(0)
 
 
-def test_a_job_is_taken_when_there_is_room_for_it(tmp_path: Path) -> None:
+def test_a_process_computes_one_job_after_another_and_tells_of_them(tmp_path: Path) -> None:
     told: list[str] = []
     taken: list[list[str]] = []
 
     def jobs() -> Iterator[Job]:
-        for number in range(3):
+        for one in (
+            job("counts", "count_up", to=400),
+            job("bad", "fail", text="wrong"),
+            job("good", "square", number=3),
+        ):
             taken.append(list(told))
-            yield job(str(number), "square", number=number)
+            yield one
 
+    events = []
     for event in Processes(1).run(jobs(), tmp_path):
-        told.append(event.job)
-    assert taken == [[], ["0"], ["0", "1"]]
-
-
-def test_progress_and_notes_arrive_in_order(tmp_path: Path) -> None:
-    events = list(Processes(1).run([job("counts", "count_up", to=400)], tmp_path))
-    assert events[-1] == Event("counts", "done", 400)
-    progress = [event for event in events if event.kind == "progress"]
-    assert len(progress) < 20, "reports are throttled"
+        events.append(event)
+        if event.kind != "progress":
+            told.append(event.job)
+    assert taken == [[], ["counts"], ["counts", "bad"]], "each is taken when there is room for it"
+    *progress, counted, bad, good = events
+    assert (counted, good) == (Event("counts", "done", 400), Event("good", "done", 9))
+    assert (bad.job, bad.kind, type(bad.value), str(bad.value)) == ("bad", "failed", ValueError, "wrong")
     done = [event.progress[0] for event in progress]
     assert done == sorted(done)
     assert done[0] == 0
+    assert {(event.job, event.kind, event.progress[1]) for event in progress} == {("counts", "progress", 400)}
     assert [event.note for event in progress if event.note] == ["half of it"]
-    assert {event.progress[1] for event in progress} == {400}
 
 
-def test_reports_are_throttled_but_notes_are_not() -> None:
+def test_reports_are_throttled_but_notes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(jobs_module, "time", SimpleNamespace(monotonic=lambda: now))
     sent: list[tuple[int, int, str]] = []
     report = Throttled(sent.append)
-    for number in range(1000):
-        report(number, 1000, "" if number % 500 else "a note")
-    assert [one for one in sent if one[2]] == [(0, 1000, "a note"), (500, 1000, "a note")]
-    assert len(sent) < 10
+    for number in range(12):
+        report(number, 12, "a note" if number == 6 else "")
+        now += 0.125
+    # one in half a second, and the note between two of them; the half second begins again with it
+    assert sent == [(0, 12, ""), (4, 12, ""), (6, 12, "a note"), (10, 12, "")]
 
 
-@pytest.mark.parametrize(
-    "function", ["kill_itself", pytest.param("kill_itself_with_a_child", marks=pytest.mark.cluster)]
-)
-def test_a_job_that_is_killed_fails_alone(function: str, tmp_path: Path) -> None:
-    jobs = [job("dies", function), *(job(str(number), "square", number=number) for number in range(3))]
+@pytest.mark.system
+@pytest.mark.parametrize("leaves_a_child", [False, True])
+def test_a_job_that_is_killed_fails_alone(leaves_a_child: bool, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    dies = job("dies", "kill_itself_with_a_child", end=str(end)) if leaves_a_child else job("dies", "kill_itself")
+    jobs = [dies, *(job(str(number), "square", number=number) for number in range(3))]
     found = ends(Processes(1), jobs, tmp_path)
     assert {name: event.value for name, event in found.items() if name != "dies"} == {"0": 0, "1": 1, "2": 4}
     assert found["dies"].kind == "failed"
@@ -153,51 +167,52 @@ def test_a_job_that_is_killed_fails_alone(function: str, tmp_path: Path) -> None
     assert str(found["dies"].value) == (
         "its process was ended by SIGKILL, perhaps because memory ran out: resume with fewer workers"
     )
+    end.touch()
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 def test_a_process_that_is_killed_between_two_jobs_is_replaced(tmp_path: Path) -> None:
     events = Processes(1).run([job("first", "where"), job("second", "where")], tmp_path)
     process = next(events).value[1]
     os.kill(process, signal.SIGKILL)
-    assert wait_for(lambda: not is_alive(process), 20)
-    time.sleep(0.5)  # until its other threads have ended, too
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)  # until all of its threads have ended
     (second,) = events
     assert second.kind == "done"
     assert second.value[1] != process
 
 
+@pytest.mark.system
 def test_a_cancelled_job_ends_and_nothing_is_told_of_it(tmp_path: Path) -> None:
-    place = Processes(2)
-    jobs = [job("long", "sleep", seconds=60), job("short", "square", number=3), job("next", "square", number=4)]
-    began, told = time.monotonic(), []
+    place, told = Processes(2), []
+    jobs = [job("long", "sleep"), job("short", "square", number=3), job("next", "square", number=4)]
     for event in place.run(jobs, tmp_path):
         told.append(event.job)
         if event.job == "next":
-            assert wait_for(lambda: len(sleepers(tmp_path)) == 1)
+            wait_for_sleepers(tmp_path)
             place.cancel("long")
             place.cancel("nobody")
     assert told == ["short", "next"]
-    assert time.monotonic() - began < 40
     assert not any(map(is_alive, sleepers(tmp_path)))
 
 
-@pytest.mark.parametrize("function", ["sleep", pytest.param("sleep_deeply", marks=pytest.mark.slow)])
-def test_closing_ends_every_process(function: str, tmp_path: Path) -> None:
-    jobs = [job("a", function, seconds=60), job("b", "count_up", to=400), job("c", "square", number=1)]
+@pytest.mark.system
+@pytest.mark.parametrize("function", ["sleep", "sleep_deeply"])
+def test_closing_ends_every_process(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "SECONDS_TO_END", 0.5)  # after which a process is killed that does not end
+    jobs = [job("a", function), job("b", "count_up", to=400), job("c", "square", number=1)]
     with closing(Processes(2).run(jobs, tmp_path)) as events:
         next(events)
-        assert wait_for(lambda: len(sleepers(tmp_path)) == 1)
+        wait_for_sleepers(tmp_path)
     assert not any(map(is_alive, sleepers(tmp_path)))
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 def test_an_error_of_the_loop_ends_every_process(tmp_path: Path) -> None:
     def loop() -> None:
-        jobs = [job("a", "sleep", seconds=60), job("b", "square", number=1)]
+        jobs = [job("a", "sleep"), job("b", "square", number=1)]
         with closing(Processes(2).run(jobs, tmp_path)) as events:
             for _ in events:
-                assert wait_for(lambda: len(sleepers(tmp_path)) == 1)
+                wait_for_sleepers(tmp_path)
                 raise RuntimeError("an error of the loop")
 
     with pytest.raises(RuntimeError, match="of the loop"):
@@ -205,16 +220,16 @@ def test_an_error_of_the_loop_ends_every_process(tmp_path: Path) -> None:
     assert not any(map(is_alive, sleepers(tmp_path)))
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 def test_processes_end_when_their_parent_is_killed(parent: subprocess.Popen[bytes], tmp_path: Path) -> None:
     parent.kill()
-    assert wait_for(lambda: not any(map(is_alive, sleepers(tmp_path))), 20)
+    wait_until(lambda: not any(map(is_alive, sleepers(tmp_path))), "the end of the processes")
 
 
-@pytest.mark.cluster
+@pytest.mark.system
 def test_ctrl_c_ends_parent_and_processes_without_a_traceback(parent: subprocess.Popen[bytes], tmp_path: Path) -> None:
     os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: every process of the group gets it
-    _, said = parent.communicate(timeout=30)
+    _, said = parent.communicate()
     assert (parent.returncode, said) == (130, b"")
     assert not any(map(is_alive, sleepers(tmp_path)))
 

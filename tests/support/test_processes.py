@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+
+import pytest
 
 from ncp_control.support.processes import core_count, how_it_ended, interrupts_later
 
@@ -24,9 +25,10 @@ print(len(collect("random", "CartPole-v1", 4, group=1, workers=2, progress=False
 """
 
 
+@pytest.mark.system
 def test_rollouts_are_collected_by_workers_after_threaded_work() -> None:
     """A fork of a process whose threads hold a lock could wait for that lock for ever."""
-    done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["4"], done.stderr
 
 
@@ -45,9 +47,7 @@ def test_an_interrupt_waits_until_the_end_of_a_block() -> None:
     try:
         with interrupts_later():
             signal.pthread_kill(threading.get_ident(), signal.SIGINT)
-            time.sleep(0.01)
             seen.append("block")
-        time.sleep(0.01)
         seen.append("after")
     except KeyboardInterrupt:
         seen.append("interrupt")

@@ -1,9 +1,19 @@
 """Progress is counted, and shown as lines in a log."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from ncp_control.support import progress
 from ncp_control.support.progress import tracked
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which stands still unless a test changes it."""
+    seconds = [1000.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    return seconds
 
 
 def test_a_log_gets_a_line_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -14,11 +24,7 @@ def test_a_log_gets_a_line_at_the_end(capsys: pytest.CaptureFixture[str]) -> Non
     assert (out, err) == ("", "training: 10 of 10  first\n")
 
 
-def test_a_log_gets_no_more_than_a_line_each_half_minute(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+def test_a_log_gets_no_more_than_a_line_each_half_minute(capsys: pytest.CaptureFixture[str], now: list[float]) -> None:
     with tracked("fitting", 100, unit="steps") as tracker:
         for _ in range(100):
             now[0] += 1

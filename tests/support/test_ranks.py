@@ -2,17 +2,17 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from helpers.children import in_child
 from helpers.ranks import end_of_ranks, in_ranks, start_ranks
+from helpers.waiting import wait_until
 from ncp_control.support import ranks as ranks_module
+from ncp_control.support.memory import peak_memory
 from ncp_control.support.ranks import LostRankError, Ranks, joined, place
 
 
@@ -61,7 +61,14 @@ def test_an_error_of_the_first_is_an_error_of_all(tmp_path: Path) -> None:
     assert in_ranks(2, work, tmp_path) == [[None, None]] * 2
 
 
-def test_what_a_process_said_before_it_ended_is_told_by_the_others(tmp_path: Path) -> None:
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Last words that will come are waited for, however long that takes."""
+    monkeypatch.setattr(ranks_module, "SECONDS_FOR_LAST_WORDS", 300.0)
+
+
+@pytest.mark.system
+def test_what_a_process_said_before_it_ended_is_told_by_the_others(patient: None, tmp_path: Path) -> None:
     def work() -> Any:
         with joined() as ranks:
             if ranks.rank == 1:
@@ -69,15 +76,15 @@ def test_what_a_process_said_before_it_ended_is_told_by_the_others(tmp_path: Pat
             while True:
                 ranks.sum(torch.ones(1))
 
-    first, second = end_of_ranks(2, work, tmp_path, seconds=30)
+    first, second = end_of_ranks(2, work, tmp_path)
     assert "LostRankError: process 1 has ended (the disk is gone): start all processes again" in first.output
     assert second.output.rstrip().endswith("is gone")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_killed_process_leaves_no_other_hanging(killed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks_module, "SECONDS_FOR_A_SUM", 5.0)
-    monkeypatch.setattr(ranks_module, "SECONDS_FOR_LAST_WORDS", 0.2)
+    monkeypatch.setattr(ranks_module, "SECONDS_FOR_LAST_WORDS", 0.2)  # there will be none
 
     def work() -> Any:
         with joined() as ranks:
@@ -86,15 +93,15 @@ def test_a_killed_process_leaves_no_other_hanging(killed: int, tmp_path: Path, m
                 ranks.sum(torch.ones(1))
 
     children = start_ranks(2, work, tmp_path)
-    while not all((tmp_path / f"began{rank}").exists() for rank in (0, 1)):
-        time.sleep(0.01)
+    wait_until(lambda: all((tmp_path / f"began{rank}").exists() for rank in (0, 1)), "two processes that began")
     children[killed].kill()
-    assert children[killed].wait(30).code == -signal.SIGKILL
+    assert children[killed].wait().code == -signal.SIGKILL
     words = "LostRankError: another process was killed, or answers no more: start all processes again"
-    assert words in children[1 - killed].wait(30).output
+    assert words in children[1 - killed].wait().output
 
 
-def test_an_interrupted_process_ends_the_others(tmp_path: Path) -> None:
+@pytest.mark.system
+def test_an_interrupted_process_ends_the_others(patient: None, tmp_path: Path) -> None:
     def work() -> Any:
         with joined() as ranks:
             if ranks.rank == 1:
@@ -102,7 +109,7 @@ def test_an_interrupted_process_ends_the_others(tmp_path: Path) -> None:
             while True:
                 ranks.sum(torch.ones(1))
 
-    first, second = end_of_ranks(2, work, tmp_path, seconds=30)
+    first, second = end_of_ranks(2, work, tmp_path)
     assert "process 1 has ended (interrupted)" in first.output
     assert "KeyboardInterrupt" in second.output
 
@@ -150,22 +157,22 @@ def test_a_gpu_a_process_is_refused_without_one(monkeypatch: pytest.MonkeyPatch)
     assert Ranks(1, 2, 1).device(torch.device("cuda")) == torch.device("cuda", 1)
 
 
-WORK = """
-import torch
-from ncp_control.support.memory import peak_memory
-before = peak_memory()
-values = torch.ones(2**26)
-assert values.sum() == 2**26
-del values
-print(peak_memory() - before)
-"""
+def test_the_peak_of_memory_counts_what_was_given_back(tmp_path: Path) -> None:
+    def work() -> int:
+        before = peak_memory()
+        values = torch.ones(2**26)
+        assert values.sum() == 2**26
+        del values
+        return peak_memory() - before
 
-
-def test_the_peak_of_memory_counts_what_was_given_back() -> None:
     # in a process of its own: this one may have had more memory before, in another test
-    grown = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, check=True).stdout
-    assert 2**27 < int(grown) < 2**30
+    assert 2**27 < in_child(work, tmp_path) < 2**30
 
 
 def test_a_lost_process_is_an_error_of_the_system() -> None:
     assert issubclass(LostRankError, OSError)
+
+
+def test_processes_on_several_machines_share_by_their_numbers_among_all() -> None:
+    shares = [Ranks(rank, 4, local=rank % 2).share(torch.arange(6)).tolist() for rank in range(4)]
+    assert shares == [[0, 1], [2, 3], [4], [5]]

@@ -46,6 +46,7 @@ class KnownLTC(Known):
         self.substeps = cell.unfolds
         constants = cell.constants()
         self.slow, self.leak, self.cm, gap = (numbers(constants[k]) for k in (0, 1, 2, 5))
+        self.gleak = numbers(cell.gleak)
         self.scale, self.shift = cell.input_scale, cell.input_shift
         self.incoming = Incoming.of(cell, numbers(constants.w), numbers(constants.sensory_w))
         ends = numbers(cell.gap_ends).astype(int).reshape(-1, 2)
@@ -65,10 +66,16 @@ class KnownLTC(Known):
         return bool((self.c.low >= self.slow + self.incoming.w.sum(axis=1)).all())
 
     def outer(self) -> Interval:
-        """Returns the cell's own bounds, widened by rounding."""
+        """Returns the cell's own bounds, widened by rounding.
+
+        Neurons that gap junctions join hand their rounding errors to each other, step after step. Only the leak pulls
+        them back: a state stops where its leak, `gleak` times how far it is outside, outweighs what the conductances
+        `slow` add to it by rounding.
+        """
         if self.gap:
             return between(-np.inf, np.inf, self.size)
-        return outward(*self.bounds, *self._roundings())
+        roundings, largest = self._roundings()
+        return outward(*self.bounds, roundings * (self.slow / self.gleak).max(), largest)
 
     def _roundings(self) -> tuple[Array, Array]:
         """Returns how many roundings a neuron's mean goes through, and the greatest number that is averaged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from array import array
 from collections.abc import Sequence
 from itertools import accumulate
@@ -154,7 +153,6 @@ def threads_for(program: Program, inputs: Tensor) -> int:
     return torch.get_num_threads() if batch * time * (settings.synapses + settings.sensory) > enough else 1
 
 
-@functools.cache
 def _kernel(kind: str, direction: str, dtype: torch.dtype) -> library.Kernel:
     """A kernel of the loaded library; an error that says why where there is none."""
     loaded, reason = library.load()

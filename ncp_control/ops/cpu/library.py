@@ -54,7 +54,16 @@ def load() -> tuple[Library | None, str]:
     if wanted is not None and wanted not in runnable:
         why = "this processor cannot run it" if wanted in built else "that level was not built"
         return None, f"{CHOICE} is {wanted}, but {why}: choose one of {', '.join(runnable)}, or unset it"
-    level = wanted or runnable[0]
+    return load_level(wanted or runnable[0])
+
+
+def load_level(level: str) -> tuple[Library | None, str]:
+    """Loads the library of a level that was built and that this machine can run.
+
+    Several levels can be loaded side by side: each is a library of its own.
+
+    :return: as `load`
+    """
     try:
         handle = ctypes.CDLL(str(path_of(level)))
     except OSError as error:
@@ -87,6 +96,7 @@ def _struct_bytes(handle: ctypes.CDLL, name: str) -> int | None:
         return None
 
 
+@functools.cache
 def kernel(library: Library, name: str) -> Kernel:
     """A kernel by its name; it takes the problem's struct and the cell's."""
     function = getattr(library.handle, name)

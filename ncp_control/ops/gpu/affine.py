@@ -244,6 +244,7 @@ def backward(
                     u = old
                     own = 1.0 - h * rate
                     q = h * gc
+                    driven = h * f
                 else:
                     s, r = fraction(h)
                     kept = 1.0 / (r + s * rate)
@@ -251,8 +252,9 @@ def backward(
                     gc = g * own
                     u = v
                     q = s * kept * g
+                    driven = s * f * kept
                 d_h += gc * (c.A * f - u * rate)
-                sum_A += q * f
+                sum_A += driven * g  # q f, where q can be too small for a float
                 sum_leak -= u * q
                 d_f = c.A * q - rate_back(f, u * q, SETTINGS)
                 d_z = d_f * slope_of(f, SETTINGS)

@@ -121,7 +121,7 @@ def combine(z, t, w_tau, A, SETTINGS: tl.constexpr):
         kept = Maps(z.f1, decay, decay, decay)
     else:
         f1, f2, s = tanh(z.f1), tanh(z.f2), sigmoid_exp2((z.a * t + z.b) * -LOG2E)
-        y = f1 + s * f2 if SETTINGS[MODE] == NO_GATE else f1 + s * (f2 - f1)
+        y = f1 + s * f2 if SETTINGS[MODE] == NO_GATE else f1 * (1.0 - s) + s * f2
         kept = Maps(f1, f2, z.a, s)
     return y, kept
 

@@ -48,9 +48,13 @@ def sigmoid_exp2(x):
 
 @triton.jit
 def fraction(h):
-    """A span of time `h` as s and r, neither above 1, with `h = s / r`: with them a long fused step cannot overflow."""
-    long = h > 1.0
-    return tl.where(long, 1.0, h), 1.0 / tl.where(long, h, 1.0)
+    """A span of time `h` as s and r with `h = s / r`: h and 1 for a short span, 1/4 and `1 / (4 h)` for a long one.
+
+    A fused step divides by `r + s rate`, which then overflows for no span and no rate, and stays below 2^126: what is
+    divided by more counts as zero.
+    """
+    long = h > 0.25
+    return tl.where(long, 0.25, h), 0.25 / tl.where(long, h, 0.25)
 
 
 @triton.jit
@@ -58,14 +62,14 @@ def positive(x):
     """`log(1 + exp(x)) + 1e-8`, as in cells/positive.py.
 
     It is computed as `max(x, 0) + log(1 + u)` with `u = exp(-|x|)`, and the logarithm as `2 atanh(y)` with
-    `y = u / (2 + u)`, by its series.
+    `y = u / (2 + u)`, by its series; above 20 it is x alone, as torch has it.
     """
     u = tl.exp2(tl.abs(x) * -LOG2E)
     y = u / (2.0 + u)
     series = 0.0 * y
     for k in tl.static_range(17, -1, -1):
         series = series * (y * y) + 1.0 / (2 * k + 1)
-    return 1e-8 + tl.maximum(x, 0.0) + 2.0 * y * series
+    return 1e-8 + (tl.maximum(x, 0.0) + tl.where(x > 20.0, 0.0, 2.0 * y * series))
 
 
 class Table(NamedTuple):

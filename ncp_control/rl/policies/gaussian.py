@@ -1,6 +1,6 @@
 """Gaussian actions with independent entries, without Stable-Baselines3's objects, which take longer than a circuit.
 
-For the mean m and the standard deviation s = exp(log_std), the numbers are those of its distribution, bit for bit::
+For the mean m and the standard deviation s = exp(log_std), the numbers are those of its distribution, up to rounding::
 
     a = m + s e,    log p(a) = sum of -(a - m)^2 / (2 s^2) - log s - log sqrt(2 pi)
 """

@@ -23,9 +23,9 @@ LOGGED = ("policy_gradient_loss", "value_loss", "entropy_loss", "clip_fraction",
 class SequencePPO(MaskedTraining, RecurrentPPO):
     """sb3-contrib's `RecurrentPPO` on sequences of equal length, which need no padding.
 
-    What it collects is the same, bit for bit; what it learns is the same up to rounding. It needs a policy and a
-    rollout buffer that know sequences: `NCPPolicy` and `SequenceRolloutBuffer`. Where the policy `acts_alone`, the
-    critic runs at the end of the rollout.
+    What it collects and what it learns is the same up to rounding. It needs a policy and a rollout buffer that know
+    sequences: `NCPPolicy` and `SequenceRolloutBuffer`. Where the policy `acts_alone`, the critic runs at the end of the
+    rollout.
     """
 
     rollout_buffer: Any

@@ -26,7 +26,7 @@ from ncp_control.series.data import SeriesData
 from ncp_control.series.public.files import Numbers, class_of, find_files, read_rows
 from ncp_control.series.public.windows import (
     WINDOW,
-    Recording,
+    RawSeries,
     cut,
     random_parts,
     scale_of,
@@ -53,7 +53,7 @@ def read_gesture(folder: str | PathLike[str], seed: int, stride: int) -> SeriesD
     parts = random_parts(len(cuts), seed, "gesture")
     used = training_rows(recordings, cuts, parts)
     scale = scale_of([one.inputs[rows] for one, rows in zip(recordings, used, strict=True)])
-    recordings = [Recording(one.name, scale.whitened(one.inputs), one.targets) for one in recordings]
+    recordings = [RawSeries(one.name, scale.whitened(one.inputs), one.targets) for one in recordings]
     meta = {
         "files": [str(path) for path in paths],
         "parts": parts,
@@ -64,7 +64,7 @@ def read_gesture(folder: str | PathLike[str], seed: int, stride: int) -> SeriesD
     return SeriesData(window_series(recordings, cuts), INPUTS, ("phase",), PHASES, meta=meta)
 
 
-def _recording(path: Path) -> Recording:
+def _recording(path: Path) -> RawSeries:
     """Reads one recording; its first row is skipped if it has names instead of values."""
     numbers, phases = Numbers(path), list[int]()
     for row, cells in read_rows(path, len(INPUTS) + 1):
@@ -74,4 +74,4 @@ def _recording(path: Path) -> Recording:
         phases.append(class_of(path, row, cells[-1], LETTERS))
     if not phases:
         raise ValueError(f"{path} has no row below its names")
-    return Recording(path.name.partition("_")[0], numbers.matrix(), np.array(phases, np.int64))
+    return RawSeries(path.name.partition("_")[0], numbers.matrix(), np.array(phases, np.int64))

@@ -26,7 +26,7 @@ import numpy as np
 
 from ncp_control.series.data import SeriesData
 from ncp_control.series.public.files import SPACES, class_of, find_files, read_matrix, read_rows
-from ncp_control.series.public.windows import TEST, WINDOW, Recording, cut, random_parts, window_series
+from ncp_control.series.public.windows import TEST, WINDOW, RawSeries, cut, random_parts, window_series
 
 FILES = tuple(f"{part}/{kind}_{part}.txt" for part in ("train", "test") for kind in ("X", "y", "subject"))
 PUBLISHER = "'Human Activity Recognition Using Smartphones' of the UCI Machine Learning Repository"
@@ -50,7 +50,7 @@ def read_har(folder: str | PathLike[str], seed: int, stride: int) -> SeriesData:
     return SeriesData(series, tuple(f"feature {k + 1}" for k in range(FEATURES)), ("activity",), CLASSES, meta=meta)
 
 
-def _recordings(features: Path, activities: Path, people: Path) -> list[Recording]:
+def _recordings(features: Path, activities: Path, people: Path) -> list[RawSeries]:
     """Returns one recording for each run of rows of one person."""
     inputs = read_matrix(features, FEATURES, mark=SPACES)
     targets = np.array(
@@ -61,4 +61,4 @@ def _recordings(features: Path, activities: Path, people: Path) -> list[Recordin
         if count != len(inputs):
             raise ValueError(f"{path} has {count} rows, and {features} has {len(inputs)}: they belong to each other")
     bounds = [0, *(k for k in range(1, len(who)) if who[k] != who[k - 1]), len(who)]
-    return [Recording(f"person {who[start]}", inputs[start:end], targets[start:end]) for start, end in pairwise(bounds)]
+    return [RawSeries(f"person {who[start]}", inputs[start:end], targets[start:end]) for start, end in pairwise(bounds)]

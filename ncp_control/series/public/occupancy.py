@@ -24,7 +24,7 @@ import numpy as np
 
 from ncp_control.series.data import SeriesData
 from ncp_control.series.public.files import Numbers, class_of, find_files, read_rows
-from ncp_control.series.public.windows import TEST, WINDOW, Recording, cut, random_parts, scale_of, window_series
+from ncp_control.series.public.windows import TEST, WINDOW, RawSeries, cut, random_parts, scale_of, window_series
 
 FILES = ("datatraining.txt", "datatest.txt", "datatest2.txt")
 PUBLISHER = "'Occupancy Detection' of the UCI Machine Learning Repository"
@@ -38,7 +38,7 @@ def read_occupancy(folder: str | PathLike[str], seed: int, stride: int) -> Serie
     paths = find_files(folder, FILES, PUBLISHER)
     recordings = [_recording(path) for path in paths]
     scale = scale_of([recordings[0].inputs])
-    recordings = [Recording(one.name, scale.whitened(one.inputs), one.targets) for one in recordings]
+    recordings = [RawSeries(one.name, scale.whitened(one.inputs), one.targets) for one in recordings]
     cuts = cut(recordings, stride)
     learnt = sum(k == 0 for k, _ in cuts)
     meta = {
@@ -51,9 +51,9 @@ def read_occupancy(folder: str | PathLike[str], seed: int, stride: int) -> Serie
     return SeriesData(window_series(recordings, cuts), INPUTS, ("occupancy",), ("empty", "occupied"), meta=meta)
 
 
-def _recording(path: Path) -> Recording:
+def _recording(path: Path) -> RawSeries:
     numbers, answers = Numbers(path), list[int]()
     for row, cells in read_rows(path, len(HEADER) + 1, header=HEADER):
         numbers.add(row, cells[2:-1])
         answers.append(class_of(path, row, cells[-1], ANSWERS))
-    return Recording(path.name.partition(".")[0], numbers.matrix(), np.array(answers, np.int64))
+    return RawSeries(path.name.partition(".")[0], numbers.matrix(), np.array(answers, np.int64))

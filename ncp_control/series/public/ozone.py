@@ -28,7 +28,7 @@ from ncp_control.series.data import NO_CLASS, SeriesData
 from ncp_control.series.public.files import Numbers, class_of, find_files, read_rows
 from ncp_control.series.public.windows import (
     WINDOW,
-    Recording,
+    RawSeries,
     cut,
     random_parts,
     scale_of,
@@ -59,7 +59,7 @@ def read_ozone(folder: str | PathLike[str], seed: int, stride: int) -> SeriesDat
     parts = random_parts(len(cuts), seed, "ozone")
     (used,) = training_rows([recording], cuts, parts)
     scale = scale_of([recording.inputs[used]])
-    scaled = Recording(recording.name, scale.whitened(recording.inputs), recording.targets)
+    scaled = RawSeries(recording.name, scale.whitened(recording.inputs), recording.targets)
     meta = {
         "files": [str(path)],
         "parts": parts,
@@ -71,7 +71,7 @@ def read_ozone(folder: str | PathLike[str], seed: int, stride: int) -> SeriesDat
     return SeriesData(window_series([scaled], cuts), INPUTS, ("ozone",), CLASSES, meta=meta)
 
 
-def _recording(path: Path) -> Recording:
+def _recording(path: Path) -> RawSeries:
     """Returns all days from the first to the last."""
     numbers, days, answers = Numbers(path), list[date](), list[int]()
     for row, cells in read_rows(path, len(INPUTS) + 2):
@@ -84,7 +84,7 @@ def _recording(path: Path) -> Recording:
         raise ValueError(f"{path}: its dates are more than a hundred years apart, so one of them is wrong")
     inputs, targets = np.full((length, len(INPUTS)), np.nan), np.full(length, NO_CLASS, np.int64)
     inputs[place], targets[place] = numbers.matrix(), answers
-    return Recording("ozone", inputs, targets)
+    return RawSeries("ozone", inputs, targets)
 
 
 def _day(path: Path, row: int, cell: str) -> date:

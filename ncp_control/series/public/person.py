@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from ncp_control.series.data import Series, SeriesData
 from ncp_control.series.public.files import Numbers, class_of, find_files, number_in, read_rows
-from ncp_control.series.public.windows import TEST, WINDOW, Recording, cut, random_parts, window_series
+from ncp_control.series.public.windows import TEST, WINDOW, RawSeries, cut, random_parts, window_series
 
 FILES = ("ConfLongDemo_JSI.txt",)
 PUBLISHER = "'Localization Data for Person Activity' of the UCI Machine Learning Repository"
@@ -66,7 +66,7 @@ TEST_SEED, TRAIN_SHARE = 42, 0.8
 class Timed:
     """A recording, and the time of each of its readings, (T,)."""
 
-    recording: Recording
+    recording: RawSeries
     times: NDArray[np.float64]
 
 
@@ -123,6 +123,6 @@ def _read(folder: str | PathLike[str]) -> tuple[Path, list[Timed]]:
     targets, told = np.array(activities, np.int64), np.array(times)
     bounds = [0, *(k for k in range(1, len(names)) if names[k] != names[k - 1]), len(names)]
     return path, [
-        Timed(Recording(names[start], inputs[start:end], targets[start:end]), told[start:end])
+        Timed(RawSeries(names[start], inputs[start:end], targets[start:end]), told[start:end])
         for start, end in pairwise(bounds)
     ]

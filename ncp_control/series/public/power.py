@@ -31,7 +31,7 @@ from ncp_control.series.data import SeriesData
 from ncp_control.series.public.files import Numbers, find_files, read_rows
 from ncp_control.series.public.windows import (
     WINDOW,
-    Recording,
+    RawSeries,
     cut,
     random_parts,
     scale_of,
@@ -51,12 +51,12 @@ def read_power(folder: str | PathLike[str], seed: int, stride: int) -> SeriesDat
     (path,) = find_files(folder, FILES, PUBLISHER)
     values = _measured(path)
     target, inputs = HEADER.index(TARGET) - 2, [HEADER.index(name) - 2 for name in INPUTS]
-    recording = Recording("power", values[:, inputs], values[:, [target]])
+    recording = RawSeries("power", values[:, inputs], values[:, [target]])
     cuts = cut([recording], stride)
     parts = random_parts(len(cuts), seed, "power")
     (used,) = training_rows([recording], cuts, parts)
     read, said = scale_of([recording.inputs[used]]), scale_of([recording.targets[used]])
-    scaled = Recording(recording.name, read.whitened(recording.inputs), said.whitened(recording.targets))
+    scaled = RawSeries(recording.name, read.whitened(recording.inputs), said.whitened(recording.targets))
     meta = {
         "files": [str(path)],
         "parts": parts,

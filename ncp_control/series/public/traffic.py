@@ -35,7 +35,7 @@ from ncp_control.series.data import SeriesData
 from ncp_control.series.public.files import Numbers, find_files, read_rows
 from ncp_control.series.public.windows import (
     WINDOW,
-    Recording,
+    RawSeries,
     cut,
     random_parts,
     scale_of,
@@ -69,7 +69,7 @@ def read_traffic(folder: str | PathLike[str], seed: int, stride: int) -> SeriesD
     for column in range(len(INPUTS)):
         if column != warm:
             inputs.mean[column], inputs.deviation[column] = 0.0, 1.0
-    scaled = Recording(recording.name, inputs.whitened(recording.inputs), volume.whitened(recording.targets))
+    scaled = RawSeries(recording.name, inputs.whitened(recording.inputs), volume.whitened(recording.targets))
     meta = {
         "files": [str(path)],
         "parts": parts,
@@ -80,11 +80,11 @@ def read_traffic(folder: str | PathLike[str], seed: int, stride: int) -> SeriesD
     return SeriesData(window_series([scaled], cuts), INPUTS, ("volume",), meta=meta)
 
 
-def _has_target(recording: Recording, start: int) -> bool:
+def _has_target(recording: RawSeries, start: int) -> bool:
     return not bool(np.isnan(recording.targets[start : start + WINDOW]).all())
 
 
-def _recording(path: Path) -> Recording:
+def _recording(path: Path) -> RawSeries:
     """Returns all hours from the first to the last."""
     numbers, times, holidays = Numbers(path), list[datetime](), set[object]()
     for row, cells in read_rows(path, len(HEADER), header=HEADER):
@@ -109,7 +109,7 @@ def _recording(path: Path) -> Recording:
         ]
     )
     inputs = np.concatenate([calendar[:, :1], weather, calendar[:, 1:]], axis=1)
-    return Recording("traffic", inputs, values[:, 4:])
+    return RawSeries("traffic", inputs, values[:, 4:])
 
 
 def _hour(path: Path, row: int, cell: str) -> datetime:

@@ -17,7 +17,7 @@ VALID_SHARE, TEST_SHARE = 0.10, 0.15  # of all windows, where a set has no test 
 
 
 @dataclass(frozen=True)
-class Recording:
+class RawSeries:
     """Rows that were measured one after another.
 
     :param name: for messages
@@ -52,7 +52,7 @@ class Scale(NamedTuple):
         return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
 
 
-def cut(recordings: Sequence[Recording], stride: int, length: int = WINDOW) -> list[Cut]:
+def cut(recordings: Sequence[RawSeries], stride: int, length: int = WINDOW) -> list[Cut]:
     """Returns all windows of `length` rows, which begin `stride` rows apart; what is left at an end is left out."""
     if stride < 1:
         raise ValueError(f"the stride is {stride}, and must be at least 1 row")
@@ -91,7 +91,7 @@ def scale_of(values: Sequence[NDArray[np.float64]]) -> Scale:
 
 
 def training_rows(
-    recordings: Sequence[Recording], cuts: Sequence[Cut], parts: Sequence[str], length: int = WINDOW
+    recordings: Sequence[RawSeries], cuts: Sequence[Cut], parts: Sequence[str], length: int = WINDOW
 ) -> list[NDArray[np.bool_]]:
     """Returns which rows of each recording belong to a window of the training part."""
     used = [np.zeros(len(recording.inputs), bool) for recording in recordings]
@@ -101,7 +101,7 @@ def training_rows(
     return used
 
 
-def window_series(recordings: Sequence[Recording], cuts: Sequence[Cut], length: int = WINDOW) -> tuple[Series, ...]:
+def window_series(recordings: Sequence[RawSeries], cuts: Sequence[Cut], length: int = WINDOW) -> tuple[Series, ...]:
     """Returns the windows as series; they share the memory of their recordings."""
     return tuple(
         Series(

@@ -16,6 +16,7 @@ def test_all_figures_are_written_whole(tmp_path):
     assert all(path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for path in paths)
 
 
+@pytest.mark.system
 def test_figures_are_written_in_the_formats_asked_for(tmp_path):
     activity = make_recording(ONE, steps=2)
     paths = write_figures(activity, tmp_path, ("svg", "pdf"))
@@ -27,6 +28,7 @@ def test_figures_are_written_in_the_formats_asked_for(tmp_path):
         write_figures(activity, tmp_path, ("bmp",))
 
 
+@pytest.mark.system
 def test_all_figures_are_written_of_a_recording_with_little_that_is_known(tmp_path):
     activity = with_unknown_currents(make_recording(WORM, time_constants=np.full((40, 7), np.nan)))
     assert len(write_figures(activity, tmp_path)) == len(FIGURES)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import ncp_control as nc
-from helpers.bench import bench, last_word, number, picture, press, rows, run, slide, status, until, untrained
+from helpers.bench import bench, last_word, number, picture, press, rows, run, slide, status, untrained
 from helpers.browser_page import Page
 from helpers.laboratories import write
+from helpers.waiting import wait_until
 from ncp_control.activity import Activity, record
 from ncp_control.activity.laboratory import Exhibit
 from ncp_envs import IrregularTime, RandomActionOverwrite
@@ -93,25 +94,15 @@ def test_random_actions_are_shaded_until_the_next_episode(lab: Page) -> None:
 
 def test_between_two_steps_the_body_moves_smoothly(lab: Page) -> None:
     slide(lab, "#speed", 0.1)
-    lab.browser.set_script_timeout(10)
-    seen = lab.browser.execute_async_script(
-        """const done = arguments[0], canvas = document.getElementById("body"), found = [];
-        const look = () => {
-          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-          let sum = 0;
-          for (let k = 0; k < data.length; k += 4) sum = (Math.imul(sum, 31) + data[k]) | 0;
-          found.push([ncp.next(), sum]);
-          if (found.length < 60) requestAnimationFrame(look);
-          else { ncp.pause(); done(found); }
-        };
-        ncp.play();
-        requestAnimationFrame(look);"""
-    )
-    slide(lab, "#speed", 1)
     pictures: dict[int, set[int]] = {}
-    for step, sum_of_colours in seen:
-        pictures.setdefault(step, set()).add(sum_of_colours)
-    assert max(len(found) for found in pictures.values()) > 2
+    with lab.own_clock() as frames:
+        lab.ask("ncp.play()")
+        for _ in range(12):
+            frames(1, 100)  # a fifth of a step
+            pictures.setdefault(lab.ask("ncp.next()"), set()).add(picture(lab, "body"))
+        lab.ask("ncp.pause()")
+    slide(lab, "#speed", 1)
+    assert [len(found) for found in pictures.values()] == [4, 5, 3]
 
 
 def test_what_is_kept_of_a_run_is_what_python_records(pool: Page, swimmer: Exhibit, tmp_path: Path) -> None:
@@ -234,9 +225,10 @@ def test_the_return_of_the_other_circuit_is_a_dashed_line(lab: Page) -> None:
 
 def test_an_address_that_is_changed_by_hand_is_opened_and_a_broken_one_is_refused(lab: Page) -> None:
     lab.ask("void (location.hash = '#seed=9&0:random=0&0:silence=command1')")
-    until(lambda: lab.ask("ncp.line()") == "seed=9 0:random=0 0:silence=command1")
+    line = "seed=9 0:random=0 0:silence=command1"
+    wait_until(lambda: lab.ask("ncp.line()") == line, "the experiment of another address")
     for address, words in (("#seed=9&0:silence=nobody", "no neuron nobody"), ("#beside=7", "no circuit 7")):
         lab.ask(f"void (location.hash = {address!r})")
-        until(lambda words=words: words in status(lab))
+        wait_until(lambda words=words: words in status(lab), words)
         assert lab.ask("ncp.sides()") == ["a"]
         assert lab.ask("ncp.line()") == "seed=0"

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from helpers.bench import key, last_word, number, picture, press, run, slide, status, until
+from helpers.bench import key, last_word, number, picture, press, run, slide, status
 from helpers.browser_page import Page
+from helpers.waiting import wait_until
 from ncp_control.activity import Activity
 
 pytestmark = pytest.mark.browser
@@ -166,9 +167,11 @@ def test_keys_of_the_browser_and_of_a_field_are_not_the_laboratorys(lab: Page) -
 
 def test_after_a_pause_all_pictures_are_those_of_the_newest_step(lab: Page) -> None:
     slide(lab, "#speed", 8)
-    lab.ask("ncp.play()")
-    until(lambda: lab.ask("ncp.next()") > 30)
-    lab.ask("ncp.pause()")
+    with lab.own_clock() as frames:
+        lab.ask("ncp.play()")
+        frames(9, 22)  # 32 steps, the last of which are not drawn before the pause
+        assert lab.ask("ncp.next()") == 32
+        lab.ask("ncp.pause()")
     slide(lab, "#speed", 1)
     shown = [picture(lab, canvas) for canvas in ("wiring", "raster", "body")]
     lab.ask("ncp.lookAt()")
@@ -205,11 +208,12 @@ def test_the_ways_out_of_the_page_are_shown_below_the_line(lab: Page, tmp_path: 
     press(lab, "Copy as a command")
     command = lab.find("#log-note").text
     assert re.search("^ncp-control record .* --steps 21 --seed 3 .*--silence command1 ", command)
-    until(lambda: "not in it: inter3->command0 flipped" in status(lab))
+    wait_until(lambda: "not in it: inter3->command0 flipped" in status(lab), "what the command leaves out")
     lab.browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     press(lab, "Save the recording")
-    until(lambda: bool(list(tmp_path.glob("*.npz"))))
-    saved = Activity.load(tmp_path / "halfcheetah-novel-laboratory.npz")
+    saved_as = tmp_path / "halfcheetah-novel-laboratory.npz"
+    wait_until(saved_as.exists, "the recording")
+    saved = Activity.load(saved_as)
     assert saved.about["silenced"][1:] == ["command1=0", "inter3->command0 flipped"]
     assert saved.about["seeds"] == [3]
 

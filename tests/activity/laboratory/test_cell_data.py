@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +90,11 @@ def test_what_is_inside_a_mixed_memory_is_refused_as_if_it_were_alone() -> None:
     assert "dopri5" in refusal(MixedMemory(build("ltc-dopri5")))
 
 
-def test_steps_and_circuits_without_end_are_refused_at_once() -> None:
-    start = time.monotonic()
-    cell = nc.LTC(2, 3, unfolds=10**15)
+def test_steps_and_circuits_without_end_are_refused_before_one_is_taken() -> None:
+    cell = nc.LTC(2, 3, unfolds=10**15)  # one step would take years
     assert "at most 10,000 unfolds, not with 1,000,000,000,000,000" in refusal(cell)
     wide = nc.GRU(1, 1200)
     assert f"at most {MOST_NUMBERS:,}" in refusal(wide)
-    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

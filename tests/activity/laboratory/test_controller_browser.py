@@ -131,29 +131,3 @@ def test_actions_stay_within_their_limits_and_what_is_not_a_number_stays_none(pa
           .features(new Float64Array([x, 0, 0]))[0]))"""
     )
     assert clipped == ["-1.5", "1.5", "NaN"]
-
-
-@pytest.mark.slow
-def test_a_step_of_a_trained_agent_is_far_shorter_than_that_of_its_body(page: Page) -> None:
-    plain, everything = page.ask(
-        """(() => {
-          const { agent, observations } = data["halfcheetah-novel"], controller = new lab.PageController(agent);
-          const seen = lab.unpacked(observations), { cell } = controller, wide = controller.mean.length;
-          const run = (everything) => {
-            let state = cell.initial();
-            const start = performance.now();
-            for (let k = 0; k < 100; k++) {
-              const x = controller.features(seen.subarray(k * wide, (k + 1) * wide)), after = cell.step(x, state);
-              controller.act(cell.motor(after));
-              if (everything) { cell.currents(x, state, after); cell.timeConstants(x, state); cell.neurons(after); }
-              state = after;
-            }
-            return 10 * (performance.now() - start);
-          };
-          const best = (everything) => Math.min(...Array.from({ length: 100 }, () => run(everything)));
-          return [best(false), best(true)];
-        })()"""
-    )
-    print(f"us a step: {plain:.0f}, with currents and time constants {everything:.0f}")
-    assert plain < 60
-    assert everything < 150

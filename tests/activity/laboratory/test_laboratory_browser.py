@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,11 @@ def test_it_is_one_file_of_less_than_5_megabytes_that_asks_for_nothing_else(brow
     path = write(tmp_path)
     assert path.stat().st_size < 5e6
     page = opened(Page(browser, path))
-    page.ask("ncp.play()")
-    time.sleep(0.5)
+    with page.own_clock() as frames:
+        page.ask("ncp.play()")
+        frames(10, 50)
+        page.ask("ncp.pause()")
+    assert page.ask("ncp.next()") == 11
     asked = []
     for entry in browser.get_log("performance"):
         message = json.loads(entry["message"])["message"]
@@ -100,9 +102,12 @@ def test_an_episode_ends_as_in_python_and_its_return_is_told(lab: Page) -> None:
     press(lab, "Step")
     assert "the episode's time is over after 1000 steps, return" in status(lab)
     lab.ask("document.activeElement.blur()")
-    lab.press(" ")  # plays the episode again
-    assert lab.ask("ncp.playing()")
-    assert lab.ask("ncp.next()") < 100
+    with lab.own_clock() as frames:
+        lab.press(" ")  # plays the episode again
+        assert lab.ask("ncp.playing()")
+        frames(4, 50)
+        assert lab.ask("ncp.next()") == 5
+        lab.ask("ncp.pause()")
 
 
 def test_a_circuit_whose_numbers_overflow_ends_its_episode_with_a_sentence(browser: Any, tmp_path: Path) -> None:

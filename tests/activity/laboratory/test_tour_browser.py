@@ -12,7 +12,7 @@ import pytest
 
 import ncp_control as nc
 from helpers.bench import number as number_of
-from helpers.bench import until, untrained
+from helpers.bench import untrained
 from helpers.browser_page import Page
 from helpers.laboratories import exhibit_of, opened, write
 
@@ -100,12 +100,17 @@ def test_try_it_plays_the_experiment_to_its_end(lab: Page) -> None:
     lab.browser.execute_script(
         "const menu = document.getElementById('speed'); menu.value = 8; menu.dispatchEvent(new Event('change'));"
     )
-    press(lab, "Try it")
-    assert lab.ask("ncp.playing()")
-    assert 200 < lab.ask("ncp.next()") < 260
-    until(lambda: any("now: the torso is pushed" in words for words in results(lab)), 30)
-    until(lambda: len(results(lab)) == 4 and not lab.ask("ncp.playing()"), 30)
+    with lab.own_clock() as frames:
+        press(lab, "Try it")
+        assert lab.ask("ncp.playing()")
+        assert 200 < lab.ask("ncp.next()") < 260
+        told = []
+        while lab.ask("ncp.playing()"):
+            frames(1, 50)
+            told.append(results(lab))
     played = results(lab)
+    assert any("now: the torso is pushed" in words for lines in told for words in lines)
+    assert len(played) == 4
     assert not any("now:" in words for words in played)
     press(lab, "Show the result at once")
     assert results(lab) == played
@@ -113,10 +118,14 @@ def test_try_it_plays_the_experiment_to_its_end(lab: Page) -> None:
 
 def test_who_changes_something_is_told_that_the_experiment_is_another_one(lab: Page) -> None:
     begin(lab, 1)
-    press(lab, "Try it")
-    lab.ask("ncp.change('friction', null, 0.5)")
-    until(lambda: "You have changed the experiment" in lab.find("#tour-panel").text, 30)
-    assert lab.ask("ncp.playing()")
+    with lab.own_clock() as frames:
+        press(lab, "Try it")
+        frames(2, 50)
+        lab.ask("ncp.change('friction', null, 0.5)")
+        frames(20, 50)
+        assert "You have changed the experiment" in lab.find("#tour-panel").text
+        assert lab.ask("ncp.playing()")
+        lab.ask("ncp.pause()")
     press(lab, "Show the result at once")
     assert "friction" not in lab.ask("ncp.line()")
     assert len(results(lab)) == 3

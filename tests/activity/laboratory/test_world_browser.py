@@ -186,25 +186,6 @@ def test_episodes_without_a_seed_go_on_with_the_streams(page: Page, envs: dict[s
     assert np.array_equal(np.array(found), np.array(expected))
 
 
-def test_a_world_is_fast_enough_to_be_watched(page: Page) -> None:
-    for name in (CHEETAH, "Ant-v5"):
-        steps = page.ask(
-            f"""(() => {{
-              const world = new lab.World(mujoco, data.worlds["{name}"]), start = performance.now();
-              world.set({{ noise: 0.1 }});
-              world.reset(0);
-              let steps = 0;
-              for (; performance.now() - start < 500; steps++) {{
-                world.step(world.high.map((value, k) => value * Math.sin(steps + k)));
-                world.ends();
-                world.places();
-              }}
-              return 2 * steps;
-            }})()"""
-        )
-        assert steps > 60, name  # one second of these bodies is 20 steps
-
-
 def test_a_name_in_a_model_is_only_a_name(page: Page, envs: dict[str, Any]) -> None:
     actions = actions_for(envs["odd"])
     found = played(page, "odd", 0, actions, pushes={2: [ODD, [1, 0, 0]]})

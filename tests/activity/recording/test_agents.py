@@ -245,3 +245,19 @@ def test_a_critic_that_has_learnt_nothing_says_nothing(note: dict[str, Any], has
     agent = load_policy(tmp_path / "agent.safetensors")
     found = record(agent, pendulum(), tmp_path / "run.npz", 5, progress=False)
     assert (found.get("values") is not None) == has_values
+
+
+def test_an_episode_over_history_begins_in_the_initial_state_and_not_behind_the_padding(tmp_path: Path) -> None:
+    def make() -> Any:
+        return History(gym.make("Pendulum-v1", max_episode_steps=4), window=3)
+
+    kwargs = dict(features_extractor_class=NCPExtractor, features_extractor_kwargs=dict(wiring=PLAN, cell="ltc"))
+    model = PPO("MultiInputPolicy", make(), policy_kwargs=kwargs, seed=0, device="cpu")
+    found = record(model, make(), tmp_path / "run.npz", 10, progress=False)
+    circuit = actor_circuit(model.policy)
+    assert circuit is not None
+    starts = np.flatnonzero(found.episode_starts)
+    assert starts.tolist() == [0, 4, 8]
+    with torch.no_grad():
+        wanted = circuit.cell.time_constants(torch.tensor(found.inputs[starts]), circuit.cell.initial_state(3))
+    np.testing.assert_allclose(found.time_constants[starts], wanted.numpy(), rtol=1e-5)

@@ -45,6 +45,7 @@ def test_neurons_are_silenced_and_synapses_cut(tmp_path: Path) -> None:
     assert not (tmp_path / "b.npz").exists()
 
 
+@pytest.mark.system
 def test_ablation_orders_neurons_by_what_is_left(tmp_path: Path) -> None:
     model = pendulum_agent()
     some, out = ["motor0", "inter1", "command0"], tmp_path / "table.csv"

@@ -15,6 +15,8 @@ from ncp_control.activity.video import write_video
 from ncp_control.activity.video.frame import body_box, pixels
 from ncp_control.activity.video.rendered import mujoco_pictures
 
+pytestmark = pytest.mark.system
+
 
 def test_without_opengl_capsules_are_drawn_and_the_sentence_says_so(tmp_path, monkeypatch):
     pytest.importorskip("mujoco")

@@ -13,6 +13,7 @@ from ncp_control.activity.video.scene import Scene
 from ncp_control.wiring import AutoNCP, FullyConnected
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("suffix", "tolerance"), [(".mp4", 20), (".gif", 25)])
 def test_a_video_has_every_step_and_the_colours_of_its_neurons(tmp_path, suffix, tolerance):
     activity = with_body(NAMED)

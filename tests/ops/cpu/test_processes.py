@@ -53,6 +53,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("how", ["fork", "spawn", "loader"])
 def test_worker_processes(how, tmp_path):
     """With two threads in the parent, then two in each child, nothing hangs, and the results are the same."""
@@ -87,6 +88,7 @@ found.sum().backward()
 """
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux")
 def test_the_scan_does_without_threads_that_the_system_refuses():
     done = subprocess.run([sys.executable, "-c", CROWDED], capture_output=True, text=True, timeout=120)

@@ -45,6 +45,7 @@ def test_every_cell_agrees_with_the_reference(name, dtype, device, poisoned):
     compare(device, build(name), 3, 2, dtype)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("make", "batch", "time"),
     [

@@ -96,6 +96,7 @@ assert "ncp_control.ops.gpu.shared" not in sys.modules
 """
 
 
+@pytest.mark.system
 def test_the_package_works_without_triton():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path])}
     done = subprocess.run(

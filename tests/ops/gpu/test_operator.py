@@ -35,6 +35,7 @@ def test_the_operators_kernels_are_the_scan(name, interpreted, monkeypatch):
         assert torch.equal(grad, expected)
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not cpu.available()[0], reason=cpu.available()[1])
 def test_compilers_see_one_operator(interpreted):
     """Traced for the GPU; what then runs here, on CPU tensors, are the operator's kernels for the CPU."""

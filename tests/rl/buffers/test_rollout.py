@@ -145,6 +145,8 @@ def test_states_before_sequences_are_those_of_the_whole_history(critic: str) -> 
     actor = model.policy.lstm_actor.cell
     critic_cell = model.policy.lstm_critic.cell if critic in ("circuit", "lstm") else actor
     states = {"pi": actor.initial_state(len(LENGTHS)), "vf": critic_cell.initial_state(len(LENGTHS))}
+    # The kernels' tanh is off by a few roundings of 1, and no step makes an error larger: four for each of 36 steps.
+    rounding = 4 * 3 * ROLLOUT * torch.finfo(torch.float32).eps
     for told in (collect_more(model) for _ in range(3)):
         for step in range(ROLLOUT):
             seen = told["seen"][step]
@@ -152,7 +154,7 @@ def test_states_before_sequences_are_those_of_the_whole_history(critic: str) -> 
                 kept = {"pi": model.rollout_buffer.states_pi, "vf": model.rollout_buffer.states_vf}
                 for name, state in states.items():
                     row = torch.from_numpy(kept[name][step // model.rollout_buffer.sequence])
-                    torch.testing.assert_close(row[:, : state.shape[1]], state, rtol=0, atol=1e-6)
+                    torch.testing.assert_close(row[:, : state.shape[1]], state, rtol=0, atol=rounding)
                     assert (row[:, state.shape[1] :] == 0).all()
             for name, cell in (("pi", actor), ("vf", critic_cell)):
                 begins = seen[:, 2] == 0  # as the observations say

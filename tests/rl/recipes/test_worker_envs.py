@@ -66,7 +66,13 @@ def side_by_side(recipe: Recipe, count: int, workers: int) -> tuple[VecEnv, VecE
     return make_envs(recipe, count, True), make_envs(recipe, count, True, workers)
 
 
-@pytest.mark.parametrize(("name", "workers"), [*((name, 2) for name in RECIPES), ("busy", 1), ("busy", 3), ("busy", 9)])
+FAST = [("busy", 2), ("elapsed", 2), ("masks", 2)]
+OTHERS = [("body", 2), ("wrapped body", 2), ("window", 2), ("busy", 1), ("busy", 3), ("busy", 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "workers"), [*FAST, *(pytest.param(*case, marks=pytest.mark.system) for case in OTHERS)]
+)
 def test_every_number_is_that_of_one_process(name: str, workers: int) -> None:
     recipe = RECIPES[name]
     one, several = side_by_side(recipe, 5, workers)
@@ -146,7 +152,7 @@ def test_an_environment_that_cannot_be_pickled_is_made_where_it_is_stepped() -> 
     several.close()
 
 
-@pytest.mark.slow  # each process imports torch
+@pytest.mark.system  # each process imports torch
 def test_processes_that_import_everything_again_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     recipe = Recipe("ncp_envs:ncp/PendulumNoVel-v0", "PPO", 9)
@@ -176,7 +182,9 @@ FAULTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", ["raises", *(pytest.param(fault, marks=pytest.mark.system) for fault in FAULTS if fault != "raises")]
+)
 def test_a_fault_in_a_worker_is_one_sentence(fault: str, capfd: pytest.CaptureFixture[str]) -> None:
     kind, sentence = FAULTS[fault]
     recipe = Recipe(FAULTY, "PPO", 9, env_kwargs={"at": 3})
@@ -220,7 +228,7 @@ def test_a_recipe_is_refused_with_the_same_sentence_and_leaves_no_process(recipe
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.system)])
 def test_numbers_of_shared_generators_are_refused_before_a_run(workers: int) -> None:
     recipe = Recipe(REMEMBERING, "PPO", 9, env_kwargs={"remembers": "numbers"})
     try_out(make_envs(recipe, 3, False), recipe)
@@ -230,6 +238,7 @@ def test_numbers_of_shared_generators_are_refused_before_a_run(workers: int) -> 
     several.close()
 
 
+@pytest.mark.system
 def test_a_worker_that_is_busy_is_ended() -> None:
     recipe = Recipe(BUSY, "PPO", 9, env_kwargs={"milliseconds": 1e6})
     several = WorkerVecEnv(partial(make_side_by_side, recipe), 2, 2)

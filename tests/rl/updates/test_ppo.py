@@ -1,4 +1,4 @@
-"""Recurrent PPO of ours collects what sb3-contrib's collects, bit for bit, and learns the same from it."""
+"""Recurrent PPO of ours collects what sb3-contrib's collects, and learns the same from it, up to rounding."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from ncp_control.rl.policies.recurrent import NCPPolicy
 
 ARRAYS = ("actions", "rewards", "values", "log_probs", "advantages", "returns", "episode_starts")
 STATES = ("states_pi", "states_vf")
+# Theirs runs the critic one step at a time, ours in one scan, where a processor may add in another order: over a
+# rollout that is some tens of units in the last place of float32 (6e-8). What environments give has no such error.
+ROUNDING = {"rtol": 1e-5, "atol": 1e-5}
+GIVEN = ("episode_starts", "new_obs", "dones")
 
 
 class Watcher(BaseCallback):
@@ -50,18 +54,23 @@ def collected(kind: Any, model: RecurrentPPO, rollouts: int = 3, last: int | Non
     return found
 
 
-def assert_equal(ours: Any, theirs: Any) -> None:
+def assert_alike(ours: Any, theirs: Any, name: str = "") -> None:
+    """Holds two results together: what was computed up to rounding, everything else exactly."""
     if isinstance(ours, list):
         assert len(ours) == len(theirs)
         for one, other in zip(ours, theirs, strict=True):
-            assert_equal(one, other)
+            assert_alike(one, other)
     elif isinstance(ours, dict):
         assert ours.keys() == theirs.keys()
-        for name, value in ours.items():
-            if isinstance(value, list):
-                assert_equal(value, theirs[name])
-            else:
-                np.testing.assert_array_equal(value, theirs[name], err_msg=name, strict=isinstance(value, np.ndarray))
+        for key, value in ours.items():
+            assert_alike(value, theirs[key], key)
+    elif not isinstance(ours, np.ndarray):
+        assert ours == theirs, name
+    elif ours.dtype.kind != "f" or name in GIVEN or name.startswith("seen "):
+        np.testing.assert_array_equal(ours, theirs, err_msg=name, strict=True)
+    else:
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), name
+        np.testing.assert_allclose(ours, theirs, err_msg=name, **ROUNDING)
 
 
 @pytest.mark.parametrize("critic", CRITICS)
@@ -69,19 +78,19 @@ def assert_equal(ours: Any, theirs: Any) -> None:
 def test_a_rollout_is_that_of_sb3_contrib(critic: str, as_dict: bool) -> None:
     ours, theirs = (collected(kind, build(critic, as_dict)) for kind in (RecurrentPPO, ContribRecurrentPPO))
     assert np.ptp(ours[0]["values"]) > 0.01
-    assert_equal(ours, theirs)
+    assert_alike(ours, theirs)
 
 
 @pytest.mark.parametrize("space", SPACES[1:])
 def test_a_rollout_of_choices_is_that_of_sb3_contrib(space: Any) -> None:
-    assert_equal(*(collected(kind, build(space=space)) for kind in (RecurrentPPO, ContribRecurrentPPO)))
+    assert_alike(*(collected(kind, build(space=space)) for kind in (RecurrentPPO, ContribRecurrentPPO)))
 
 
 @pytest.mark.parametrize("settings", [{"sde_sample_freq": 3}, {"sde_sample_freq": -1}])
 def test_a_rollout_with_state_dependent_exploration_is_that_of_sb3_contrib(settings: Any) -> None:
     models = (build(use_sde=True, **settings) for _ in range(2))
     kinds = (RecurrentPPO, ContribRecurrentPPO)
-    assert_equal(*(collected(kind, model) for kind, model in zip(kinds, models, strict=True)))
+    assert_alike(*(collected(kind, model) for kind, model in zip(kinds, models, strict=True)))
 
 
 def test_a_training_that_a_callback_ends_can_go_on() -> None:
@@ -93,7 +102,7 @@ def test_a_training_that_a_callback_ends_can_go_on() -> None:
         callback = model._setup_learn(10**6, None, reset_num_timesteps=False)[1]
         assert kind.collect_rollouts(model, model.env, callback, model.rollout_buffer, ROLLOUT)
         found.append([{name: getattr(model.rollout_buffer, name).copy() for name in ARRAYS + STATES}])
-    assert_equal(*found)
+    assert_alike(*found)
 
 
 def test_a_forward_of_ones_own_is_called_at_every_step() -> None:
@@ -102,7 +111,7 @@ def test_a_forward_of_ones_own_is_called_at_every_step() -> None:
     model.policy.forward = lambda *args, **settings: calls.append(1) or forward(*args, **settings)  # type: ignore[func-returns-value]
     ours, theirs = collected(RecurrentPPO, model, 1), collected(RecurrentPPO, build(), 1)
     assert len(calls) == ROLLOUT
-    assert_equal(ours, theirs)
+    assert_alike(ours, theirs)
 
 
 def test_a_callback_may_change_how_far_actions_spread() -> None:
@@ -118,7 +127,7 @@ def test_a_callback_may_change_how_far_actions_spread() -> None:
         callback = model._setup_learn(10**6, Narrower())[1]
         kind.collect_rollouts(model, model.env, callback, model.rollout_buffer, ROLLOUT)
         found.append(model.rollout_buffer.log_probs.copy())
-    np.testing.assert_allclose(*found, rtol=1e-6)
+    np.testing.assert_allclose(*found, **ROUNDING)
 
 
 def test_a_policy_that_reads_observations_in_its_own_way_reads_them_so_at_every_step() -> None:
@@ -131,7 +140,7 @@ def test_a_policy_that_reads_observations_in_its_own_way_reads_them_so_at_every_
         model = build()
         model.policy.__class__ = Doubled
         found.append(collected(kind, model, 1))
-    assert_equal(*found)
+    assert_alike(*found)
 
 
 def test_values_after_a_rollout_are_of_its_own_length() -> None:
@@ -182,3 +191,17 @@ def test_a_training_is_that_of_sb3_contrib_up_to_rounding(settings: dict[str, An
     assert logs[0].keys() == logs[1].keys()
     for name, number in logs[1].items():
         assert logs[0][name] == pytest.approx(number, rel=1e-3, abs=1e-5), name
+
+
+def test_a_clip_range_that_falls_is_that_of_the_moment() -> None:
+    shares = []
+    for left in (1.0, 0.0):
+        model = build(n_epochs=4, clip_range=lambda left: 0.2 * left)
+        model.set_logger(configure(None, []))
+        collected(RecurrentPPO, model, 1)
+        model._current_progress_remaining = left
+        model.train()
+        shares.append(model.logger.name_to_value["train/clip_fraction"])
+    # Steps of 3e-4 change no probability by a fifth; after the first of eight, none is exactly what it was.
+    assert shares[0] < 0.1
+    assert shares[1] > 0.5

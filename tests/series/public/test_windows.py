@@ -9,7 +9,7 @@ import pytest
 
 from ncp_control.series.public.windows import (
     Cut,
-    Recording,
+    RawSeries,
     cut,
     random_parts,
     scale_of,
@@ -18,8 +18,8 @@ from ncp_control.series.public.windows import (
 )
 
 
-def recording(rows: int, name: str = "a") -> Recording:
-    return Recording(name, np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows))
+def recording(rows: int, name: str = "a") -> RawSeries:
+    return RawSeries(name, np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows))
 
 
 def test_windows_begin_a_stride_apart_and_end_within_their_recording() -> None:

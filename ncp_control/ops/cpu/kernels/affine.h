@@ -8,13 +8,13 @@
 //
 // with C = 1 / (1 + h rate) for the fused solver, which makes x' = (x + h drive) / (1 + h rate), and C = 1 for explicit
 // Euler. So that nothing overflows, the fused solver takes h as s / r (`span` in lanes.h) and computes
-// C / r = 1 / (r + s rate) and h C = s (C / r); for explicit Euler s is h and r is 1. Backward, with u = x' (fused) or
-// u = x (euler), a gradient g of x' gives
+// C / r = 1 / (r + s rate) and h C = s (C / r); for explicit Euler s is h and r is 1. A product with C / r, which can be
+// as small as 1 / rate, comes last. Backward, with u = x' (fused) or u = x (euler), a gradient g of x' gives
 //
 //     q = h C g                          d drive += q,   d rate -= u q
 //     d x  = g C (fused), g (1 - h rate) (euler), and gamma_r d z
 //     d f  = A q - liquid u q,   d z = d f act'(z),   d A += q f,   d leak -= u q
-//     d h += g C (drive - u rate)
+//     d h += g C^2 (drive - rate x)           C is 1 for explicit Euler
 //
 // Classical RK4, with the velocity k(y) = drive - rate y, goes through stages s = 1 .. 4:
 //
@@ -52,10 +52,11 @@ struct Affine {
 
     const AffineArguments& p;
     const int64_t N, I;
+    const bool euler;  // without a rate, as in a Neural ODE, a fused step is an explicit one
     std::vector<T> leak;
 
     Affine(const AffineArguments& arguments, const Problem& problem)
-        : p(arguments), N(problem.units), I(problem.inputs), leak(N) {
+        : p(arguments), N(problem.units), I(problem.inputs), euler(p.euler || !(p.tau_raw || p.liquid)), leak(N) {
         if (p.tau_raw) positive_all<T>(p.tau_raw, leak.data(), N);
         for (int64_t j = 0; j < N; ++j) leak[j] = p.tau_raw ? T(1) / leak[j] : T(0);
     }
@@ -135,7 +136,7 @@ struct Affine {
     // The length of an unfold, as s and r.
     NCP_INLINE Span<T> span_of(V elapsed) const {
         const V h = elapsed / T(p.unfolds);
-        return p.euler ? Span<T>{h, all<T>(1)} : span<T>(h);
+        return euler ? Span<T>{h, all<T>(1)} : span<T>(h);
     }
 
     // mu + gamma x of every neuron.
@@ -176,16 +177,14 @@ struct Affine {
             V* fs = k.f + (record ? l * N : 0);
             excite(k.sensed, from, fs);
             for (int64_t j = 0; j < N; ++j) {
-                V f = fs[j], drive = drive_scale(j) * f, rate = rate_at(j, f), C, next;
-                C = p.euler ? all<T>(1) : reciprocal<T>(h.r + h.s * rate);
-                next = from[j] + h.s * C * (drive - rate * from[j]);
+                const V f = fs[j], rate = rate_at(j, f), velocity = drive_scale(j) * f - rate * from[j];
+                const V C = euler ? all<T>(1) : reciprocal<T>(h.r + h.s * rate);
+                to[j] = from[j] + C * (h.s * velocity);
                 if (record) {
-                    V u = p.euler ? from[j] : next;
                     k.C[l * N + j] = C;
-                    k.own[l * N + j] = p.euler ? T(1) - h.s * rate : h.r * C;
-                    k.dh[l * N + j] = h.r * C * (drive - u * rate);
+                    k.own[l * N + j] = euler ? T(1) - h.s * rate : h.r * C;
+                    k.dh[l * N + j] = h.r * C * (h.r * C * velocity);
                 }
-                to[j] = next;
             }
             from = to;
         }
@@ -205,9 +204,10 @@ struct Affine {
         for (int64_t l = p.unfolds - 1; l >= 0; --l) {
             const V *from = k.U + l * N, *to = from + N;
             for (int64_t j = 0; j < N; ++j) {
-                V f = k.f[l * N + j], q = h.s * k.C[l * N + j] * g[j], uq = (p.euler ? from[j] : to[j]) * q;
+                const V f = k.f[l * N + j], C = k.C[l * N + j];
+                const V q = h.s * C * g[j], uq = (euler ? from[j] : to[j]) * q;
                 d_h += g[j] * k.dh[l * N + j];
-                d_A[j] += q * f;
+                d_A[j] += h.s * f * C * g[j];  // q f, where q can be too small for a float
                 d_leak[j] -= uq;
                 V df = drive_scale(j) * q - rate_back(f, uq);
                 V dz = df * slope(f);

@@ -82,7 +82,7 @@ struct CfC {
                 z[0] = tanh<T>(z[0]);
                 z[1] = tanh<T>(z[1]);
                 z[3] = sigmoid<T>(z[2] * t + z[3]);
-                both[N + j] = p.mode == NO_GATE ? z[0] + z[3] * z[1] : z[0] + z[3] * (z[1] - z[0]);
+                both[N + j] = (p.mode == NO_GATE ? z[0] : z[0] * (T(1) - z[3])) + z[3] * z[1];
             }
             if (record)
                 for (int m = 0; m < 4; ++m) maps[4 * j + m] = z[m];

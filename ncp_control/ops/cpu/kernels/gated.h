@@ -5,7 +5,12 @@
 // maps by these names give
 //
 //     LSTM:  c' = s(f) c + s(i) tanh(g),    h' = s(o) tanh(c')           s = sigmoid, the state is [h, c]
-//     GRU:   n' = tanh(n + s(r) m),         h' = n' + s(z) (h - n')
+//     GRU:   n' = tanh(n + s(r) m),         h' = (1 - s(z)) n' + s(z) h
+//
+// A GRU's h' must not leave the range of n', however long a gate s(z) near 1 keeps it. As n' + s(z) (h - n') it would:
+// at s(z) = 1 the difference rounds anew in every step, a random walk that nothing pulls back. In the form above, s(z) =
+// 1 returns h itself. With eps of rounding, and d for how far h is beyond the range, a product and the sum add less than
+// h eps + (1 - s(z)) h eps to a mean that is (1 - s(z)) d closer: from d = 2 h eps on, no h' is above h.
 //
 // Backward, with i for the gate s(i) and so on, and s' = s (1 - s), gradients gh of h' and gc of c' give
 //
@@ -74,7 +79,7 @@ struct GRURule {
         for (int m = 0; m < 2; ++m) z[m] *= T(-LOG2E);
         sigmoid_exp2_many<T, 2>(z);
         z[2] = tanh<T>(z[2] + z[0] * z[3]);
-        v[u] = z[2] + z[1] * (v[u] - z[2]);
+        v[u] = (T(1) - z[1]) * z[2] + z[1] * v[u];
     }
 
     static NCP_INLINE void back(V* gates, const V* old, V* grad, int64_t u, int64_t, V) {

@@ -35,7 +35,7 @@ struct Lanes<float> {
     static constexpr int W = NCP_VECTOR_BYTES / 4;
     static constexpr int mantissa_bits = 23;
     static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-    static constexpr float exponent_limit = 126.0f;
+    static constexpr int exponent_bias = 127;
 };
 
 template <>
@@ -45,7 +45,7 @@ struct Lanes<double> {
     static constexpr int W = NCP_VECTOR_BYTES / 8;
     static constexpr int mantissa_bits = 52;
     static constexpr double round_magic = 6755399441055744.0;  // 1.5 * 2^52
-    static constexpr double exponent_limit = 1022.0;
+    static constexpr int exponent_bias = 1023;
 };
 
 template <typename T>
@@ -98,8 +98,14 @@ struct Exp2<double> {
                                    0.24022650695910156205,    0.69314718055994533046,   0.9999999999999999971};
 };
 
+// The exponents of the smallest normal number and of the largest power of two.
+template <typename T>
+constexpr T least_exponent = T(1 - Lanes<T>::exponent_bias);
+template <typename T>
+constexpr T most_exponent = T(Lanes<T>::exponent_bias);
+
 // A number as a fraction f in [-1/2, 1/2] and a whole number n: `split` makes them from x, `join` multiplies 2^f by
-// 2^n.
+// 2^n. The result is a normal number whatever x is, and NaN for NaN.
 template <typename T>
 struct Split {
     Vec<T> f, n;
@@ -107,21 +113,25 @@ struct Split {
 
 template <typename T>
 NCP_INLINE Split<T> split(Vec<T> x) {
-    x = clamp<T>(x, -Lanes<T>::exponent_limit, Lanes<T>::exponent_limit);
+    x = clamp<T>(x, least_exponent<T>, most_exponent<T>);
     Vec<T> shifted = x + Lanes<T>::round_magic;
     return {x - (shifted - Lanes<T>::round_magic), shifted};
 }
 
+// A product, although adding n to the exponent's bits would be cheaper: it would make a number of a NaN with a payload.
 template <typename T>
 NCP_INLINE Vec<T> join(Vec<T> p, Vec<T> shifted) {
     typedef typename Lanes<T>::I I;
-    return (Vec<T>)((I)p + (((I)shifted) << Lanes<T>::mantissa_bits));
+    constexpr int bits = Lanes<T>::mantissa_bits;
+    const I exponent = ((I)shifted + Lanes<T>::exponent_bias) << bits;
+    return p * (Vec<T>)exponent;
 }
 
 #if defined(__AVX512F__)
 template <>
 NCP_INLINE Split<float> split<float>(FloatLanes x) {
-    __m512 t = _mm512_min_ps(_mm512_set1_ps(126.0f), (__m512)x);  // for a very negative x the scaling itself gives 0
+    // for a very negative x the scaling itself gives 0
+    __m512 t = _mm512_min_ps(_mm512_set1_ps(most_exponent<float>), (__m512)x);
     __m512 f = _mm512_reduce_ps(t, 0);
     return {(FloatLanes)f, (FloatLanes)_mm512_sub_ps(t, f)};
 }
@@ -139,7 +149,8 @@ NCP_INLINE Vec<T> reciprocal(Vec<T> x) {
 
 #if defined(__AVX512F__)
 // An estimate with an error of 2^-14 and one Newton step, so that 1 / 1 is 1 and a closed gate has no slope. AVX2's own
-// estimate, with an error of 2^-11, would not do. x must be a normal number.
+// estimate, with an error of 2^-11, would not do. x is a normal number; where it is above 2^126, the result
+// would be denormal, and is 0.
 template <>
 NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
     FloatLanes r = (FloatLanes)_mm512_rcp14_ps((__m512)x);
@@ -147,10 +158,10 @@ NCP_INLINE FloatLanes reciprocal<float>(FloatLanes x) {
 }
 #endif
 
-// 2^x for K vectors at once: each operation runs on all of them before the next one starts, so that the processor does
-// not wait for a single chain of operations.
+// 2^x for K vectors at once, with x taken into the range of exponents first: each operation runs on all of them before
+// the next one starts, so that the processor does not wait for a single chain of operations.
 template <typename T, int K>
-NCP_INLINE void exp2_many(Vec<T>* x) {
+NCP_INLINE void exp2_in_range_many(Vec<T>* x) {
     Vec<T> f[K], n[K];
     for (int k = 0; k < K; ++k) {
         Split<T> parts = split<T>(x[k]);
@@ -163,19 +174,28 @@ NCP_INLINE void exp2_many(Vec<T>* x) {
     for (int k = 0; k < K; ++k) x[k] = join<T>(x[k], n[k]);
 }
 
-// 1 / (1 + 2^x) for K vectors at once: the logistic function of -x ln 2.
+// 1 / (1 + 2^x) for K vectors at once: the logistic function of -x ln 2. It is exactly 0 and 1 far out, because a slope
+// of 1e-38 times an input of 1e38 would be a gradient.
 template <typename T, int K>
 NCP_INLINE void sigmoid_exp2_many(Vec<T>* x) {
-    exp2_many<T, K>(x);
+    exp2_in_range_many<T, K>(x);
     for (int k = 0; k < K; ++k) x[k] = reciprocal<T>(T(1) + x[k]);
 }
 
-// 2^x, and 0 where that is below the normal numbers: 2^-inf times an infinite number is NaN, as everywhere else.
+// 2^x for K vectors at once, x at most 127 (1023 in double precision), and 0 where that is below the normal numbers:
+// 2^-inf times an infinite number is NaN, as everywhere else.
+template <typename T, int K>
+NCP_INLINE void exp2_many(Vec<T>* x) {
+    Vec<T> power[K];
+    for (int k = 0; k < K; ++k) power[k] = x[k];
+    exp2_in_range_many<T, K>(power);
+    for (int k = 0; k < K; ++k) x[k] = x[k] < all<T>(least_exponent<T>) ? Vec<T>{} : power[k];
+}
+
 template <typename T>
 NCP_INLINE Vec<T> exp2(Vec<T> x) {
-    Vec<T> power = x;
-    exp2_many<T, 1>(&power);
-    return x < all<T>(-Lanes<T>::exponent_limit) ? Vec<T>{} : power;
+    exp2_many<T, 1>(&x);
+    return x;
 }
 
 template <typename T>
@@ -202,8 +222,8 @@ NCP_INLINE Vec<T> magnitude(Vec<T> x) {
     return x < all<T>(0) ? -x : x;
 }
 
-// A span of time h as s and r, neither above 1, with h = s / r: h and 1 for a short span, 1 and 1 / h for a long one. In
-// a fused step with them, a long span cannot overflow.
+// A span of time h as s and r with h = s / r: h and 1 for a short span, 1/4 and 1 / (4 h) for a long one. A fused step
+// divides by r + s rate, which then overflows for no span and no rate, and whose reciprocal is a normal number.
 template <typename T>
 struct Span {
     Vec<T> s, r;
@@ -211,9 +231,9 @@ struct Span {
 
 template <typename T>
 NCP_INLINE Span<T> span(Vec<T> h) {
-    const Vec<T> one = all<T>(1);
-    const typename Lanes<T>::I long_one = h > one;
-    return {long_one ? one : h, long_one ? one / h : one};
+    const Vec<T> longest_short = all<T>(0.25);
+    const typename Lanes<T>::I is_long = h > longest_short;
+    return {is_long ? longest_short : h, is_long ? longest_short / h : all<T>(1)};
 }
 
 // The values of an array at W positions.
@@ -253,11 +273,12 @@ NCP_INLINE Vec<T> log1p_unit(Vec<T> u) {
     return T(2) * y * series;
 }
 
-// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), plus 1e-8, as in cells/positive.py.
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), plus 1e-8, as in cells/positive.py: x alone above 20, as torch has it.
 template <typename T>
 NCP_INLINE Vec<T> positive(Vec<T> x) {
     Vec<T> top = x > all<T>(0) ? x : Vec<T>{};
-    return T(1e-8) + top + log1p_unit<T>(exp2<T>(magnitude<T>(x) * T(-LOG2E)));
+    Vec<T> rest = log1p_unit<T>(exp2<T>(magnitude<T>(x) * T(-LOG2E)));
+    return T(1e-8) + (top + (x > all<T>(20) ? Vec<T>{} : rest));
 }
 
 // `positive` of `count` values.

@@ -14,7 +14,7 @@
 //     q = h C g                     d current += q,   d conductance -= u q
 //     d v  = g C cm (fused), g (1 - h C conductance) (euler), and the gradient that flows back through the synapses:
 //     d a  = q (E - u)   for a = w s;   d z = d a w s (1 - s)   for z = sigma (v_i - mu);   d v_i += d z sigma
-//     d cm += g C (v - v'),   d h += g C (current - u conductance)
+//     d cm += g C (v - v'),   d h += g C^2 cm (current - conductance v) (fused), g C (current - conductance v) (euler)
 //
 // The sensory part is constant through the unfolds, so its q and u q are first summed over the unfolds. Slopes hold a
 // factor of -log2(e), so that a sigmoid needs one exp2.
@@ -204,16 +204,15 @@ struct LTC {
                 conductance += w[e] * s[e];
                 current += wE[e] * s[e];
             }
-            V v = from[j], C, next;
-            C = p.euler ? all<T>(inverse_cm[j]) : reciprocal<T>(h.r * cm[j] + h.s * conductance);
-            next = v + h.s * C * (current - conductance * v);
+            const V v = from[j], velocity = current - conductance * v;
+            const V C = p.euler ? all<T>(inverse_cm[j]) : reciprocal<T>(h.r * cm[j] + h.s * conductance);
+            to[j] = v + C * (h.s * velocity);
             if (record) {
-                V u = p.euler ? v : next;
+                const V kept = h.r * C * cm[j];
                 k.C[l * N + j] = C;
-                k.own[l * N + j] = p.euler ? T(1) - h.s * C * conductance : h.r * C * cm[j];
-                if (timed) k.dh[l * N + j] = h.r * C * (current - u * conductance);
+                k.own[l * N + j] = p.euler ? T(1) - h.s * C * conductance : kept;
+                if (timed) k.dh[l * N + j] = (p.euler ? C : h.r * C * kept) * velocity;
             }
-            to[j] = next;
         }
     }
 
