@@ -3,11 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# `make test PYTEST_ARGS="-k wiring"` narrows a run; xdist gives every core a worker.
-PYTEST_ARGS ?= -n auto
+# `make test PYTEST_ARGS="-k wiring"` narrows a run. Every core has a worker, which takes over tests of a slower one.
+PYTEST_ARGS ?= -n auto --dist worksteal
 # Compiled test files are kept even where the environment forbids it: to compile them again takes every worker half a minute.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
-KINDS := browser or cluster or gpu
 
 # Touched after an install, so that the next run installs again only when one of these files has changed.
 STAMP := $(VENV)/installed
@@ -26,10 +25,8 @@ test: lint ## lint, types, and the tests of what a user relies on: five minutes
 	@$(BIN)/mypy & types=$$!; $(PYTEST) $(PYTEST_ARGS); tests=$$?; \
 	  wait $$types || { echo "mypy has found something: \`make types\` shows it."; exit 1; }; exit $$tests
 
-# What needs a browser, a cluster or a GPU runs alone; it skips where there is none, and says so. 5: -k chose none.
-test-system: $(STAMP) ## kills, full disks, compilers, wheels, browsers, clusters, all cells: fifteen minutes
-	$(PYTEST) -m "system and not (slow or $(KINDS))" $(PYTEST_ARGS)
-	$(PYTEST) -m "($(KINDS)) and not slow" $(filter-out -n auto,$(PYTEST_ARGS)) || test $$? -eq 5
+test-system: $(STAMP) ## kills, full disks, compilers, wheels, browsers, clusters, all cells: ten minutes
+	$(PYTEST) -m "system and not slow" $(PYTEST_ARGS)
 
 test-slow: $(STAMP) ## learning, shipped agents over many episodes, long sweeps: hours
 	$(PYTEST) -m slow $(PYTEST_ARGS)

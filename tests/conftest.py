@@ -13,9 +13,14 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from helpers.cells import REPRESENTATIVES, WIDE, ZOO
+from helpers.tiers import assign, clusters_first
 
 torch.set_num_threads(1)
+
+# what commands print follows the width and the colours of the terminal that the tests run in
+os.environ["COLUMNS"] = "80"
+for name in ("LINES", "FORCE_COLOR", "CLICOLOR_FORCE", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    os.environ.pop(name, None)
 
 # how long it takes to make an example says how busy the machine is
 settings.register_profile(
@@ -42,21 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts into the system tier what needs a browser, a cluster or a GPU, and most cells of the zoo."""
-    for item in items:
-        kinds = any(item.get_closest_marker(kind) for kind in ("browser", "cluster", "gpu"))
-        if kinds or of_a_rarer_cell(item):
-            item.add_marker("system")
+    """Gives every case its tier."""
+    assign(items)
+    clusters_first(items)
     seed = config.getoption("shuffle")
     if seed is not None:
         shuffle(items, random.Random(seed))
-
-
-def of_a_rarer_cell(item: pytest.Item) -> bool:
-    """Whether a test's case is of a cell whose like another cell of the fast tier represents."""
-    values = getattr(item, "callspec", None)
-    cells = [value for value in values.params.values() if isinstance(value, str)] if values is not None else []
-    return any(cell not in REPRESENTATIVES and (cell in ZOO or cell in WIDE) for cell in cells)
 
 
 def shuffle(items: list[pytest.Item], order: random.Random) -> None:

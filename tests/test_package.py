@@ -144,7 +144,7 @@ def test_the_source_distribution_holds_every_file_of_the_project(tmp_path: Path)
     assert set(names) - found == set()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # the compiler takes half a minute or more for each machine level
 @pytest.mark.skipif(not shutil.which(shlex.split(os.environ.get("CXX", "c++"))[0]), reason="needs a C++ compiler")
 def test_a_compiler_adds_the_kernels_to_the_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -164,6 +164,14 @@ def test_the_installed_version_is_the_one_in_the_source() -> None:
 def test_importing_the_package_is_light() -> None:
     seen = "import sys, ncp_control; sys.exit(not {'torch', 'numpy'}.isdisjoint(sys.modules))"
     assert subprocess.run([sys.executable, "-c", seen], cwd=ROOT).returncode == 0
+
+
+@pytest.mark.system
+def test_a_network_runs_without_loading_torchs_compiler() -> None:
+    """Importing it takes as long as torch itself."""
+    run = "import sys, torch, ncp_control as nc; nc.RNN(nc.LTC(2, 3))(torch.zeros(1, 2, 2))"
+    done = subprocess.run([sys.executable, "-c", f"{run}; sys.exit('torch._dynamo' in sys.modules)"], cwd=ROOT)
+    assert done.returncode == 0
 
 
 def test_every_public_name_is_there() -> None:

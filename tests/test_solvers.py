@@ -245,6 +245,7 @@ def reference_end(cell: ODECell, inputs: Tensor, state: Tensor, elapsed: float) 
 CELLS = ("ltc-gaps", "ltc-dense", "neural-ltc-sigmoid", "neural-ltc-tanh")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", CELLS)
 def test_whole_cells_meet_a_precise_reference(name: str) -> None:
     elapsed = 0.4

@@ -30,7 +30,6 @@ from sanitizers import BUILD
 HOUSE = Path(__file__).resolve().parents[2]
 TIERS = {"fast": "not system and not slow", "system": "system and not slow and not gpu"}
 LIBRARIES = "ncp_control/ops/cpu/_kernels_{}.so"
-HANGS = 3600  # seconds after which tests that do not end count as a finding
 NOTHING_TO_RUN = 5  # pytest's exit code
 
 
@@ -114,12 +113,8 @@ class Copy:
         :param words: more words for pytest
         """
         command = [sys.executable, "-m", "pytest", *tests, "-m", TIERS[tier], "-q", "-p", "no:cacheprovider", *words]
-        try:
-            done = subprocess.run(
-                command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=HANGS
-            )
-        except subprocess.TimeoutExpired:
-            return [f"no test, but they hang for {HANGS} seconds"]
+        # pytest ends a test that hangs after two minutes, so nothing has to be ended here
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
         failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
         if failed or done.returncode in (0, NOTHING_TO_RUN):
             return failed

@@ -27,6 +27,7 @@ ODD = Wiring.from_edges(
 )  # fmt: skip
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("draw", [raster_figure, tuning_figure, wiring_figure])
 def test_odd_names_are_drawn_literally(draw, tmp_path: Path) -> None:
     activity = make_recording(ODD, about={"env": "$\\env$"})

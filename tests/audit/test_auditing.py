@@ -43,7 +43,12 @@ def test_a_certificate_holds_under_attack(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(path.stem for path in CHECKPOINTS.glob("half*.safetensors") if "dyn" not in path.stem)
+    "name",
+    [
+        pytest.param(path.stem, marks=() if path.stem == "halfcheetah" else pytest.mark.system)
+        for path in sorted(CHECKPOINTS.glob("half*.safetensors"))
+        if "dyn" not in path.stem
+    ],
 )
 def test_shipped_agents_are_certified(name: str) -> None:
     found = audit(nc.load(CHECKPOINTS / f"{name}.safetensors"), attack=30_000, progress=False)
@@ -65,7 +70,7 @@ def test_the_shipped_cascade_forgets_and_its_ranges_are_nearly_reached() -> None
     assert found.attack.tightness < 1.5
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_the_same_seed_finds_the_same(shipped: Certificate) -> None:
     again = audit(nc.load(AGENT), attack=60_000, progress=False)
     assert again.states == shipped.states
@@ -74,6 +79,7 @@ def test_the_same_seed_finds_the_same(shipped: Certificate) -> None:
     assert other.states != shipped.states
 
 
+@pytest.mark.system
 def test_ranges_are_tighter_than_the_cells_own_bounds(shipped: Certificate) -> None:
     low, high = (end.detach().numpy() for end in nc.load(AGENT).policy.lstm_actor.cell.state_bounds())
     widths = np.array([one.high - one.low for one in shipped.states])
@@ -135,6 +141,7 @@ def test_a_flipped_polarity_is_caught() -> None:
     assert said[0].startswith("the state of inter0 was certified to lie from")
 
 
+@pytest.mark.system
 def test_bounds_that_are_not_rounded_outward_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = chain()
     monkeypatch.setattr(intervals, "SLACK", 0.0)
@@ -169,6 +176,7 @@ def outside(controller: Any, seen: Any) -> int:
     return count
 
 
+@pytest.mark.system
 def test_an_error_on_a_path_moves_actions_no_further_than_said() -> None:
     agent = nc.load(AGENT)
     recording = np.random.default_rng(0).normal(0, 0.3, (30, 8))
@@ -186,6 +194,7 @@ def test_an_error_on_a_path_moves_actions_no_further_than_said() -> None:
     assert (claimed < 60 * most).all()
 
 
+@pytest.mark.system
 def test_a_choice_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     agent = small_agent("choices", tmp_path)
     with torch.no_grad():
@@ -224,6 +233,7 @@ def test_bad_arguments_are_refused(given: dict[str, Any], match: str) -> None:
         audit(nc.load(AGENT), **given)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("cell", ["ltc", "neural-ltc", "cfc", "ctrnn", "lstm", "gru", "mlp", "ct-gru", "neural-ode"])
 def test_every_cell_has_a_certificate_that_holds_or_says_what_is_not_shown(cell: str, tmp_path: Path) -> None:
     dense = cell in ("lstm", "gru", "mlp", "ct-gru")
@@ -293,6 +303,7 @@ def test_the_unit_of_a_sensor_changes_nothing(tmp_path: Path) -> None:
     assert signs[0] == signs[1]
 
 
+@pytest.mark.system
 def test_a_space_without_limits_is_certified_as_far_as_float32_can_add(tmp_path: Path) -> None:
     agent = small_agent("choices", tmp_path)  # CartPole's velocities have no limits, and nothing normalises them
     found = audit(agent, attack=15_000, progress=False)

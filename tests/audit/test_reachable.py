@@ -60,6 +60,7 @@ def test_a_chain_settles_although_only_one_end_of_a_state_has_a_bound() -> None:
     assert states.low.tolist() == [0, 0]
 
 
+@pytest.mark.system
 def test_what_a_circuit_does_in_float32_escapes_without_the_widening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intervals, "SLACK", 0.0)
     monkeypatch.setattr(intervals, "LEAST", 0.0)
@@ -89,6 +90,7 @@ def test_the_named_cells_have_finite_bounds_but_for_those_that_say_why() -> None
         assert np.isfinite(states.width).all() == (known.gap is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_inputs_and_times_without_an_end_raise_no_warning(name: str) -> None:
     for scale in (1.0, 5.0):

@@ -125,7 +125,10 @@ COMPILED = [
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in ("ltc-gaps", "cfc-default") else pytest.mark.slow) for name in COMPILED],
+)
 def test_a_step_compiles_to_one_graph(name: str) -> None:
     torch.compiler.reset()
     cell = build(name, shaken=0.1)
@@ -135,7 +138,7 @@ def test_a_step_compiles_to_one_graph(name: str) -> None:
         torch.testing.assert_close(compiled(inputs, state, elapsed), cell.step(inputs, state, elapsed))
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "ct-gru", "mixed-ltc"])
 def test_a_compiled_step_has_the_same_gradients(name: str) -> None:
     torch.compiler.reset()
@@ -168,7 +171,13 @@ EXPORTED = ["ltc-gaps", "ltc-gap-only", "neural-ltc-relu", "ctrnn-rk4", "cfc-def
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", [*EXPORTED, "lstm", "gru", "mixed-cfc"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "ltc-gaps" else pytest.mark.slow)
+        for name in (*EXPORTED, "lstm", "gru", "mixed-cfc")
+    ],
+)
 def test_a_step_is_exported_for_every_batch(name: str) -> None:
     cell = build(name, shaken=0.1)
     batch = torch.export.Dim("batch", min=1)

@@ -43,6 +43,11 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "ct-gru": lambda inputs, plan: CTGRU(inputs, plan.units),
     "gru": lambda inputs, plan: GRU(inputs, plan.units),
 }
+FUSED = [
+    pytest.param(name, marks=() if name in ("ltc-spread", "neural-ltc-signed", "ctrnn-tanh") else pytest.mark.slow)
+    for name in KEPT
+    if "ltc" in name or "ctrnn" in name
+]
 # Cells whose bounds hold while tau < 1. They give no guarantee, which would be for every tau.
 CONDITIONAL = ("neural-ltc-tanh", "neural-ltc-hard_tanh")
 
@@ -119,7 +124,7 @@ def test_states_and_time_constants_stay_inside(
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", [name for name in KEPT if "ltc" in name or "ctrnn" in name])
+@pytest.mark.parametrize("name", FUSED)
 def test_fused_steps_of_every_size_keep_the_bounds_for_long(name: str) -> None:
     """In tiny steps rounding must not add up to more than the steps pull back."""
     for seed, elapsed in itertools.product(range(2), (1e-6, 1e-4, 1e-3, 1e-2, 1.0, 1e3)):
@@ -205,7 +210,11 @@ LONG = {
 
 @pytest.mark.parametrize(
     ("backend", "steps"),
-    [("auto", 100_000), ("reference", 2_500), pytest.param("reference", 100_000, marks=pytest.mark.slow)],
+    [
+        ("auto", 100_000),
+        pytest.param("reference", 2_500, marks=pytest.mark.system),
+        pytest.param("reference", 100_000, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("name", LONG)
 @torch.no_grad()

@@ -41,6 +41,7 @@ def test_gap_junction_step_by_hand() -> None:
     assert state[0].tolist() == pytest.approx([expected_v, expected_u], rel=1e-6)
 
 
+@pytest.mark.system
 def test_without_synapses_a_neuron_is_an_rc_circuit() -> None:
     """v decays to vleak with the time constant cm / gleak."""
     for solver, unfolds, allowed in (("dopri5", 1, 1e-6), ("rk4", 50, 1e-6), ("fused", 1000, 2e-3)):

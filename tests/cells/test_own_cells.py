@@ -137,6 +137,7 @@ def model(kind: str, cell: Any, **kwargs: Any) -> Any:
     return PPO("MultiInputPolicy", env, n_steps=16, batch_size=16, policy_kwargs=arguments, device="cpu", seed=0)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("cell", [My_Leaky, Mixed])
 @pytest.mark.parametrize("kind", ["ppo", "sac", "extractor"])
 def test_an_agent_of_ones_own_cells_trains_and_comes_back_from_its_file(kind: str, cell: Any, tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def test_record_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     assert "--rollout is 0 to 0" in refused(capsys, "record", str(model), "--data", data, "--rollout", "4")
 
 
+@pytest.mark.system
 def test_ablate(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
     out = tmp_path / "table.csv"
     words = ["ablate", str(agent), "--neurons", "motor0", "inter1", "--episodes", "1", "--out", str(out)]

@@ -27,6 +27,7 @@ def test_it_copies_the_checkpoints_and_keeps_those_that_are_there(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoints"]
 
 
+@pytest.mark.system
 def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None:
     steps = demo.steps(demo.Arguments(out=tmp_path), demo.shipped_checkpoints())
     assert [words[0] for _, _, words in steps] == ["record", "view", "view", "distil", "collect", "fit"]

@@ -29,6 +29,7 @@ def test_a_function_teaches_a_circuit_and_the_result_is_printed(
     assert json.loads(capsys.readouterr().out)["env"] == "ncp/PendulumNoVel-v0"
 
 
+@pytest.mark.system
 def test_json_has_the_figures_that_the_design_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", "--json", *FAST]
     assert main(words) == 0

@@ -39,7 +39,7 @@ def test_sizes_are_printed_and_written_and_the_smallest_good_one_acts(
     assert circuit["note"]["pruned_from"] == int(sizes[0])
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_json_has_a_row_for_each_size_also_of_a_run_that_is_resumed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_dataset_teaches_a_circuit_and_the_result_is_printed(
     assert json.loads(capsys.readouterr().out)["env"] == "ncp/PendulumNoVel-v0"
 
 
+@pytest.mark.system
 def test_json_says_the_method_and_how_much_was_random(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(0.0, "./calm")
     for data, least, most in (("./swing", 0.05, 0.5), ("./calm", 0, 0)):
@@ -85,6 +86,7 @@ def test_the_run_and_its_files_say_behaviour_cloning(folder: Path, capsys: pytes
     assert "behaviour cloning" in printed(capsys, "describe", "run/best.safetensors")
 
 
+@pytest.mark.system
 def test_a_checkpoint_of_a_cloned_student_has_a_card_that_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_checkpoint_of_a_cloned_student_has_a_card_that_says_so(
     assert "batches" in card
 
 
+@pytest.mark.system
 def test_a_run_is_resumed_with_the_same_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*CLONE, "--json"]) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -128,6 +131,7 @@ def test_what_cannot_be_cloned_is_refused_in_one_line(
     assert not (folder / "runs").exists()
 
 
+@pytest.mark.system
 def test_a_dataset_that_does_not_say_its_environment_is_cloned_when_the_user_names_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,7 +94,7 @@ def test_describe_a_model(capsys: pytest.CaptureFixture[str], fitted: Path) -> N
     assert member["circuit"]["wiring"]["units"] == 9
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_describe_a_fit_and_a_comparison(
     capsys: pytest.CaptureFixture[str], data: Path, fitted: Path, tmp_path: Path
 ) -> None:

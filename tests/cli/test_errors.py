@@ -67,7 +67,7 @@ def test_an_error_is_one_line_in_a_real_process() -> None:
     ("words", "environment"),
     [
         (("describe", "missing.json", "--traceback"), {}),
-        (("--traceback", "describe", "missing.json"), {}),
+        pytest.param(("--traceback", "describe", "missing.json"), {}, marks=pytest.mark.slow),
         (("describe", "missing.json"), {"NCP_CONTROL_TRACEBACK": "1"}),
     ],
 )

@@ -33,6 +33,7 @@ def exported(capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
     return json.loads(printed(capsys, "export", *map(str, words), "--json"))
 
 
+@pytest.mark.system
 @needs_compiler
 @pytest.mark.parametrize("kind", KINDS)
 def test_c_is_compiled_and_compared_with_the_agent(
@@ -45,10 +46,11 @@ def test_c_is_compiled_and_compared_with_the_agent(
     assert found["state"] == (0 if kind == "plain" else 9)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
-    ("to", "file"), [("pt2", "controller.pt2"), pytest.param("onnx", "controller.onnx", marks=pytest.mark.system)]
+    ("to", "file"), [("pt2", "controller.pt2"), pytest.param("onnx", "controller.onnx", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("kind", ["timed", "choices"])
+@pytest.mark.parametrize("kind", ["timed", pytest.param("choices", marks=pytest.mark.slow)])
 def test_a_program_is_run_and_compared_with_the_agent(
     to: str, file: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -60,6 +62,7 @@ def test_a_program_is_run_and_compared_with_the_agent(
     assert found["difference"] <= 1e-5
 
 
+@pytest.mark.system
 @needs_compiler
 def test_the_readme_says_all_that_a_robot_needs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     agent = agent_file("circuit", tmp_path)
@@ -85,6 +88,7 @@ def test_the_readme_says_all_that_a_robot_needs(capsys: pytest.CaptureFixture[st
     assert "200 steps: the greatest difference is" in done.stdout
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("to", ["pt2", pytest.param("onnx", marks=pytest.mark.system)])
 def test_the_python_of_the_readme_runs_as_it_stands(
     to: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -141,6 +145,7 @@ def test_with_no_steps_no_environment_is_needed(capsys: pytest.CaptureFixture[st
     assert "   0  observation0\n" in (tmp_path / "out" / "README.txt").read_text()
 
 
+@pytest.mark.system
 @needs_compiler
 def test_code_that_acts_differently_is_never_written(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

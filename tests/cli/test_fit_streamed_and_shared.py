@@ -63,6 +63,7 @@ def test_an_unknown_way_to_read_is_refused(data: Path, tmp_path: Path, capsys: p
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.system
 def test_of_several_processes_the_first_one_speaks(data: Path, tmp_path: Path) -> None:
     first, second = end_of_ranks(2, lambda: main(words(data, tmp_path / "run")), tmp_path)
     assert (first.value, second.value) == (0, 0)

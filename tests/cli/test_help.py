@@ -59,6 +59,7 @@ def test_help_needs_no_numerical_library() -> None:
     assert loaded.isdisjoint({"torch", "numpy", "scipy", "gymnasium", "tyro", "rich"})
 
 
+@pytest.mark.system
 def test_no_help_page_needs_torch() -> None:
     code = f"""
 import contextlib, sys

@@ -71,7 +71,7 @@ def made(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # seventeen commands one after the other
 @pytest.mark.skipif(os.name != "posix", reason="it takes a shell")
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_progress_never_ends_the_work(stream: str | None, monkeypatch: pytest.Mo
     assert tracker.line() == "training: 10 of 10"
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_characters_that_an_encoding_lacks_are_written_as_escapes(tmp_path: Path) -> None:
     name = "fl\u00fcgel-\u4e16.json"
     for words, code in ((["describe", name], 2), (["train", "list"], 0), (["doctor"], 0)):

@@ -109,7 +109,7 @@ def test_a_sweep_prints_its_table_and_says_where_it_is(here: Path, capfd: pytest
     assert len(found["rows"][0]["best_return"]) == 2
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_run_that_fails_is_named_with_its_log(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Data that are no rollouts are noticed by the fit itself."""
     (here / "data").mkdir()

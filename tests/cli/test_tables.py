@@ -50,7 +50,7 @@ def test_a_model_is_fitted_to_a_table_and_evaluated(tmp_path: Path, capsys: pyte
     assert fitted["test_normalised_mse"] == pytest.approx(found["one_step"]["normalised"], rel=0.5)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_models_are_compared_on_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["compare", house(tmp_path), "--rows", "CfC", "--seeds", "1", "--epochs", "1"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0

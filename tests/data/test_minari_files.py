@@ -80,6 +80,7 @@ def test_what_was_written_is_what_is_read(irregular: bool, datasets: Path) -> No
     assert (read[0].elapsed is not None) == irregular
 
 
+@pytest.mark.system
 def test_minari_lists_a_dataset_and_another_process_recovers_its_environment(datasets: Path) -> None:
     written(spec_with("ncp/CartPoleNoVel-v0"))
     assert list(minari.list_local_datasets()) == ["ncp/test/rollouts-v0"]

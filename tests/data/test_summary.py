@@ -10,6 +10,7 @@ from ncp_control.data import collect
 from ncp_control.data.summary import binomial_interval, summarize
 
 
+@pytest.mark.system
 def test_the_share_of_random_actions_is_the_wanted_one() -> None:
     rollouts = collect(still, short(steps=200), rollouts=40, random_action_fraction=0.05, progress=False)
     found = summarize(rollouts)["random_actions"]

@@ -1,4 +1,8 @@
-"""Episodes of MuJoCo bodies, stepped together, are those of environments that step one by one."""
+"""Episodes of MuJoCo bodies, stepped together, are those of environments that step one by one.
+
+They are equal to the last bit on every processor: both call the same simulator, and the same loops of NumPy for the
+rewards. The package tries that before it steps bodies together (`_agree` in `ncp_envs.mujoco_bodies`).
+"""
 
 from collections.abc import Callable
 from pathlib import Path

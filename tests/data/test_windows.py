@@ -32,6 +32,7 @@ def by_hand(rollouts: Rollouts, length: int, stride: int) -> list[tuple[Any, ...
     return found
 
 
+@pytest.mark.system
 @given(
     lengths=st.lists(st.integers(2, 40), min_size=1, max_size=5),
     length=st.integers(1, 12),

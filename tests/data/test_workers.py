@@ -24,6 +24,7 @@ def test_the_number_of_workers_changes_nothing(workers: int) -> None:
     assert one.about == several.about
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("remembers", ["episodes", "numbers"])
 def test_an_environment_that_remembers_gives_the_same_rollouts(remembers: str, tmp_path: Path) -> None:
     """By a counter of its own episodes, or by random numbers that no reset seeds."""
@@ -60,6 +61,7 @@ class Unsendable(Exception):
         super().__init__(f"{one} and {other}")
 
 
+@pytest.mark.system
 def test_an_error_in_a_worker_arrives() -> None:
     def failing(observations: Any) -> Any:
         raise Unsendable("this", "that")

@@ -55,6 +55,7 @@ def rows_of(out: Path) -> list[list[str]]:
     return [line.split(",")[:-1] for line in (out / "curve.csv").read_text().splitlines()]
 
 
+@pytest.mark.system
 def test_a_run_has_an_agent_a_curve_and_a_record_that_say_behaviour_cloning(tmp_path: Path) -> None:
     given = recorded()
     found = distil(given, ENV, out=tmp_path / "run", **QUIET)
@@ -73,6 +74,7 @@ def test_a_run_has_an_agent_a_curve_and_a_record_that_say_behaviour_cloning(tmp_
     assert action.shape == (1,)
 
 
+@pytest.mark.system
 def test_the_student_does_not_depend_on_the_random_actions(tmp_path: Path) -> None:
     given = recorded()
     assert 0.1 < given.random_share < 0.5
@@ -85,6 +87,7 @@ def test_the_student_does_not_depend_on_the_random_actions(tmp_path: Path) -> No
     assert not are_equal(tensors_of(tmp_path / "a"), tensors_of(tmp_path / "c"))
 
 
+@pytest.mark.system
 def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         distil(recorded(), ENV, out=tmp_path / name, seed=seed, **QUIET)
@@ -119,6 +122,7 @@ def test_a_run_is_not_resumed_with_other_data(tmp_path: Path) -> None:
         distil(recorded(0.2), ENV, out=tmp_path / "run", resume=True, **QUIET)
 
 
+@pytest.mark.system
 def test_a_state_from_before_some_steps_did_not_count_is_read(tmp_path: Path) -> None:
     settings = replace(SMALL, steps=800, first=0.5, iterations=1, envs=2)
     given: Any = {"env_kwargs": {"max_episode_steps": 30}, "settings": settings, "progress": False, "wiring": 6}
@@ -148,6 +152,7 @@ def test_a_single_recorded_episode_teaches_too() -> None:
     assert found.agent.note["teacher_std"] == 0
 
 
+@pytest.mark.system
 def test_a_circuit_learns_the_choices_that_were_recorded() -> None:
     def balance(observations: Any) -> Any:
         return (observations[:, 2] + 0.5 * observations[:, 3] + 0.1 * observations[:, 1] > 0).astype(np.int64)
@@ -232,6 +237,7 @@ def test_windows_in_which_no_step_counts_are_not_drawn(warm_up: int) -> None:
     assert batch[4][:, warm_up:].any(dim=1).all()
 
 
+@pytest.mark.system
 def test_a_rollout_is_enough_to_make_recorded_episodes_of_ones_own_arrays() -> None:
     rng = np.random.default_rng(0)
     rollout = Rollout(rng.normal(size=(41, 3)), rng.uniform(-2, 2, size=(40, 1)), rewards=rng.normal(size=40))

@@ -113,6 +113,7 @@ def test_labels_are_the_teachers_actions_for_dictionaries_too() -> None:
     assert set(np.unique(found.demonstrations.observations["elapsed"])) == {0.5, 1.0, 1.5}
 
 
+@pytest.mark.system
 def test_noise_has_the_asked_size_and_leaves_labels_alone() -> None:
     envs = [Rail(50) for _ in range(8)]
     found = collector_of(envs, constant(0.0), constant(0.0)).collect(0, 1.0, 0.4, steps=20_000)
@@ -146,6 +147,7 @@ def test_choices_are_not_disturbed() -> None:
     assert chosen == [6] * 40
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
 def test_the_teacher_takes_the_asked_part_of_the_actions(share: float) -> None:
     envs = [Rail(50) for _ in range(8)]
@@ -170,7 +172,7 @@ def test_the_floor_is_the_least_that_the_teacher_had_over_so_many_steps() -> Non
     assert collector.floor == -np.inf
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @given(patience=st.integers(1, 100), reward=st.floats(-1000, 1000))
 def test_a_student_that_earns_what_the_teacher_earns_never_does_badly(patience: int, reward: float) -> None:
     class Paid(Rail):

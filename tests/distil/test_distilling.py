@@ -55,6 +55,7 @@ def test_a_run_has_policies_a_curve_and_a_record(tmp_path: Path) -> None:
     assert note["teacher"]["name"].endswith(":turning")
 
 
+@pytest.mark.system
 def test_the_agent_in_the_file_is_the_student_that_was_evaluated(tmp_path: Path) -> None:
     found = distil(turning, ENV, out=tmp_path / "run", **QUIET)
     agent = load_policy(tmp_path / "run" / BEST)
@@ -66,7 +67,7 @@ def test_the_agent_in_the_file_is_the_student_that_was_evaluated(tmp_path: Path)
     assert np.mean(returns) == pytest.approx(found.rows[best].mean, rel=1e-6)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> None:
     runs = {}
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -77,7 +78,7 @@ def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> 
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("done", [1, 2])
+@pytest.mark.parametrize("done", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_stopped_run_continues_to_the_same_student(done: int, tmp_path: Path, monkeypatch: Any) -> None:
     distil(turning, ENV, out=tmp_path / "whole", **QUIET)
     iterate = DistilLoop.iterate
@@ -116,6 +117,7 @@ def test_without_a_folder_the_agent_stays(tmp_path: Path) -> None:
     assert state is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wiring", "cell", "neurons"), [(None, "ltc", 48), (None, "lstm", 48), (12, "cfc", 12), (AutoNCP(9, 3), "ctrnn", 9)]
 )
@@ -125,6 +127,7 @@ def test_circuits_of_every_kind_are_students(wiring: Any, cell: str, neurons: in
     assert found.agent.policy.lstm_actor.cell.wiring.units == neurons
 
 
+@pytest.mark.system
 def test_choices_are_learnt_from_a_teacher_of_choices() -> None:
     def balance(observations: Any) -> Any:
         return (observations[:, 2] + 0.5 * observations[:, 3] + 0.1 * observations[:, 1] > 0).astype(np.int64)
@@ -173,6 +176,7 @@ def test_a_run_with_other_settings_is_not_resumed(tmp_path: Path) -> None:
         distil(turning, ENV, out=tmp_path / "run", resume=True, seed=1, **QUIET)
 
 
+@pytest.mark.system
 def test_a_damaged_state_is_refused(tmp_path: Path) -> None:
     distil(turning, ENV, out=tmp_path / "run", **QUIET)
     path = tmp_path / "run" / STATE
@@ -190,7 +194,7 @@ def test_a_share_is_one_minus_the_loss(found: float, teachers: float, share: flo
     assert share_of(found, teachers) == pytest.approx(share)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_student_that_does_badly_takes_over_in_twice_as_many_iterations() -> None:
     for teacher, well, parts in ((swing_up, 1.0, [1, 0.5, 0.5, 0, 0, 0]), (turning, 0.0, [1, 0.5, 0, 0, 0, 0])):
         settings = replace(SMALL, steps=6000, iterations=5, handover=2, well=well, batches=1, learning_rate=1e-6)

@@ -43,7 +43,7 @@ def test_only_the_critic_learns_at_first() -> None:
     assert found == {5: 1, 5000: 1000, 500_000: 20_000}
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_the_note_names_the_teacher_and_the_steps_and_the_returns_can_be_had_again(tmp_path: Path) -> None:
     found = distil(turning, ENV, out=tmp_path / "run", finetune_steps=1024, env_wrapper=["PreviousAction"], **QUIET)
     assert found.finetuned is not None
@@ -56,7 +56,7 @@ def test_the_note_names_the_teacher_and_the_steps_and_the_returns_can_be_had_aga
     assert np.isfinite(made).all()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_fine_tuning_can_be_added_to_a_finished_run(tmp_path: Path) -> None:
     at_once = distil(turning, ENV, out=tmp_path / "once", finetune_steps=1500, **QUIET)
     distil(turning, ENV, out=tmp_path / "later", **QUIET)

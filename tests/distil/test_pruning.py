@@ -75,6 +75,7 @@ def test_every_size_is_a_row_of_the_table_and_an_agent(run: Path) -> None:
         assert agent.note["teacher"] == whole.note["teacher"]
 
 
+@pytest.mark.system
 def test_a_row_is_what_its_agent_does(run: Path) -> None:
     rows = read_rows(run / "pruned" / "table.csv")
     for row, name in zip(rows, ["best.safetensors", *(f"pruned/{row.file}" for row in rows[1:])], strict=True):
@@ -84,6 +85,7 @@ def test_a_row_is_what_its_agent_does(run: Path) -> None:
         assert row.kept == pytest.approx(1 - (rows[0].mean_return - row.mean_return) / abs(rows[0].mean_return))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("done", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_stopped_pruning_goes_on_to_the_same_files(done: int, run: Path, tmp_path: Path, monkeypatch: Any) -> None:
     add = Pruning.add
@@ -119,6 +121,7 @@ def test_a_distillation_that_is_done_is_pruned_later_and_in_more_rounds(copied: 
         assert without_seconds(copied) == before[: 2 + rounds]
 
 
+@pytest.mark.system
 def test_a_student_that_learnt_from_recorded_episodes_is_pruned(tmp_path: Path) -> None:
     teacher = Recorded(collect(turning, "Pendulum-v1", rollouts=1, progress=False), {"id": "Pendulum-v1"})
     settings = DistilSettings(iterations=0, batches=2, batch=4, length=16, eval_episodes=1)
@@ -128,11 +131,13 @@ def test_a_student_that_learnt_from_recorded_episodes_is_pruned(tmp_path: Path) 
     assert load_policy(tmp_path / "pruned" / found.pruned.rows[1].file).note["method"] == "behaviour cloning"
 
 
+@pytest.mark.system
 def test_a_pruning_is_not_continued_with_another_share(copied: Path) -> None:
     with pytest.raises(ValueError, match=r"holds a pruning with other settings.*share: 0.25 there, 0.3 here"):
         distil(turning, ENV, out=copied, resume=True, pruning=replace(PRUNING, share=0.3), **QUIET)
 
 
+@pytest.mark.system
 def test_an_altered_table_is_refused(copied: Path) -> None:
     table = copied / "pruned" / "table.csv"
     table.write_text(table.read_text().replace(",", ";"))

@@ -10,6 +10,7 @@ from helpers.docs_pages import PAGES, ROOT, blocks, name_of, with_checkpoints
 from helpers.simulator import simulator_or_skip
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+TIERS: dict[str, Any] = {"README.md": (), "cluster.md": [pytest.mark.cluster, pytest.mark.slow]}
 
 
 def test_the_guides_have_python_in_them() -> None:
@@ -20,8 +21,7 @@ def test_the_guides_have_python_in_them() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.cluster if page.name == "cluster.md" else ()) for page in WITH_PYTHON],
-    ids=[name_of(page) for page in WITH_PYTHON],
+    [pytest.param(page, marks=TIERS.get(page.name, pytest.mark.system), id=name_of(page)) for page in WITH_PYTHON],
 )
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if any("write_laboratory" in block for block in blocks(page, "python")):

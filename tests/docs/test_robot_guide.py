@@ -85,6 +85,7 @@ def test_the_sketch_for_arduino_compiles(robot: Path) -> None:
     compiled(ARDUINO + sketch, "sketch.cpp", robot, "-std=c++11")
 
 
+@pytest.mark.system
 def test_the_node_for_ros_compiles(robot: Path) -> None:
     _, node = blocks(GUIDE, "cpp")
     assert "controller_step(" in node

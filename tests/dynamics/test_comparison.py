@@ -37,7 +37,7 @@ def table(out: Path) -> list[dict[str, str]]:
         return [{key: value for key, value in row.items() if key not in TIMES} for row in csv.DictReader(file)]
 
 
-@pytest.mark.system  # tests/robustness/test_kill.py kills the worker, too
+@pytest.mark.slow  # tests/robustness/test_kill.py kills the worker, too
 @pytest.mark.timeout(600)
 def test_a_killed_comparison_goes_on_to_the_same_table(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -79,6 +79,7 @@ def test_the_plain_rows_read_actions_too(data: Path, tmp_path: Path) -> None:
         compare(what, tmp_path / "out", rows, progress=False)
 
 
+@pytest.mark.system
 def test_published_errors_are_shown_beside_the_papers_traces_alone(data: Path, tmp_path: Path) -> None:
     paper = tmp_path / "paper"
     paper.mkdir()

@@ -143,6 +143,19 @@ def test_a_folder_with_another_fit_is_left_alone(tmp_path: Path) -> None:
         fit(make(), PARTS, settings, out=tmp_path / "other", progress=False)
 
 
+def test_a_fit_goes_on_where_first_weights_are_rounded_otherwise(tmp_path: Path) -> None:
+    """From one seed, another kind of processor draws weights whose last digits differ."""
+    settings = FitSettings(epochs=1, length=16, stride=8)
+    fit(make(), PARTS, settings, out=tmp_path / "run", progress=False)
+    rounded = make()
+    with torch.no_grad():
+        for value in rounded.parameters():
+            value.mul_(1 + 3e-7)
+    assert not torch.equal(weights(rounded), weights(make()))
+    fit(rounded, PARTS, settings, out=tmp_path / "run", resume=True, progress=False)
+    assert torch.equal(weights(rounded), weights(load_model(tmp_path / "run" / BEST)))
+
+
 def test_rollouts_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with pytest.raises(ValueError, match="no rollout has 200 steps"):

@@ -41,6 +41,7 @@ def weights_of_fit(settings: FitSettings, **arguments: Any) -> torch.Tensor:
     return weights(model)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("count", "settings"),
     [

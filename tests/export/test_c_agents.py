@@ -52,6 +52,7 @@ def test_an_agent_in_c_passes_its_own_test_vectors(kind: str, tmp_path: Path) ->
     check_both(small_agent(kind, tmp_path), tmp_path / "robot")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_agent_in_c_passes_its_own_test_vectors(name: str, tmp_path: Path) -> None:
     check_both(nc.load(CHECKPOINTS / f"{name}.safetensors"), tmp_path / "robot")
@@ -84,6 +85,7 @@ def test_the_test_vectors_hold_resets_the_clip_and_every_number_of_the_state(tmp
         np.testing.assert_allclose(row[5:], np.concatenate([action[0], state[0]]), rtol=0, atol=1e-12)
 
 
+@pytest.mark.system
 def test_the_same_agent_gives_the_same_files(tmp_path: Path) -> None:
     agent = small_agent("timed", tmp_path)
     one, other = (export_c(agent, tmp_path / name) for name in ("one", "other"))

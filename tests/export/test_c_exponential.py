@@ -43,6 +43,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return call
 
 
+@pytest.mark.system
 def test_it_is_right_to_rounding(computed: Any) -> None:
     x = np.concatenate([np.linspace(-86, 86, 2_000_001), np.linspace(-1, 1, 2_000_001)]).astype(np.float32)
     exact, found = np.exp(x.astype(np.float64)), computed(x).astype(np.float64)

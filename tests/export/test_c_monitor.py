@@ -27,6 +27,7 @@ def watched() -> BareController:
     return BareController(cell, monitor=Monitor([-1.5, -INFINITY, -2], [1.5, 1, INFINITY], low, high, 0.5, 1.25))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("double", [True, False])
 def test_the_flags_of_every_step_are_those_of_the_monitor(double: bool, tmp_path: Path) -> None:
     controller = watched()

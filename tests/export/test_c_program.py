@@ -44,6 +44,7 @@ def rows(text: str) -> list[list[float]]:
     return [[float(word) for word in line.split(" ")] for line in text.splitlines()]
 
 
+@pytest.mark.system
 def test_every_line_is_a_step_and_reset_begins_an_episode(
     folder: Path, controller: BareController, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_elapsed_time_comes_last_where_it_is_asked_for(folder: Path, control
     assert ran(folder, "1 2 3 2\n", "--elapsed").stdout != ran(folder, "1 2 3\n").stdout
 
 
+@pytest.mark.system
 def test_an_agent_that_knows_the_elapsed_time_always_reads_it(tmp_path: Path) -> None:
     timed = written(texts_of(BareController(build("cfc-chain"))), tmp_path)
     compiled(["gcc", *STRICT, *TEXT, "-o", "program", "controller.c", "main.c", "-lm"], timed)
@@ -112,6 +114,7 @@ def test_a_line_that_is_no_observation_is_refused_in_one_sentence(folder: Path, 
     assert done.stderr == message + "\n"
 
 
+@pytest.mark.system
 def test_random_bytes_are_steps_or_refused_in_one_sentence(folder: Path) -> None:
     draw = np.random.default_rng(0)
     words = [

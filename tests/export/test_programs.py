@@ -60,8 +60,11 @@ def given(controller: Controller, rows: int, seed: int = 0) -> tuple[Any, Any, A
 
 @pytest.mark.parametrize(
     ("to", "kind"),
-    [("pt2", kind) for kind in KINDS]
-    + [pytest.param("onnx", kind, marks=() if kind == "timed" else pytest.mark.slow) for kind in KINDS],
+    [
+        pytest.param(to, kind, marks=() if kind == "timed" else pytest.mark.slow)
+        for to in ("pt2", "onnx")
+        for kind in KINDS
+    ],
 )
 def test_an_export_does_what_the_agent_does_for_any_batch(to: str, kind: str, tmp_path: Path) -> None:
     agent = small_agent(kind, tmp_path)

@@ -66,7 +66,7 @@ assert len(caught) == 1, caught
     run(unbuilt, work)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_no_warning_where_the_reference_is_the_only_way(unbuilt: Path) -> None:
     work = """
 class Own(nc.LTC):
@@ -102,7 +102,7 @@ assert not caught, caught
     run(unbuilt, work)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.skipif(not available()[0], reason=available()[1])
 def test_no_warning_where_compiled_code_runs() -> None:
     work = """

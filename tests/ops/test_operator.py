@@ -34,6 +34,7 @@ def test_compilers_see_one_operator(name):
     assert torch.equal(exported.module()(longer)[0], rnn(longer)[0])
 
 
+@pytest.mark.system
 def test_the_operators_fake_and_autograd_registrations_hold():
     cell = build("ltc-wide", torch.float64)
     *lists, parameters = operator_arguments(cell.program())

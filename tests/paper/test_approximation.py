@@ -264,6 +264,7 @@ TINY = replace(
 )
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_results_and_another_seed_others() -> None:
     sizes = replace(TINY, neurons={CONSTRUCTED: (4,), TRAINED: (3,), ONE_GATE: (2,)})
     one = study(sizes, 1, 1, progress=False).results
@@ -283,6 +284,7 @@ def run(script: Any, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return script.run_report("approximation", script.__doc__, script.ApproximationSettings, script.make)
 
 
+@pytest.mark.slow
 def test_the_report_has_a_row_for_every_kind_and_size(script: Any) -> None:
     pytest.importorskip("matplotlib")
     report = script.report(TINY, 1, 0, progress=False)

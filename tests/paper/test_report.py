@@ -115,6 +115,7 @@ def test_drawing_leaves_the_style_as_it_was() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_study_explains_itself(study: str) -> None:
     words = [sys.executable, "-m", f"scripts.paper.{study}", "--help"]

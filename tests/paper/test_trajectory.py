@@ -195,6 +195,7 @@ def test_trends_of_small_networks(small) -> None:
         np.testing.assert_allclose(adaptive, np.broadcast_to(adaptive[1], adaptive.shape), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_observations_follow_the_numbers(small) -> None:
     grid, found = small
     findings = {item.name: item for item in observations(found, grid)}
@@ -217,6 +218,7 @@ def test_the_same_seed_gives_the_same_lengths() -> None:
     np.testing.assert_array_equal(one.path, other.path)
 
 
+@pytest.mark.slow
 def test_figures_draw(small, tmp_path) -> None:
     grid, found = small
     for figure, panels in ((draw_lengths(found, grid), 16), (draw_bounds(found, grid), 3)):

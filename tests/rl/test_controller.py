@@ -75,6 +75,7 @@ def test_a_controller_and_its_exported_program_act_as_the_agent_does(case: str, 
     assert np.ptp(np.stack(moved)) > 0
 
 
+@pytest.mark.system
 def test_a_program_has_one_operator_of_ours_for_the_compiled_scan_and_none_for_the_reference() -> None:
     found = nc.load(AGENT)
     for backend, wanted in (("cpu", 1), ("reference", 0)):
@@ -148,6 +149,7 @@ def test_onnx_does_the_same(tmp_path: Path) -> None:
         np.testing.assert_allclose(value, wanted.numpy(), rtol=0, atol=1e-5 * largest)
 
 
+@pytest.mark.system
 def test_a_policy_itself_can_be_exported() -> None:
     class Acting(torch.nn.Module):
         def __init__(self, policy: Any) -> None:

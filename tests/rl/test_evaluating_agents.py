@@ -23,17 +23,17 @@ def test_a_return_is_the_sum_of_an_episodes_rewards_whatever_other_episodes_run(
     train(load_recipe(recipe_file(tmp_path)), tmp_path / "run", **QUIET)
     policy = load_policy(tmp_path / "run" / BEST)
 
-    def make() -> Any:
-        return make_env("ncp/PendulumNoVel-v0")
+    def make() -> Any:  # short, as a pendulum that stands upright doubles a rounding error every four steps
+        return make_env("ncp/PendulumNoVel-v0", arguments={"max_episode_steps": 20})
 
     found = evaluate(policy, make, episodes=18, seed=4)
-    assert found.lengths == [200] * 18
+    assert found.lengths == [20] * 18
     assert len({round(value, 3) for value in found.returns}) == 18
     env, seeds = make(), [np.random.SeedSequence(4, spawn_key=(k,)).generate_state(1)[0] for k in (0, 17)]
     for seed, wanted in zip(seeds, (found.returns[0], found.returns[17]), strict=True):
         seen, _ = env.reset(seed=int(seed))
         state, total = None, 0.0
-        for _ in range(200):
+        for _ in range(20):
             action, state = policy.predict(seen, state, deterministic=True)
             seen, reward, *_ = env.step(action)
             total += float(reward)
@@ -41,16 +41,27 @@ def test_a_return_is_the_sum_of_an_episodes_rewards_whatever_other_episodes_run(
     assert evaluate(policy, make, episodes=3, seed=4).returns == pytest.approx(found.returns[:3], rel=1e-3)
 
 
-def test_noise_and_lost_observations_lower_the_return(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    teacher = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-teacher.safetensors"
-    found = {}
-    for name, words in {"clean": [], "noise": ["--noise", "0.1"], "lost": ["--dropout", "0.1"]}.items():
-        assert main(["evaluate", str(teacher), "--episodes", "1", "--random", "0", "--json", *words]) == 0
-        found[name] = json.loads(capsys.readouterr().out)["mean_return"]
-    assert found["clean"] > 9000
-    assert max(found["noise"], found["lost"]) < 0.9 * found["clean"]
+@pytest.mark.parametrize(
+    ("words", "wrapper"),
+    [
+        (("--noise", "0.1"), {"ObservationNoise": {"std": 0.1}}),
+        (("--dropout", "0.1"), {"ObservationDropout": {"probability": 0.1, "whole": True}}),
+    ],
+)
+def test_noise_and_lost_observations_are_those_of_the_wrappers(
+    words: tuple[str, ...], wrapper: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, env = tmp_path / "policy.safetensors", "Pendulum-v1"
+    save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, {"env": env})
+    clean, disturbed = (
+        evaluate(load_policy(path), lambda wrappers=wrappers: make_env(env, wrappers), 2).returns
+        for wrappers in ([], [wrapper])
+    )
+    assert main(["evaluate", str(path), "--episodes", "2", "--json", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["mean_return"] == np.mean(disturbed) != np.mean(clean)
 
 
+@pytest.mark.system
 def test_a_policy_that_reads_windows_is_evaluated_on_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """
 env: ncp/PendulumNoVel-v0
@@ -96,6 +107,7 @@ def test_the_share_of_random_actions_is_that_of_the_training_unless_another_is_a
     assert "--random takes a probability from 0 to 1, not 1.5" in capsys.readouterr().err
 
 
+@pytest.mark.system
 def test_actions_are_sampled_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, env = tmp_path / "policy.safetensors", "CartPole-v1"
     save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, {"env": env})

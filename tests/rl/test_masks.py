@@ -194,6 +194,7 @@ def test_the_commands_keep_to_masks(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert len(np.unique(activity.get("actions"))) > 1
 
 
+@pytest.mark.system
 def test_a_recipe_trains_with_masks_and_goes_on_after_a_stop(tmp_path: Path) -> None:
     """An environment of the training or of an evaluation raises an error at a forbidden action."""
     settings = {"n_steps": 16, "batch_size": 32, "sequence": 16, "n_epochs": 2}

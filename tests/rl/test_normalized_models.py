@@ -68,6 +68,7 @@ def test_it_acts_the_same_everywhere_and_as_its_saved_policy(model: RecurrentPPO
     np.testing.assert_array_equal(first.observations, second.observations)
 
 
+@pytest.mark.system
 def test_collecting_sees_raw_observations_and_shows_the_model_normalised_ones(model: RecurrentPPO) -> None:
     rollouts = collect(model, ID, 1, 0.0, progress=False)
     seen = rollouts[0].observations

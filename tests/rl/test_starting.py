@@ -80,6 +80,7 @@ def test_a_stopped_training_goes_on_exactly(trained: Path, tmp_path: Path) -> No
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
+@pytest.mark.system
 def test_a_run_is_resumed_with_the_policy_that_it_began_with(trained: Path, tmp_path: Path) -> None:
     recipe = recipe_with(tmp_path)
     train(recipe, tmp_path / "run", seed=3, start=load_policy(trained), **QUIET)
@@ -109,6 +110,7 @@ def test_a_recipe_that_does_not_fit_the_policy_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.system
 def test_a_policy_without_a_circuit_is_refused(trained: Path, tmp_path: Path) -> None:
     train(recipe_with(tmp_path, "mlp"), tmp_path / "mlp", **QUIET)
     with pytest.raises(ValueError, match="best holds the policy ActorCriticPolicy"):

@@ -47,7 +47,13 @@ class Stopped(Exception):
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("name", "stop"),
-    [("ppo", "between"), ("sac", "between"), ("mlp", "between"), ("teacher", "between"), ("ppo", "at once")],
+    [
+        ("ppo", "between"),
+        ("teacher", "between"),
+        pytest.param("sac", "between", marks=pytest.mark.slow),
+        pytest.param("mlp", "between", marks=pytest.mark.slow),
+        pytest.param("ppo", "at once", marks=pytest.mark.slow),
+    ],
 )
 def test_a_resumed_run_ends_as_an_uninterrupted_one(name: str, stop: str, tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path, RECIPES[name]))
@@ -202,6 +208,7 @@ def test_a_run_without_a_result_does_not_refuse_the_corrected_recipe(tmp_path: P
         train(load_recipe(path), tmp_path / "run", **QUIET)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_training_whose_weights_become_nan_says_so(name: str, tmp_path: Path) -> None:
     """A policy is kept from before, and none with such weights is written."""
@@ -233,6 +240,7 @@ def test_a_damaged_checkpoint_is_not_resumed(tmp_path: Path) -> None:
         train(recipe, tmp_path / "run", resume=True, **QUIET)
 
 
+@pytest.mark.system
 def test_a_run_keeps_the_policy_of_each_evaluation_with_its_return(tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path, RECIPES["teacher"]))
     result = train(recipe, tmp_path / "run", **QUIET | {"eval_every": 80})

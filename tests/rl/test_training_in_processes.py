@@ -47,7 +47,7 @@ class Stop(BaseCallback):
 
 
 @pytest.mark.parametrize(
-    "name", ["mlp", *(pytest.param(name, marks=pytest.mark.system) for name in RECIPES if name != "mlp")]
+    "name", ["mlp", *(pytest.param(name, marks=pytest.mark.slow) for name in RECIPES if name != "mlp")]
 )
 def test_a_training_is_the_same_wherever_its_environments_are(name: str, tmp_path: Path) -> None:
     """Among the recipes are one with action noise and another evaluation, and a normalised one with a memory."""
@@ -61,7 +61,12 @@ def test_a_training_is_the_same_wherever_its_environments_are(name: str, tmp_pat
 
 @pytest.mark.system
 @pytest.mark.parametrize(
-    ("first", "then"), [("same", "processes=2"), ("processes=2", "same"), ("processes", "processes=1")]
+    ("first", "then"),
+    [
+        ("processes=2", "same"),
+        pytest.param("same", "processes=2", marks=pytest.mark.slow),
+        pytest.param("processes", "processes=1", marks=pytest.mark.slow),
+    ],
 )
 def test_a_stopped_run_goes_on_with_another_choice(first: str, then: str, tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path, RECIPES["teacher"]))
@@ -95,6 +100,7 @@ def test_wrong_choices_are_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [

@@ -71,7 +71,7 @@ CASES: dict[str, dict[str, Any]] = {
     "DQN": {"n_steps": 3, "env": "CartPole-v1"},
 }
 
-SLOW = ("CrossQ, plain", "TQC, digits", "CrossQ, digits")
+FAST = ("RecurrentSAC, guided", "TD3")
 
 
 class Stopped(Exception):
@@ -82,7 +82,7 @@ def recipe_of(case: str, folder: Path, **changes: Any) -> Any:
     return load_recipe(recipe_file(folder, OFF_POLICY.format(algo=case.split(",")[0])), {**CASES[case], **changes})
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=pytest.mark.slow if case in SLOW else []) for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, marks=() if case in FAST else pytest.mark.slow) for case in CASES])
 def test_a_resumed_run_ends_as_an_uninterrupted_one(case: str, tmp_path: Path) -> None:
     recipe = recipe_of(case, tmp_path)
     quiet = {**QUIET, "checkpoint_every": 32, "eval_every": 60}
@@ -107,6 +107,7 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(case: str, tmp_path: Path) -
             assert torch.equal(value, theirs[key]), (name, key)
 
 
+@pytest.mark.system
 def test_the_running_statistics_of_crossq_are_in_its_files(tmp_path: Path) -> None:
     train(recipe_of("CrossQ", tmp_path), tmp_path / "run", **QUIET)
     found = load_file(tmp_path / "run" / LAST)
@@ -145,6 +146,7 @@ def test_the_policy_of_a_run_acts_as_the_model_and_every_command_takes_it(
     assert type(loaded.policy).__name__ in capsys.readouterr().out
 
 
+@pytest.mark.system
 def test_an_agent_of_tqc_with_a_circuit_can_be_recorded(tmp_path: Path) -> None:
     text = OFF_POLICY.format(algo="TQC").replace("MlpPolicy", "MultiInputPolicy")
     changes = {

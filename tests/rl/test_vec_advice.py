@@ -89,6 +89,7 @@ def advised(
     return capfd.readouterr().err
 
 
+@pytest.mark.system
 def test_slow_environments_are_worth_worker_processes(clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
     # A round is 64 steps of 4 x 2 ms, and a tenth of a second: 8 ms and 1.6 ms a step, and 2 + 1.6 + 4 x .2 ms apart.
     assert advised(busy(2.0), 4, clock, capfd, update=0.1) == (
@@ -97,6 +98,7 @@ def test_slow_environments_are_worth_worker_processes(clock: Clock, capfd: pytes
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "cores", "update", "computing"),
     [
@@ -121,7 +123,7 @@ def test_others_are_not(
     assert advised(recipe, cores, clock, capfd, update, computing) == ""
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_measurement_is_long_enough_in_steps_and_in_seconds(clock: Clock) -> None:
     for milliseconds, rounds in ((2.0, 4), (0.2, 19)):
         recipe = busy(milliseconds)
@@ -159,7 +161,7 @@ def test_time_in_a_pause_does_not_count(clock: Clock) -> None:
     assert np.array_equal(advice._began, [3.0, 1.5])
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_the_command_says_it_once_and_other_choices_nothing(
     tmp_path: Path, clock: Clock, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +184,7 @@ def test_the_command_says_it_once_and_other_choices_nothing(
     assert "times as fast" not in capfd.readouterr().err
 
 
+@pytest.mark.system
 def test_a_measured_training_is_the_same(tmp_path: Path, clock: Clock, capfd: pytest.CaptureFixture[str]) -> None:
     clock.reading = 0.01  # so that the measurement comes to its end
     recipe = load_recipe(recipe_file(tmp_path, RECIPES["ppo"]))

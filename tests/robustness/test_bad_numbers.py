@@ -19,6 +19,7 @@ from ncp_control.data.environments import spec_of
 pytest.importorskip("sb3_contrib")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("algo", ["RecurrentPPO", "RecurrentSAC"])
 @pytest.mark.parametrize(
     ("bad", "value", "words"),
@@ -45,6 +46,7 @@ def test_training_ends_at_the_first_number_that_is_not_finite(
     assert all(bool(value.isfinite().all()) for value in weights.values())
 
 
+@pytest.mark.system
 def test_evaluating_recording_and_collecting_end_there_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from ncp_control.rl import load_policy
     from ncp_control.rl.files.policy_file import with_note

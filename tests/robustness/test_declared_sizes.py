@@ -257,6 +257,7 @@ def test_pictures_of_a_large_circuit_in_a_small_file_have_a_largest_size(tmp_pat
     assert (wiring_figure(activity).get_size_inches() <= 28).all()
 
 
+@pytest.mark.system
 def test_a_long_recording_is_read(tmp_path: Path) -> None:
     steps = 1_000_000
     path = write_recording(make_recording(ONE, steps), tmp_path / "run.npz")
@@ -266,6 +267,7 @@ def test_a_long_recording_is_read(tmp_path: Path) -> None:
     assert Activity.load(path).steps == steps
 
 
+@pytest.mark.system
 def test_a_million_starts_of_episodes_are_drawn_as_a_thousand_lines() -> None:
     activity = make_recording(ONE, 100_000, starts=tuple(range(0, 100_000, 2)))
     figure = raster_figure(activity)

@@ -229,6 +229,7 @@ def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path) -> None:
     assert not keep.exists()
 
 
+@pytest.mark.slow
 @linux
 def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCP_CONTROL_FIT_SECONDS", "0")

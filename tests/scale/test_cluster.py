@@ -161,6 +161,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_driver_that_is_killed_is_resumed(shared: bool, nodes: Any, local: Path, tmp_path: Path) -> None:
     gate, results = Gate(tmp_path / "gate", "small-*.json", passes=2), tmp_path / "out" / "results"
@@ -248,6 +249,7 @@ def test_nodes_with_other_versions_are_refused(nodes: Any, tmp_path: Path, monke
     assert not (tmp_path / "out" / "runs").exists()
 
 
+@pytest.mark.slow
 def test_a_node_that_does_not_see_the_folder_is_refused(
     nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,7 +276,7 @@ def test_data_are_brought_to_the_nodes(nodes: Any, tmp_path: Path) -> None:
     assert found.rows[0].results[0]["epochs"] == 2
 
 
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("shared", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_many_small_jobs_are_all_done(shared: bool, nodes: Any, tmp_path: Path) -> None:
     """scripts/benchmark_cluster.py says how long a job takes besides its work."""
     jobs = [job(str(number), "square", number=number) for number in range(60)]

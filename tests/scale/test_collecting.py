@@ -37,6 +37,7 @@ def test_the_rollouts_are_those_of_one_process(place: JobPlace, policy: str, tmp
     assert_equal(apart, collect(chosen, **SETTINGS))
 
 
+@pytest.mark.system
 def test_only_missing_groups_are_collected_and_another_policy_is_refused(tmp_path: Path) -> None:
     policy = load_policy(SWIMMER)
     whole = collect(policy, keep=tmp_path / "a", **SETTINGS)
@@ -51,6 +52,7 @@ def test_only_missing_groups_are_collected_and_another_policy_is_refused(tmp_pat
         collect(policy, keep=tmp_path / "a", resume=True, elsewhere=on_place(Here(), "random"), **SETTINGS)
 
 
+@pytest.mark.system
 def test_progress_is_told_in_rollouts_and_steps(tmp_path: Path) -> None:
     from ncp_control.data.batch_policies import as_batch_policy
     from ncp_control.data.collection import CollectionPlan
@@ -67,6 +69,7 @@ def test_progress_is_told_in_rollouts_and_steps(tmp_path: Path) -> None:
     assert callable(collect_group)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 def test_the_dataset_of_a_cluster_has_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

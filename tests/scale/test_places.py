@@ -52,6 +52,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         place_of("local", shared=True)
 
 
+@pytest.mark.system
 def test_without_ray_a_cluster_says_how_to_install_it(tmp_path: Path) -> None:
     """Ray is hidden, as on a machine that does not have it; everything else works there."""
     code = """

@@ -37,6 +37,7 @@ def test_values_are_split_at_commas_outside_of_brackets(text: str, values: list[
     assert split_values(text) == values
 
 
+@pytest.mark.system
 @given(st.lists(st.from_regex(r"[a-z0-9.\-]{1,5}(\([0-9, ]{0,6}[0-9]\))?", fullmatch=True), min_size=1, unique=True))
 def test_values_that_are_joined_by_commas_come_back(values: list[str]) -> None:
     assert split_values(",".join(values)) == values

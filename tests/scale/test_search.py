@@ -113,6 +113,7 @@ def test_bad_trials_end_early_and_failed_ones_are_tried_again(tmp_path: Path) ->
     assert {trial.state for trial in found.trials} == {"finished", "ended early"}
 
 
+@pytest.mark.system
 def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
     what = Sweep(["cartpole-novel"], [0], {"n_envs": ["2"], "n_steps": ["64"]}, options=OPTIONS)
     found = search(what, {"policy_kwargs.cell": SearchRange(("cfc", "ltc"))}, 2, tmp_path / "a", Here(), progress=False)

@@ -51,7 +51,7 @@ def test_a_sweep_leaves_its_runs_their_table_and_their_curves(whole: Path) -> No
     assert record["command"].startswith("ncp-control train inputs/small.yml --seed 0 --set learning_rate=lin_3e-3 ")
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_processes_find_what_this_process_finds(whole: Path, tmp_path: Path) -> None:
     found = sweep(small_sweep(tmp_path), tmp_path / "out", Processes(2), progress=False)
@@ -59,6 +59,7 @@ def test_processes_find_what_this_process_finds(whole: Path, tmp_path: Path) -> 
     assert contents(tmp_path / "out") == contents(whole)
 
 
+@pytest.mark.system
 def test_an_interrupted_sweep_runs_only_what_is_missing(whole: Path, tmp_path: Path) -> None:
     what, out = small_sweep(tmp_path), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
@@ -77,7 +78,7 @@ def test_an_interrupted_sweep_runs_only_what_is_missing(whole: Path, tmp_path: P
     assert contents(out) == contents(whole)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_run_that_was_cut_short_continues_from_its_checkpoint(whole: Path, tmp_path: Path) -> None:
     """Every process is killed when it is about to write its second checkpoint."""
@@ -90,6 +91,7 @@ def test_a_run_that_was_cut_short_continues_from_its_checkpoint(whole: Path, tmp
     assert contents(out) == contents(whole)
 
 
+@pytest.mark.system
 def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(whole: Path, tmp_path: Path) -> None:
     what, out = small_sweep(tmp_path), tmp_path / "out"
     blocked = out / "runs" / RUNS[1]
@@ -128,6 +130,7 @@ def test_another_sweep_in_the_same_folder_is_refused(whole: Path, tmp_path: Path
     assert [path.name for path in (tmp_path / "foreign").iterdir()] == ["thesis.txt"]
 
 
+@pytest.mark.system
 def test_a_recipe_stays_what_it_was(tmp_path: Path) -> None:
     """A recipe that is changed between two parts of a sweep would make half of a table from each version."""
     base = tmp_path / "base.yml"
@@ -149,6 +152,7 @@ def test_a_recipe_stays_what_it_was(tmp_path: Path) -> None:
     assert (runs[0]["n_steps"], runs[0]["n_timesteps"], runs[0]["learning_rate"]) == (32, 64, "lin_3e-3")
 
 
+@pytest.mark.system
 def test_a_sweep_that_could_not_begin_leaves_no_trace_that_stops_the_next(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         sweep(small_sweep(tmp_path), tmp_path / "out", Here(stop_before=0), progress=False)
@@ -157,6 +161,7 @@ def test_a_sweep_that_could_not_begin_leaves_no_trace_that_stops_the_next(tmp_pa
     assert sweep(other, tmp_path / "out", Here(), progress=False).failed == {}
 
 
+@pytest.mark.system
 def test_fits_are_swept(tmp_path: Path) -> None:
     data = fit_words(tmp_path)[1]
     what = Sweep([data], (0, 1), {"cell": ["gru", "cfc"], "units": ["3"], "epochs": ["2"], "length": ["8"]}, "fit")
@@ -169,6 +174,7 @@ def test_fits_are_swept(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "curves.png").exists()
 
 
+@pytest.mark.system
 def test_distillations_are_swept(tmp_path: Path) -> None:
     teacher = distil_words(tmp_path)[1]
     what = Sweep([teacher], (0,), {"cell": ["cfc", "ctrnn"]}, "distil", DISTIL_FAST)

@@ -35,6 +35,7 @@ def test_the_cells_have_about_as_many_parameters_on_each_task(script: Any) -> No
         assert max(sizes.values()) < 1.25 * min(sizes.values()), sizes
 
 
+@pytest.mark.slow
 def test_a_row_for_each_cell_and_a_column_for_each_task(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

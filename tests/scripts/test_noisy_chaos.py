@@ -50,6 +50,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("noisy_chaos")
 
 
+@pytest.mark.slow
 def test_writes_numbers_for_every_model_and_a_picture(first: First) -> None:
     folder, printed = first
     assert {path.name for path in folder.iterdir()} == {"results.json", "results.csv", "noisy_chaos.png"}
@@ -64,18 +65,21 @@ def test_writes_numbers_for_every_model_and_a_picture(first: First) -> None:
             assert 0 < values[0] < 2
 
 
+@pytest.mark.slow
 def test_networks_have_nearly_the_same_number_of_parameters(first: First) -> None:
     parameters = first[1]["parameters"]
     assert abs(parameters["LTC NCP"] - parameters["LSTM"]) <= 4
     assert abs(parameters["LTC dense"] / parameters["LSTM"] - 1) < 0.15
 
 
+@pytest.mark.slow
 def test_noise_harms_a_forecast_and_least_squares_beat_persistence(first: First) -> None:
     linear, persistence = (first[1]["test_error"][model] for model in ("linear", "persistence"))
     assert linear["0.0"] < linear["0.3"]
     assert linear["0.0"] < persistence["0.0"]
 
 
+@pytest.mark.slow
 def test_does_only_what_is_missing_and_gets_the_same_numbers(first: First, tmp_path: Path) -> None:
     """A kept run has a mark instead of its error; the mark would be gone if the run had been done again."""
     before = runs(first[0])

@@ -33,6 +33,7 @@ def test_the_simulators_futures_are_what_the_environment_then_does() -> None:
     assert found[1] == pytest.approx(sum(float(env.step(action)[1]) for action in plans[1]), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_it_runs_with_the_simulator_and_with_an_ensemble_of_models(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     walks = (Rollout(random.normal(size=(21, 17)), actions=random.uniform(-1, 1, size=(20, 6))) for _ in range(3))

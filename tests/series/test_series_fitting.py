@@ -107,6 +107,7 @@ def test_from_a_table_to_a_model(tmp_path: Path, task: str, key: str, capsys: py
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.system
 def test_the_report_names_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = f"{table(tmp_path)}:label=kind,group=g,time=t,read=x+y"
     assert main(["fit", source, *QUICK[:-1], "--out", str(tmp_path / "run")]) == 0
@@ -135,6 +136,7 @@ def test_options_without_a_meaning_are_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.system
 def test_another_table_must_fit_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = table(tmp_path)
     assert main(["fit", f"{path}:label=kind,group=g,read=x+y", *QUICK, "--out", str(tmp_path / "run")]) == 0

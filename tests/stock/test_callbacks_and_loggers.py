@@ -60,6 +60,7 @@ def monitored(kind: Any) -> VecMonitor:
     return VecMonitor(copies(kind))
 
 
+@pytest.mark.system
 @of_recurrent
 def test_callbacks_are_called_at_their_times(kind: Any, tmp_path: Any) -> None:
     every, alone = Counter(), Counter()

@@ -70,6 +70,7 @@ def test_limits_on_policies_settings_train(kind: Any) -> None:
             assert model._n_updates < 3 * 10
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", OFF_POLICY)
 def test_off_policys_settings_train(kind: Any) -> None:
     noise = OrnsteinUhlenbeckActionNoise(np.zeros(2), 0.1 * np.ones(2))

@@ -140,6 +140,7 @@ def test_a_replay_buffer_of_another_model_is_refused_and_the_own_one_stays(kind:
     model.learn(20, reset_num_timesteps=False)
 
 
+@pytest.mark.system
 @of_recurrent
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(kind: Any) -> None:
     first, again, other = (build(kind, seed=seed).learn(40) for seed in (7, 7, 8))

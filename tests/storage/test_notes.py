@@ -40,6 +40,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_note_that_could_fill_memory_or_screen_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     note, words = HOSTILE[kind]
@@ -51,6 +52,7 @@ def test_a_note_that_could_fill_memory_or_screen_is_refused(kind: str, monkeypat
     assert len(str(caught.value)) < 200
 
 
+@pytest.mark.system
 def test_notes_that_people_write_are_kept() -> None:
     note = {
         "command": "ncp-control train x", "seed": 2**63, "steps": 10**12, "versions": {"torch": "2.0"}, "return": 1e9,

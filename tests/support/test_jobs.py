@@ -101,7 +101,7 @@ def test_jobs_return_what_they_computed_and_the_errors_of_others_do_not_matter(t
     assert "no_such_function" in str(failed["unknown"])
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_so_many_processes_compute_as_was_said(tmp_path: Path) -> None:
     jobs = [job(str(number), "where") for number in range(6)]
     found = [event.value for event in ends(Processes(2), jobs, tmp_path).values()]
@@ -113,6 +113,7 @@ def test_so_many_processes_compute_as_was_said(tmp_path: Path) -> None:
         Processes(0)
 
 
+@pytest.mark.system
 def test_a_process_computes_one_job_after_another_and_tells_of_them(tmp_path: Path) -> None:
     told: list[str] = []
     taken: list[list[str]] = []
@@ -155,7 +156,7 @@ def test_reports_are_throttled_but_notes_are_not(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("leaves_a_child", [False, True])
+@pytest.mark.parametrize("leaves_a_child", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_job_that_is_killed_fails_alone(leaves_a_child: bool, tmp_path: Path) -> None:
     end = tmp_path / "end"
     dies = job("dies", "kill_itself_with_a_child", end=str(end)) if leaves_a_child else job("dies", "kill_itself")
@@ -170,7 +171,7 @@ def test_a_job_that_is_killed_fails_alone(leaves_a_child: bool, tmp_path: Path) 
     end.touch()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_process_that_is_killed_between_two_jobs_is_replaced(tmp_path: Path) -> None:
     events = Processes(1).run([job("first", "where"), job("second", "where")], tmp_path)
     process = next(events).value[1]
@@ -196,7 +197,7 @@ def test_a_cancelled_job_ends_and_nothing_is_told_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("function", ["sleep", "sleep_deeply"])
+@pytest.mark.parametrize("function", [pytest.param("sleep", marks=pytest.mark.slow), "sleep_deeply"])
 def test_closing_ends_every_process(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs_module, "SECONDS_TO_END", 0.5)  # after which a process is killed that does not end
     jobs = [job("a", function), job("b", "count_up", to=400), job("c", "square", number=1)]

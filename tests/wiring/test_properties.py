@@ -138,6 +138,7 @@ def test_gap_junctions_are_distinct_pairs_within_their_layer(plan: NCP, seed: in
     check_edges(joined)
 
 
+@pytest.mark.system
 @light
 @given(data=st.data(), inputs=st.integers(1, 5), motor=st.integers(1, 6))
 def test_the_order_in_which_a_circuit_is_written_down_does_not_matter(data: Any, inputs: int, motor: int):
@@ -208,6 +209,7 @@ def unordered(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, **synapses, "gap_junctions": sorted(map(sorted, document["gap_junctions"]))}
 
 
+@pytest.mark.system
 @settings(max_examples=300, deadline=None)
 @given(place=st.sampled_from(places(DOCUMENT)), value=values)
 def test_any_change_to_the_json_gives_a_wiring_or_a_wiring_error(place: tuple[Any, ...], value: Any):

@@ -19,7 +19,6 @@ MOST_NEURONS = 256
 MOST_SYNAPSES = 8192
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def available() -> tuple[bool, str]:
     """Whether Triton and a CUDA device are there (or Triton's interpreter, for tests on a machine without a GPU)."""
     if importlib.util.find_spec("triton") is None:
@@ -33,6 +32,10 @@ def available() -> tuple[bool, str]:
     if not torch.cuda.is_available():
         return False, "torch finds no CUDA device"
     return True, "Triton kernels"
+
+
+# As torch.compiler.assume_constant_result does it, which would import the compiler: 3 seconds for every program.
+available._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def interpreting() -> bool:

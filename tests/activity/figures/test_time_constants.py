@@ -7,6 +7,7 @@ from helpers.recordings import WORM, make_recording
 from ncp_control.activity.figures import time_constants_figure
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("low", "high", "note"), [(0.0, np.inf, "the least may be 0"), (0.01, 50.0, "")])
 def test_time_constants_and_their_bounds(low, high, note):
     bounds = np.tile([[low], [high]], WORM.units)

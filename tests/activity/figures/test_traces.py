@@ -21,6 +21,7 @@ def test_traces_of_chosen_neurons():
         traces_figure(activity, [7])
 
 
+@pytest.mark.system
 def test_figures_leave_no_trace_in_pyplot(tmp_path):
     import matplotlib.pyplot as plt
 

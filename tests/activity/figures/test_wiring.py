@@ -28,6 +28,7 @@ WIRINGS = {
 }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", WIRINGS)
 def test_wiring_labels_are_all_there_and_do_not_overlap(name):
     wiring = WIRINGS[name]

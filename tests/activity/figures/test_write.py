@@ -16,7 +16,7 @@ def test_all_figures_are_written_whole(tmp_path):
     assert all(path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for path in paths)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_figures_are_written_in_the_formats_asked_for(tmp_path):
     activity = make_recording(ONE, steps=2)
     paths = write_figures(activity, tmp_path, ("svg", "pdf"))

@@ -18,7 +18,7 @@ from helpers.cell_runs import (
     run_in_page,
     run_in_python,
 )
-from helpers.cells import WIDE, ZOO, build
+from helpers.cells import REPRESENTATIVES, WIDE, ZOO, build
 from helpers.laboratory_scripts import open_scripts
 from helpers.special_cells import SPECIAL
 from helpers.tuned_cells import drawn_factors, run_slowed, with_factors
@@ -29,9 +29,10 @@ from ncp_control.cells import Cell, Held, without_synapses
 pytestmark = pytest.mark.browser
 
 NAMES = [name for name in ZOO if "dopri5" not in name]
-HOLDABLE = [name for name in NAMES if why_not_held(build(name)) is None]
-CUTTABLE = [name for name in NAMES if why_not_cut(build(name)) is None]
-SLOWABLE = [name for name in NAMES if why_not_slowed(build(name)) is None]
+MOST = [pytest.param(name, marks=() if name in REPRESENTATIVES else pytest.mark.slow) for name in NAMES]
+HOLDABLE = [name for name in MOST if why_not_held(build(name.values[0])) is None]
+CUTTABLE = [name for name in MOST if why_not_cut(build(name.values[0])) is None]
+SLOWABLE = [name for name in MOST if why_not_slowed(build(name.values[0])) is None]
 FEW = 60  # steps of a tuned circuit
 EXACT = 1e-9  # the greatest difference found is 1e-11, in a time constant of some hundred
 
@@ -140,7 +141,7 @@ def test_all_tunings_act_together_and_each_replaces_every_earlier_one(page: Page
     assert again[1] == again[2] != again[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MOST)
 def test_the_page_says_what_a_cell_cannot_do_and_refuses_it(name: str, page: Page) -> None:
     cell = cell_of(name)
     can = {"hold": why_not_held(cell), "cut": why_not_cut(cell), "constants": why_not_slowed(cell)}
@@ -179,7 +180,7 @@ def test_a_tuning_that_cannot_be_is_refused_and_changes_nothing(tuning: str, sen
     assert same
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MOST)
 def test_a_step_changes_nothing_that_it_is_given(name: str, page: Page) -> None:
     same = page.ask(
         f"""(() => {{

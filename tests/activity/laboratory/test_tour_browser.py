@@ -184,9 +184,19 @@ def test_beside_another_circuit_the_tour_shows_the_first_one(browser: Any, tmp_p
             {"wiring": nc.AutoNCP(9, 1, seed=1)},
             ["then it fell", "twice its mass", "this body falls after"],
         ),
-        ("Swimmer-v5", {"cell": "cfc", "wiring": nc.AutoNCP(9, 2, seed=1)}, ["twice its mass", "twice the mass:"]),
+        pytest.param(
+            "Swimmer-v5",
+            {"cell": "cfc", "wiring": nc.AutoNCP(9, 2, seed=1)},
+            ["twice its mass", "twice the mass:"],
+            marks=pytest.mark.slow,
+        ),
         ("Hopper-v5", {"cell": "lstm", "wiring": nc.FullyConnected(6, 3)}, ["there is nothing to try"]),
-        ("Ant-v5", {"cell": "ctrnn", "wiring": nc.FullyConnected(9, 8)}, ["a fifth of the friction"]),
+        pytest.param(
+            "Ant-v5",
+            {"cell": "ctrnn", "wiring": nc.FullyConnected(9, 8)},
+            ["a fifth of the friction"],
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_it_fits_every_body_and_circuit(

@@ -361,6 +361,7 @@ def test_known_and_unknown_currents_can_share_a_page(opener: Callable[..., Page]
     assert page.errors() == []
 
 
+@pytest.mark.slow
 def test_two_hundred_neurons_and_five_thousand_steps_are_drawn(opener: Callable[..., Page]) -> None:
     """scripts/benchmark_page.py says how fast."""
     page = opener(make_recording(AutoNCP(200, 10, sparsity=0.87, seed=1).build(20), 5000, starts=(0, 2500), body=True))

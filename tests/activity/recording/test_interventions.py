@@ -60,6 +60,7 @@ def test_ablation_orders_neurons_by_what_is_left(tmp_path: Path) -> None:
     assert [row[0] for row in rows[1:]] == ["", *(row.name for row in found)]
 
 
+@pytest.mark.system
 def test_an_interrupted_ablation_keeps_what_it_found(tmp_path: Path) -> None:
     made = []
 

@@ -1,6 +1,7 @@
 """The frames of a video."""
 
 import numpy as np
+import pytest
 
 from helpers.recordings import WORM, make_recording, with_unknown_currents
 from helpers.videos import NAMED, neuron_pixels, with_body
@@ -33,6 +34,7 @@ def frame(activity, step: int) -> np.ndarray:
     return Scene(activity, 0, activity.steps, 640, 360, None, None).frame(step).copy()
 
 
+@pytest.mark.system
 def test_frames_show_currents_only_if_they_are_known():
     known = make_recording(WORM, 3)
     unknown = with_unknown_currents(make_recording(WORM, 3))

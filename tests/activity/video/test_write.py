@@ -94,6 +94,7 @@ def test_a_ctrl_c_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, su
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.system
 def test_it_says_that_currents_are_not_known(tmp_path):
     sentence = write_video(with_unknown_currents(with_body(steps=3)), tmp_path / "video.mp4", **SIZE)
     assert sentence.endswith("no currents are drawn, because they are not known")

@@ -53,7 +53,8 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> library.Library:
     return library.Library(EMULATED, ctypes.CDLL(str(target)))
 
 
-@pytest.fixture(params=[*library.LEVELS, pytest.param(EMULATED, marks=pytest.mark.system)])
+# the limit of time is for the compiler, which the first of these tests waits for
+@pytest.fixture(params=[*library.LEVELS, pytest.param(EMULATED, marks=[pytest.mark.system, pytest.mark.timeout(600)])])
 def level(request: pytest.FixtureRequest) -> Iterator[str]:
     """Every level that was built and that this machine can run; in the system tier AVX-512's code on any machine."""
     if request.param == EMULATED:

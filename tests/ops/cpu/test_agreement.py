@@ -211,7 +211,7 @@ def test_inputs_far_from_every_scale_of_a_ct_gru(level):
     assert (states - want).abs().max() < 1e-5
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_slow_memories_of_a_ct_gru_neither_grow_nor_drift(level):
     """An error in the decay returns in every step: it may be no larger than that of the reference in float32."""
     cell = nc.CTGRU(1, 2)

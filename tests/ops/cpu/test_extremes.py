@@ -197,6 +197,7 @@ def spoilt(name: str, dtype: torch.dtype) -> tuple[Case, Case, Tensor]:
     return case, clean, untouched
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("names", TIERS)
 def test_nan_and_infinity_go_where_they_go_in_the_reference_and_into_no_other_row(

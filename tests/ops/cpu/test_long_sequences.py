@@ -51,6 +51,7 @@ def test_a_gru_that_holds_its_state_does_not_drift_out_of_its_certified_range(le
     assert_certified(cell, inputs, torch.ones(()), "cpu")
 
 
+@pytest.mark.system
 def test_nor_does_it_in_the_reference() -> None:
     cell, inputs = held_gru()
     assert_certified(cell, inputs[:, :10_000], torch.ones(()), "reference")

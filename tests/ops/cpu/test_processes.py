@@ -54,7 +54,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("how", ["fork", "spawn", "loader"])
+@pytest.mark.parametrize("how", ["fork", *(pytest.param(how, marks=pytest.mark.slow) for how in ("spawn", "loader"))])
 def test_worker_processes(how, tmp_path):
     """With two threads in the parent, then two in each child, nothing hangs, and the results are the same."""
     script = tmp_path / "child.py"

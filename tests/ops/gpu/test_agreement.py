@@ -20,6 +20,7 @@ from ncp_control.ops.gpu import launch
 pytest.importorskip("triton")
 
 KINDS = ["ltc-gaps-quick", "neural-ltc-quick", "cfc-default"]
+FAST = ("ltc-gaps", "neural-ltc-signed", "cfc-default", "ctrnn-fused")  # the interpreter takes a second for each
 
 
 def on(device, cell, tensors, weights):
@@ -40,12 +41,18 @@ def compare(device, *problem):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
-@pytest.mark.parametrize("name", compiled(launch.KINDS, wide=False))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in FAST else pytest.mark.system)
+        for name in compiled(launch.KINDS, wide=False)
+    ],
+)
 def test_every_cell_agrees_with_the_reference(name, dtype, device, poisoned):
     compare(device, build(name), 3, 2, dtype)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "batch", "time"),
     [
@@ -78,6 +85,7 @@ def test_every_form_of_elapsed(name, time_dims, flags, device):
     compare(device, build(name), 2, 2, torch.float64, time_dims, flags)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("programs", [1, 2, 9])
 def test_any_number_of_programs_shares_the_rows(name, programs, device, poisoned, monkeypatch):
@@ -128,6 +136,7 @@ def test_non_contiguous_inputs(name, device):
     assert_close(ours, want, 1e-10)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("wanted", ["inputs", "state", "elapsed", "mu", "gap_raw", "input_scale"])
 def test_any_subset_of_gradients(wanted, device):
     cell = build("ltc-gaps-quick").double().to(device)
@@ -140,6 +149,7 @@ def test_any_subset_of_gradients(wanted, device):
     assert_close(ours, want, 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_the_same_call_gives_the_same_bits(name, device):
     cell = build(name)
@@ -149,6 +159,7 @@ def test_the_same_call_gives_the_same_bits(name, device):
         assert torch.equal(value, second[name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_a_row_never_changes_another(name, device):
     cell = build(name).to(device)
@@ -164,6 +175,7 @@ def test_a_row_never_changes_another(name, device):
     assert after[2].isnan().any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ltc-gaps-quick", "ltc-uneven"])
 def test_infinite_inputs_saturate_as_in_the_reference(name, device):
     cell = build(name).to(device)

@@ -71,14 +71,15 @@ launch.backward(program, inputs, state, elapsed, flags, flags, states, states, (
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("cell", "dtype", "plan"),
     [
-        ("LTC", "float32", "nc.GapJunctions(nc.AutoNCP(12, 3), 2)"),
-        ("NeuralLTC", "float64", "nc.AutoNCP(12, 3)"),
+        pytest.param("LTC", "float32", "nc.GapJunctions(nc.AutoNCP(12, 3), 2)", marks=pytest.mark.slow),
+        pytest.param("NeuralLTC", "float64", "nc.AutoNCP(12, 3)", marks=pytest.mark.slow),
         pytest.param("CfC", "float32", "nc.AutoNCP(12, 3)", marks=pytest.mark.slow),
         ("CfC", "float32", "33"),
-        ("CTRNN", "float32", "nc.AutoNCP(160, 3)"),
+        pytest.param("CTRNN", "float32", "nc.AutoNCP(160, 3)", marks=pytest.mark.slow),
     ],
 )
 def test_the_kernels_compile_for_hopper(cell, dtype, plan, tmp_path, monkeypatch):

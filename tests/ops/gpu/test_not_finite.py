@@ -14,6 +14,7 @@ CELLS = ("ltc-gaps-quick", "ltc-uneven", "neural-ltc-quick", "neural-ltc-uneven"
 BAD = {"a NaN": math.nan, "infinity": math.inf}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("value", BAD.values(), ids=list(BAD))
 @pytest.mark.parametrize("name", CELLS)
 def test_a_bad_value_reaches_the_same_neurons(name: str, value: float, device: str) -> None:

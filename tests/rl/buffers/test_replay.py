@@ -116,6 +116,7 @@ def test_windows_are_what_happened(added: int, as_dict: bool) -> None:
     assert check(world, buffer) == expected
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("burn_in", [0, 1, ROOM - SEQUENCE])
 def test_windows_are_right_for_any_burn_in(burn_in: int) -> None:
     for added in (6, ROOM + 7):
@@ -137,6 +138,7 @@ def test_there_are_windows_as_soon_as_there_is_a_sequence() -> None:
     check(world, buffer)
 
 
+@pytest.mark.system
 @BOTH
 def test_an_episode_that_is_ended_from_outside_is_followed_by_a_start(as_dict: bool) -> None:
     """The next step has the flag although no step was the last; the step before keeps the observation after it."""
@@ -149,6 +151,7 @@ def test_an_episode_that_is_ended_from_outside_is_followed_by_a_start(as_dict: b
     assert not buffer.dones[4, 2]  # the long episode
 
 
+@pytest.mark.system
 def test_after_a_reset_nothing_is_left() -> None:
     world, buffer = World(), make()
     world.fill(buffer, 7)

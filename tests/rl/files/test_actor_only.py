@@ -166,6 +166,7 @@ def test_a_file_that_only_claims_to_hold_the_actor_alone_is_refused(tmp_path: Pa
             load_policy(tmp_path / "forged.safetensors")
 
 
+@pytest.mark.system
 def test_commands_and_controllers_take_the_actor_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     env = "ncp/PendulumNoVel-v0"
     kwargs = {"wiring": nc.AutoNCP(8, 2), "cell": "cfc", "net_arch": {"pi": [], "qf": [30]}}

@@ -127,6 +127,7 @@ def test_a_wiring_for_other_inputs_is_refused() -> None:
         NCPExtractor(wrapped().observation_space, WIRING, "lct")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("cell", ["ltc", "lstm"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm.__name__)
 def test_every_algorithm_trains_its_circuits(algorithm: Any, cell: str, tmp_path: Any) -> None:

@@ -70,6 +70,7 @@ FAST = [("busy", 2), ("elapsed", 2), ("masks", 2)]
 OTHERS = [("body", 2), ("wrapped body", 2), ("window", 2), ("busy", 1), ("busy", 3), ("busy", 9)]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("name", "workers"), [*FAST, *(pytest.param(*case, marks=pytest.mark.system) for case in OTHERS)]
 )
@@ -152,7 +153,7 @@ def test_an_environment_that_cannot_be_pickled_is_made_where_it_is_stepped() -> 
     several.close()
 
 
-@pytest.mark.system  # each process imports torch
+@pytest.mark.slow  # each process imports torch
 def test_processes_that_import_everything_again_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     recipe = Recipe("ncp_envs:ncp/PendulumNoVel-v0", "PPO", 9)

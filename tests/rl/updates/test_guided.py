@@ -61,6 +61,7 @@ def test_the_guide_learns_as_stock_sac_does(monkeypatch: pytest.MonkeyPatch) -> 
     assert gone > 1e-4
 
 
+@pytest.mark.system
 def test_imitation_brings_the_circuit_to_its_guide_and_leaves_the_guide_alone() -> None:
     model = make(gradient_steps=0, learning_rate=1e-2, sequence=6)
     model.learn(240)

@@ -62,6 +62,7 @@ def test_a_training_ends_with_the_same_weights(case: str) -> None:
     assert difference(ours, theirs) < 1e-2 * moved
 
 
+@pytest.mark.system
 def test_normalised_observations_and_several_environments_give_the_same_weights() -> None:
     def model(kind: Any) -> Any:
         env = VecNormalize(DummyVecEnv([pendulum] * 3))
