@@ -1,307 +1,196 @@
-"""The search for what breaks a certificate: the widest values that an agent reaches inside the certified box."""
+"""The attack on a certificate: everything that is tried to break its claims, and how much of each."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from ncp_control.audit.box import finite_box, units_of
 from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.intervals import Array, Interval
-from ncp_control.rl.controller import Controller
+from ncp_control.audit.certificate import Attack, Certificate
+from ncp_control.audit.copies import Copies, Probes
+from ncp_control.audit.differences import product_up
+from ncp_control.audit.examining import Examined
+from ncp_control.audit.findings import Apart, Probed, Rounded, violations_of, with_findings
+from ncp_control.audit.intervals import Interval, rounding
+from ncp_control.audit.layers import through
+from ncp_control.audit.matter import links_of, spread
+from ncp_control.audit.sequences import Sequences
+from ncp_control.audit.widest import LONGEST, Attacker
 from ncp_control.support.progress import tracked
 
-STEPS = 6  # of a sequence; a search goes on from where a sequence ends
-ROWS = 512  # of a batch of random sequences
-COPIES = 4  # how many sequences climb for each target
-EXCHANGE = 10  # after how many changes the best sequence of a target takes the place of others
-RANDOM_SHARE = 0.2  # of the inputs that are drawn at random before the climbing begins
+ATTACK = 200_000  # observations, about a second's worth; the command line repeats this number
+ROUNDING = 2.0**-47  # what float64 can round in an operation, and as much again for everything that is not counted
+NEARLY_ALL = 0.999
+MOST_PROBES = 128
+# The shares of all observations that the parts of an attack have; the climbing has what is left.
+RANDOM, CREEPING, LONG = 0.1, 0.25, 0.25
+ALWAYS, KEPT, RAISED, COPIES = 0.06, 0.03, 0.02, 0.15  # of two copies, and of all that they see
+MOST_CREEPING, MOST_LONG = 100_000, 200_000  # more of these finds little more
+PARTS = 10  # of the climbing, between which the progress is shown
+INPUTS_A_STEP = 2000  # so many observations of an attack make a step of those in which sources are replaced
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What an attack reached.
-
-    :param states: the least and the greatest value of every number of the state
-    :param time_constants: the same of every neuron's time constant, where it is known
-    :param raw: the same of the actions before clipping
-    :param moved: how far an error of one observation moved each action in the same step, (A,)
-    :param kept: for how many steps two pasts kept some action apart by more than `epsilon` of its range
-    :param inputs: how many observations were tried
-    :param seconds: how long it took
-    :param lost: whether an action was no number
-    """
-
-    states: Interval
-    time_constants: Interval
-    raw: Interval
-    moved: Array
-    kept: int
-    inputs: int
-    seconds: float
-    lost: bool
-
-
-class Attacker:
-    """Draws observations from a box, and climbs from the best of them towards wider values.
-
-    Every number of the state and every action has two targets: its least and its greatest value. A target's sequences
-    are changed by a step along the sign of the gradient, by new values in some places, and by small noise; a change
-    stays if it reaches further.
-
-    :param controller: the agent in float32, with the scan that it acts with
-    :param box: the observations to draw from, (n,), finite
-    :param elapsed: the times between two observations
-    :param seed: seed of the search
-    """
-
-    def __init__(self, controller: Controller, box: Interval, elapsed: Elapsed, seed: int = 0) -> None:
-        self.controller, self.elapsed = controller, elapsed
-        self.low, self.high = (torch.as_tensor(end, dtype=torch.float32) for end in box)
-        self.size, self.actions = controller.state_size, len(controller.actions)
-        self.random = torch.Generator().manual_seed(seed)
-        self.inputs = 0
-        self.lost = False
-        self.widest = torch.full((2 * (self.size + self.actions),), -torch.inf)
-        self.best = torch.zeros(len(self.widest), STEPS, len(self.low))
-        self.times = torch.ones(len(self.widest), STEPS)
-        self.pool: list[Tensor] = []
-        self.turn = 0
-        self.time_constants = torch.stack(
-            [torch.full((0 if controller.rnn is None else controller.rnn.cell.units,), end) for end in (torch.inf, 0.0)]
-        )
-
-    def draw(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Returns random observations (rows, STEPS, n), many of them corners of the box or held, and elapsed times."""
-        shape = rows, STEPS, len(self.low)
-        share = torch.rand(shape, generator=self.random)
-        share = torch.where(self._chance(rows, 0.6), share.round(), share)
-        share = torch.where(self._chance(rows, 0.5), share[:, :1], share)
-        times = torch.rand(rows, STEPS, generator=self.random)
-        times = torch.where(self._chance(rows, 0.7)[..., 0], times.round(), times)
-        low, high = self.elapsed
-        return self.low + share * (self.high - self.low), low + times * (high - low)
-
-    def _chance(self, rows: int, share: float) -> Tensor:
-        return torch.rand(rows, 1, 1, generator=self.random) < share
-
-    def run(self, observations: Tensor, times: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Returns the states (R, T, N) and the actions before clipping (R, T, A) along sequences of observations."""
-        controller, (rows, steps) = self.controller, observations.shape[:2]
-        self.inputs += rows * steps
-        features = controller.features(observations.flatten(0, 1), times.flatten()).unflatten(0, (rows, steps))
-        states, outputs = features.new_zeros(rows, steps, 0), features
-        if controller.rnn is not None:
-            start = controller.initial_state(rows) if state is None else state
-            outputs, _, states = controller.rnn(features, start, times, states=True)
-        raw = controller.head(outputs)
-        self.lost = self.lost or bool(raw.isnan().any())
-        return states, raw
-
-    def explore(self, inputs: int) -> None:
-        """Tries random sequences until that many observations were seen, and keeps the widest of each target."""
-        while self.inputs < inputs:
-            self.note(*self.draw(ROWS))
-
-    def note(self, observations: Tensor, times: Tensor) -> None:
-        """Keeps the sequences that reach further than those before."""
-        with torch.no_grad():
-            states, raw = self.run(observations, times)
-            reached = furthest(states, raw)
-            self._note_time_constants(observations, times, states)
-        value, row = reached.max(0)
-        better = value > self.widest
-        self.widest[better] = value[better]
-        kept = row[better]
-        if observations.shape[1] == STEPS:
-            self.best[better], self.times[better] = observations[kept], times[kept]
-
-    def _note_time_constants(self, observations: Tensor, times: Tensor, states: Tensor) -> None:
-        """Looks at the time constants where each sequence ends."""
-        rnn = self.controller.rnn
-        if rnn is None or states.shape[1] < 2:
-            return
-        features = self.controller.features(observations[:, -1], times[:, -1])
-        found = rnn.cell.time_constants(features, states[:, -2])
-        known = ~found.isnan().any(0)
-        low, high = found.amin(0), found.amax(0)
-        self.time_constants[0, known] = torch.minimum(self.time_constants[0], low)[known]
-        self.time_constants[1, known] = torch.maximum(self.time_constants[1], high)[known]
-
-    def climb(self, inputs: int) -> None:
-        """Changes the best sequences of all targets until that many observations were seen."""
-        if not self.pool:
-            x, t = (one.repeat_interleave(COPIES, 0) for one in (self.best, self.times))
-            start = self.controller.initial_state(len(x))
-            self.pool = [x, t, start, self._values(x, t, start)]
-        x, t, start, value = self.pool
-        while self.inputs < inputs:
-            self.turn += 1
-            tried = self._changed(x, t, start)
-            reached = self._values(*tried, start)
-            better = reached > value
-            x[better], t[better], value[better] = tried[0][better], tried[1][better], reached[better]
-            if self.turn % EXCHANGE == 0:
-                self._share_best(x, t, start, value)
-
-    def _share_best(self, x: Tensor, t: Tensor, start: Tensor, value: Tensor) -> None:
-        """Gives every target the sequence that reaches furthest for it, whichever target's it was, for half of its own.
-
-        All sequences then start where they end if that reaches further: slow neurons need more than a few steps.
-        """
-        first = self._all(x, t, start).argmax(0)
-        for one in (x, t, start):
-            part = one.view(len(first), COPIES, *one.shape[1:])
-            part[:, COPIES // 2 :] = one[first][:, None]
-        value.copy_(self._values(x, t, start))
-        with torch.no_grad():
-            last = self.run(x, t, start)[0][:, -1]
-        further = self._values(x, t, last)
-        better = further > value
-        start[better], value[better] = last[better], further[better]
-
-    def _values(self, x: Tensor, t: Tensor, start: Tensor) -> Tensor:
-        """Returns how far each sequence reaches its own target, (R,)."""
-        return self._all(x, t, start)[torch.arange(len(x)), self._targets(len(x))]
-
-    def _all(self, x: Tensor, t: Tensor, start: Tensor) -> Tensor:
-        """Returns how far each sequence reaches every target, (R, targets), and notes the widest."""
-        with torch.no_grad():
-            reached = furthest(*self.run(x, t, start))
-        self.widest = torch.maximum(self.widest, reached.amax(0))
-        return reached
-
-    def _targets(self, rows: int) -> Tensor:
-        return torch.arange(len(self.widest)).repeat_interleave(rows // len(self.widest))
-
-    def _changed(self, x: Tensor, t: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the sequences with a change of the turn's kind, still in the box."""
-        rows, span, kind = len(x), self.high - self.low, self.turn % 4
-        if kind == 0:
-            step = torch.rand(rows, 1, 1, generator=self.random) ** 3 * span
-            return (x + step * self._gradient(x, t, start).sign()).clamp(self.low, self.high), t
-        chosen = torch.rand(x.shape, generator=self.random) < 0.3 * torch.rand(rows, 1, 1, generator=self.random)
-        fresh, times = self.draw(rows)
-        if kind == 1:
-            noise = torch.randn(x.shape, generator=self.random)
-            fresh = (x + 0.1 * span * noise).clamp(self.low, self.high)
-        elif kind == 2:
-            chosen = chosen[:, :1].expand_as(chosen)
-        return torch.where(chosen, fresh, x), torch.where(chosen[..., 0], times, t)
-
-    def _gradient(self, x: Tensor, t: Tensor, start: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()
-        signs = torch.ones(len(self.widest)).index_fill(0, torch.arange(len(self.widest) // 2, len(self.widest)), -1.0)
-        which = self._targets(len(x))
-        every = torch.cat(self.run(x, t, start), dim=2)
-        own = every[torch.arange(len(x)), :, which % (len(self.widest) // 2)] * signs[which][:, None]
-        return torch.autograd.grad(own.amax(1).sum(), x)[0]
-
-    def moved(self, errors: Array, rounds: int = 20) -> Array:
-        """Returns how far errors of one observation move each action in the same step at most, (A,), as found.
-
-        :param errors: the greatest error of each observation, (n,)
-        """
-        error, most = torch.as_tensor(errors, dtype=torch.float32), torch.zeros(self.actions)
-        for _ in range(rounds):
-            observations, times = self.draw(ROWS)
-            with torch.no_grad():
-                states, _ = self.run(observations[:, :-1], times[:, :-1])
-            here = observations[:, -1:].clone().requires_grad_()
-            last = times[:, -1:]
-            plain = self.run(here, last, states[:, -1])[1][:, 0]
-            for k in range(self.actions):
-                slope = torch.autograd.grad(plain[:, k].sum(), here, retain_graph=True)[0]
-                ends = []
-                for sign in (1, -1):
-                    moved = (here + sign * error * slope.sign()).clamp(self.low, self.high)
-                    with torch.no_grad():
-                        ends.append(self.clipped(self.run(moved, last, states[:, -1])[1][:, 0]))
-                middle = self.clipped(plain.detach())
-                apart = torch.stack([(end - middle).abs() for end in ends]).amax((0, 1))
-                most = torch.maximum(most, apart)
-        return np.asarray(most.double().numpy())
-
-    def clipped(self, raw: Tensor) -> Tensor:
-        """Returns the actions that the environment gets; the values of choices as they are."""
-        return raw if self.controller.chooses else self.controller.limited(raw)
-
-    def kept(self, epsilon: float, ranges: Array, most: int = 200) -> int:
-        """Returns for how many steps two pasts keep some action apart by more than a share of its range."""
-        if not self.size:
-            return 0
-        with torch.no_grad():
-            one, other = (self.run(*self.draw(ROWS))[0][:, -1] for _ in range(2))
-            enough, last = torch.as_tensor(epsilon * ranges, dtype=torch.float32), 0
-            observations, times = self.draw(ROWS)
-            for step in range(most):
-                k = step % STEPS
-                if k == 0 and step:
-                    fresh, times = self.draw(ROWS)
-                    observations = torch.where(self._chance(ROWS, 0.5), fresh, observations[:, -1:])
-                a, b = (self.run(observations[:, k : k + 1], times[:, k : k + 1], state) for state in (one, other))
-                one, other = a[0][:, 0], b[0][:, 0]
-                if ((self.clipped(a[1][:, 0]) - self.clipped(b[1][:, 0])).abs() > enough).any():
-                    last = step + 1
-        return last
-
-    def found(self, errors: Array, epsilon: float, ranges: Array, start: float) -> Found:
-        """Returns everything that was reached; the attack began at `start`."""
-        half = len(self.widest) // 2
-        high, low = self.widest[:half].double().numpy(), -self.widest[half:].double().numpy()
-        times = self.time_constants.double().numpy()
-        moved, kept = self.moved(errors), self.kept(epsilon, ranges)
-        begun = Interval(np.minimum(low[: self.size], 0), np.maximum(high[: self.size], 0))
-        raw = Interval(low[self.size :], high[self.size :])
-        seconds = time.perf_counter() - start
-        return Found(begun, Interval(times[0], times[1]), raw, moved, kept, self.inputs, seconds, self.lost)
-
-
-def furthest(states: Tensor, raw: Tensor) -> Tensor:
-    """Returns how far sequences of states (R, T, N) and actions (R, T, A) reach every target, (R, targets)."""
-    every = torch.cat([states, raw], dim=2)
-    return torch.cat([every.amax(1), (-every).amax(1)], dim=1)
-
-
-def attack(
-    controller: Controller,
-    box: Interval,
+def attacked(
+    certificate: Certificate,
+    seen: Examined,
+    observations: Interval,
     elapsed: Elapsed,
     inputs: int,
-    *,
-    errors: Array,
-    epsilon: float,
-    ranges: Array,
-    seed: int = 0,
-    recorded: Any = None,
-    progress: bool = True,
-) -> Found:
-    """Searches a box for the widest values.
+    seed: int,
+    recording: Any,
+    progress: bool,
+) -> Certificate:
+    """Attacks a certificate, and returns it with what was found.
 
-    :param controller: the agent
-    :param box: the observations to draw from, (n,), finite
-    :param elapsed: the times between two observations
-    :param inputs: how many observations to try
-    :param errors: the errors of the observations, (n,)
-    :param epsilon: which share of a range counts as forgotten
-    :param ranges: the actions' ranges, (A,)
-    :param seed: seed of the search
-    :param recorded: further observations to try in their order, (T, n), inside the box; or None
+    :param certificate: the claims
+    :param seen: the agent, taken apart
+    :param observations: the certified box, (n,)
+    :param elapsed: the certified times
+    :param inputs: about how many observations the agent sees
+    :param seed: seed of all that is drawn
+    :param recording: observations (T, n) to try, too; or None
     :param progress: show a progress bar
     """
-    start = time.perf_counter()
-    attacker = Attacker(controller, box, elapsed, seed)
-    if recorded is not None and len(recorded):
-        seen = torch.as_tensor(np.asarray(recorded), dtype=torch.float32)[None]
-        attacker.note(seen, torch.full(seen.shape[:2], elapsed.low))
+    start, controller = time.perf_counter(), seen.controller
+    drawn = Sequences(finite_box(controller, observations), elapsed, seed)
+    attacker, copies = Attacker(controller, drawn), Copies(controller, drawn)
+    if recording is not None and len(recording):
+        recorded = torch.as_tensor(np.asarray(recording), dtype=torch.float32)[None].clamp(drawn.low, drawn.high)
+        attacker.note(recorded, torch.full(recorded.shape[:2], elapsed.low))
+    crept, enough = min(CREEPING * inputs, MOST_CREEPING), (1 - COPIES) * inputs
+    climbed = enough - crept - min(LONG * inputs, MOST_LONG)
+    climbs = [(attacker.climb, goal) for goal in np.linspace(RANDOM * inputs, climbed, PARTS + 1)[1:]]
+    parts = [(attacker.explore, RANDOM * inputs), *climbs, (attacker.creep, climbed + crept), (attacker.go_on, enough)]
     with tracked("attacking", inputs, unit="inputs", shown=progress) as tracker:
-        done, goals = 0, [*np.linspace(0, RANDOM_SHARE, 3)[1:], *np.linspace(RANDOM_SHARE, 1, 17)[1:]]
-        for goal in goals:
-            (attacker.explore if goal <= RANDOM_SHARE else attacker.climb)(int(goal * inputs))
-            tracker.advance(attacker.inputs - done, attacker.inputs - done, "")
-            done = attacker.inputs
-    return attacker.found(errors, epsilon, ranges, start)
+        for part, goal in parts:
+            before = attacker.inputs
+            part(int(goal))
+            tracker.advance(attacker.inputs - before, attacker.inputs - before, "")
+        apart = come_apart(certificate, seen, copies, inputs, attacker.inputs)
+        tracker.advance(copies.inputs, copies.inputs, "")
+    reached = attacker.reached()
+    found = with_findings(certificate, reached, apart)
+    tight = [one.tightness for one in found.states if one.tightness is not None]
+    result = Attack(
+        inputs=attacker.inputs + copies.inputs,
+        violations=violations_of(found, reached, apart),
+        tightness=float(np.median(tight)) if tight else None,
+        seconds=time.perf_counter() - start,
+        longest=max(reached.longest, copies.longest),
+    )
+    return replace(found, attack=result)
+
+
+def come_apart(certificate: Certificate, seen: Examined, copies: Copies, inputs: int, done: int) -> Apart:
+    """Lets two copies of an agent come apart in every way of which a certificate has a bound.
+
+    :param inputs: how many observations the whole attack has
+    :param done: how many of them the agent has seen already
+    """
+    errors, rounded = certificate.error * units_of(seen.controller), rounded_by(seen)
+    allowed = np.where(np.isfinite(seen.ranges), certificate.epsilon * seen.ranges, np.inf) + rounded.actions
+    synapses, neurons = probed_of(certificate, seen, copies.drawn)
+    probed = probe(seen, synapses, neurons, copies, max(8, min(LONGEST, inputs // INPUTS_A_STEP)))
+    always = copies.always(errors, int(ALWAYS * inputs))
+    kept, raised = copies.kept(allowed, int(KEPT * inputs)), copies.raised(int(RAISED * inputs))
+    now = copies.now(errors, inputs - done - copies.inputs)
+    return Apart(
+        now=now,
+        always=np.maximum(always, now),  # an error in one step is one of errors in all steps
+        kept=kept,
+        raised=raised,
+        synapses=dict(zip(synapses, probed, strict=False)),
+        neurons=dict(zip(neurons, probed[len(synapses) :], strict=True)),
+        rounded=rounded,
+    )
+
+
+def probed_of(certificate: Certificate, seen: Examined, drawn: Sequences) -> tuple[list[int], list[int]]:
+    """Returns the numbers of the synapses and of the neurons whose claims can be broken: dead ones, and some others.
+
+    :param drawn: chooses these
+    """
+    if seen.differences is None or seen.known is None or not seen.known.has_neurons:
+        return [], []
+    chosen = []
+    everything: tuple[Sequence[Any], ...] = (certificate.synapses, certificate.neurons)
+    for every in everything:
+        order = torch.randperm(len(every), generator=drawn.random).tolist()
+        urgent = {k: urgency(every[k].matters, every[k].condition, getattr(every[k], "sign", "?")) for k in order}
+        shown = sorted((k for k in order if urgent[k]), key=lambda k: -urgent[k])
+        chosen.append(shown[:MOST_PROBES])
+    return chosen[0], chosen[1]
+
+
+def urgency(matters: float | None, condition: str, sign: str) -> int:
+    """Returns how much is claimed of a synapse or a neuron: most of what is dead, 0 if nothing is.
+
+    What is certified to move an action through its whole range cannot be found to move it further.
+    """
+    if matters is None:
+        return 0
+    if condition == "dead" or sign == "0":
+        return 3
+    return 2 if matters < NEARLY_ALL else 1 if sign in "+-" else 0
+
+
+def probe(seen: Examined, synapses: list[int], neurons: list[int], copies: Copies, steps: int) -> list[Probed]:
+    """Replaces what some synapses, and behind them some neurons, carry, and returns what each of them moved."""
+    if not synapses and not neurons:
+        return []
+    known, slopes = seen.known, seen.slopes
+    assert known is not None
+    assert slopes is not None
+    links, count = links_of(known.cell), len(synapses) + len(neurons)
+    tries = max(1, MOST_PROBES // count)  # of each, side by side
+    sensory = np.array([links.kind[k] == "sensory" for k in synapses] + [False] * len(neurons))
+    source = np.concatenate([links.source[synapses], np.array(neurons, dtype=np.int64)])
+    target = np.concatenate([links.target[synapses], np.full(len(neurons), -1)])
+    inner, outer = np.where(sensory, 0, source), np.where(sensory, source, 0)
+    ends = [np.where(sensory, one[outer], two[inner]) for one, two in zip(seen.features, seen.states, strict=True)]
+    same = ~sensory & (slopes.same.size[target, inner] > 0)
+    sensory, source, target, same, low, high = (np.tile(one, tries) for one in (sensory, source, target, same, *ends))
+    found = copies.carried(Probes(sensory, source, target, same, Interval(low, high)), steps, known.substeps)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = np.nan_to_num(found.actions / seen.ranges, posinf=0.0).max(axis=1)
+    share, moved, least, most = (one.reshape(tries, count) for one in (shares, found.target, *found.steepest))
+    rows = zip(share.max(axis=0), moved.max(axis=0), least.min(axis=0), most.max(axis=0), strict=True)
+    return [Probed(*map(float, row)) for row in rows]
+
+
+def rounded_by(seen: Examined) -> Rounded:
+    """Returns by how much rounding in float64 can drive two copies apart, from what widens intervals."""
+    controller, known, slopes = seen.controller, seen.known, seen.slopes
+
+    def ends() -> tuple[Interval, Interval]:
+        if known is None:
+            return through(controller.head, seen.features), seen.states
+        return through(controller.head, known.outputs(seen.states)), known.after(seen.states, seen.features)
+
+    with rounding(0.0):
+        narrow = ends()
+    with rounding(ROUNDING):
+        wide = ends()
+    with np.errstate(invalid="ignore"):
+        lost = [np.maximum(one.low - two.low, two.high - one.high) for one, two in zip(narrow, wide, strict=True)]
+    actions, step = (2 * np.nan_to_num(one, nan=np.inf, posinf=np.inf) for one in lost)
+    if controller.squashes:
+        actions = actions * seen.ranges / 2
+    if slopes is not None and seen.differences is not None:
+        # What every neuron reads is rounded, too, which does not widen an interval that lies at its limit already.
+        among, inputs = slopes.before.size + slopes.same.size, slopes.inputs.size
+        read = product_up(among, seen.states.size) + product_up(inputs, seen.features.size)
+        step = step + 2 * ROUNDING * sum(inputs.shape) * read
+        states = spread(seen.differences, step[:, None])[:, 0]
+        actions = actions + seen.differences.moved(states)
+    else:
+        states = step
+    moving = seen.ranges > 0
+    share = float(np.nan_to_num(actions[moving] / seen.ranges[moving], nan=0.0, posinf=np.inf).max(initial=0.0))
+    return Rounded(actions, share, states, step)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.audit.attack import ATTACK, attacked
 from ncp_control.audit.box import Box, feature_errors, observation_box, units_of
 from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.certificate import Certificate
@@ -21,7 +22,7 @@ from ncp_control.audit.certify import (
     ranges_of,
 )
 from ncp_control.audit.examining import examine
-from ncp_control.audit.findings import attacked
+from ncp_control.audit.intervals import LARGEST
 from ncp_control.audit.matter import certify_synapses
 from ncp_control.rl.controller import Controller, read_vector
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
@@ -35,7 +36,7 @@ def audit(
     error: float = 0.01,
     epsilon: float = 0.01,
     recording: Any = None,
-    attack: int = 0,
+    attack: int = ATTACK,
     seed: int = 0,
     sensors: Sequence[str] = (),
     actions: Sequence[str] = (),
@@ -45,7 +46,7 @@ def audit(
 
     Example::
 
-        certificate = audit(nc.load("checkpoints/halfcheetah-novel.safetensors"), attack=100_000)
+        certificate = audit(nc.load("checkpoints/halfcheetah-novel.safetensors"))
         print(certificate.actions[0].raw, certificate.forgetting.reason)
 
     :param agent: a policy that `nc.load` read
@@ -55,7 +56,7 @@ def audit(
     :param error: the size of the observation errors, as a share of each observation's standard deviation in training
     :param epsilon: which share of a range counts as forgotten
     :param recording: observations (T, n) along which the effect of an error is computed, too
-    :param attack: how many observations to attack the certificate with
+    :param attack: how many observations to attack the certificate with; the default takes about a second, 0 is none
     :param seed: seed of the attack
     :param sensors: names of the observations
     :param actions: names of the actions
@@ -101,8 +102,11 @@ def audit(
 
 def check(elapsed: tuple[float, float] | None, error: float, epsilon: float, attack: int) -> None:
     """Refuses numbers that make no sense."""
-    if elapsed is not None and not 0 <= elapsed[0] <= elapsed[1] < np.inf:
-        raise ValueError(f"the elapsed times must be 0 <= shortest <= longest, got {elapsed[0]} and {elapsed[1]}")
+    if elapsed is not None and not 0 <= elapsed[0] <= elapsed[1] <= LARGEST:
+        raise ValueError(
+            f"the elapsed times must be 0 <= shortest <= longest, and below {LARGEST:.2g}, which float32 can hold; got "
+            f"{elapsed[0]} and {elapsed[1]}"
+        )
     if not 0 < error < np.inf:
         raise ValueError(f"the observation error must be a number above 0, got {error}")
     if not 0 < epsilon < 1:

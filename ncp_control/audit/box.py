@@ -52,11 +52,25 @@ def observation_box(controller: Controller, space: Any, box: Box) -> tuple[Inter
         if normalizer_of(controller) is None:
             return found, f"at most {float(given):g} in every sensor's own unit"
         return found, f"{float(given):g} standard deviations around the mean in training"
-    if given.ndim != 2 or given.shape[1] != n:
-        raise ValueError(f"the recording has observations of shape {given.shape}, and the agent reads (T, {n})")
+    check_recording(given, n)
     low, high = given.min(axis=0), given.max(axis=0)
     extra = WIDENED * (high - low)
     return Interval(low - extra, high + extra), f"the range of {len(given):,} recorded observations, widened by a tenth"
+
+
+def check_recording(recording: Array, sensors: int) -> None:
+    """Refuses recorded observations that an agent cannot read.
+
+    :param recording: the observations
+    :param sensors: how many numbers the agent reads
+    """
+    if recording.ndim != 2 or recording.shape[1] != sensors or not len(recording):
+        raise ValueError(
+            f"the recording has observations of shape {recording.shape}, and the agent reads (T, {sensors})"
+        )
+    if not np.isfinite(recording).all():
+        step = int(np.argwhere(~np.isfinite(recording))[0, 0])
+        raise ValueError(f"the recording holds {recording[step]} at step {step}, which is not finite: leave it out")
 
 
 def features_in(controller: Controller, observations: Interval, elapsed: Elapsed) -> Interval:

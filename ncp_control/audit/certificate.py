@@ -55,8 +55,9 @@ class CertifiedNeuron:
         is not shown
     :param matters: how far it can move any action at most, as a share of the action's range, while it moves through its
         own range; None if this is not shown
-    :param condition: "active", "dead" (it cannot move, or it cannot move any action) or "saturated" (it stays at one
-        end of its range)
+    :param condition: "active", "dead" (it moves no action by more than a ten-millionth of the action's range) or
+        "saturated" (it stays at one end of its range)
+    :param found_matters: how far the attack moved an action by replaced values of it; None if it tried none
     """
 
     name: str
@@ -66,6 +67,7 @@ class CertifiedNeuron:
     forgets_after: int | None
     matters: float | None
     condition: str
+    found_matters: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class CertifiedSynapse:
     :param sign: "+" if its target rises with its source everywhere, "-" if it falls, "0" if it never moves by more than
         a ten-millionth of its range, "?" if it is not shown
     :param condition: "active", "closed" (its conductance stays near 0), "open" (it stays near its greatest) or "dead"
+        (it moves no action by more than a ten-millionth of the action's range, however long it acts)
     :param matters: how far it can move any action at most, as a share of the action's range; None if not shown
+    :param found_matters: how far the attack moved an action by replaced values of its source; None if it tried none
     """
 
     source: str
@@ -87,6 +91,7 @@ class CertifiedSynapse:
     sign: str
     condition: str
     matters: float | None
+    found_matters: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ class CertifiedAction:
     """What is certified about one number of the action, or about one choice.
 
     :param name: its name
-    :param value: what it can be, after clipping; for a choice, by how much its value can exceed the best other one
+    :param value: what it can be, after clipping; for a choice, by how much its value can exceed the best other one.
+        Infinite where it can become NaN
     :param raw: the same before clipping to the action space
     :param possible: whether a choice can ever be made; True for a number
     :param moved_now: how far an observation error of `error` can move it in the same step, while the wrong observation
@@ -102,6 +108,7 @@ class CertifiedAction:
     :param moved_always: how far an error of `error` in every step can move it for ever; None if not shown
     :param moved_on_path: the greatest of `moved_now` at the states of a recording; None without a recording
     :param found_moved: how far the attack could move it in the same step; None without an attack
+    :param found_always: how far the attack could move it by errors in every step; None without an attack
     """
 
     name: str
@@ -112,6 +119,7 @@ class CertifiedAction:
     moved_always: float | None
     moved_on_path: float | None
     found_moved: float | None
+    found_always: float | None = None
 
 
 @dataclass(frozen=True)
@@ -160,12 +168,14 @@ class Attack:
     :param violations: a sentence for every claim that was broken; empty for a certificate that held
     :param tightness: the median of the certified width of a state over the width that was found
     :param seconds: how long it took
+    :param longest: the steps of the longest sequence
     """
 
     inputs: int
     violations: tuple[str, ...]
     tightness: float | None
     seconds: float
+    longest: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 
-from ncp_control.audit.box import features_in
-from ncp_control.audit.cells.known import Elapsed, as_interval
+from ncp_control.audit.box import check_recording, features_in
+from ncp_control.audit.cells.known import OVERFLOW, Elapsed, as_interval
 from ncp_control.audit.certificate import CertifiedAction, CertifiedNeuron, Forgetting, Path, Range
+from ncp_control.audit.differences import product_up
 from ncp_control.audit.examining import Examined, step_from
 from ncp_control.audit.intervals import Array, Interval, exactly, point
-from ncp_control.audit.matter import neurons_matter
+from ncp_control.audit.matter import NEGLIGIBLE, neurons_matter
 from ncp_control.audit.reach import reach
 from ncp_control.cells import Cell
 
 ON_PATH = 20_000  # at how many recorded steps the effect of an error is computed at most, evenly spread
 NARROW = 0.01  # a neuron that stays within this share of its cell's own bounds of one of their ends is saturated
-STILL = 1e-6
 
 
 def ranges_of(values: Interval) -> tuple[Range, ...]:
@@ -41,12 +40,12 @@ def certify_neurons(seen: Examined, forgotten: Sequence[int | None] | None) -> t
     steps = [None] * known.size if forgotten is None else list(forgotten)
     if known.size < known.units or type(cell).neurons is not Cell.neurons:  # each neuron is made of the whole state
         steps = [None if None in steps else max(one or 0 for one in steps)] * known.units
-    shares, own = neurons_matter(seen), as_interval(cell.state_bounds())
+    shares, own = neurons_matter(seen), known.neurons(as_interval(cell.state_bounds()))
     states = known.neurons(seen.states)
     found = []
     for j, name in enumerate(wiring.neuron_names):
-        condition = "saturated" if stays_at_end(states.at(j), own.at(j)) else "active"
-        if states.width[j] <= STILL * own.width[j] < np.inf or shares[j] == 0:
+        condition, share = "saturated" if stays_at_end(states.at(j), own.at(j)) else "active", shares[j]
+        if share is not None and share <= NEGLIGIBLE:
             condition = "dead"
         found.append(
             CertifiedNeuron(
@@ -72,27 +71,33 @@ def certify_actions(seen: Examined, errors: Array, path: Array | None) -> tuple[
     """Returns what is certified about every action."""
     controller, differences = seen.controller, seen.differences
     most = seen.raw.width if controller.chooses else np.minimum(seen.actions.width, seen.ranges)
-    now: Any = [None] * len(most)
-    always: Any = [None] * len(most)
+    now = always = np.full(len(most), np.nan)
     if seen.known is None:
-        now = always = np.minimum(seen.gain.size @ errors, most)
+        now = always = np.minimum(product_up(seen.gain.size, errors), most)
     elif differences is not None:
         now = np.minimum(differences.moved(differences.now(errors)), most)
-        forever = differences.always(differences.B @ errors)
+        forever = differences.always(product_up(differences.B, errors))
         always = np.minimum(differences.moved(forever), most)
+    # An action that has no range can become NaN, which is no distance from anything.
+    now, always = (np.where(seen.raw.is_finite, moved, np.nan) for moved in (now, always))
     return tuple(
         CertifiedAction(
             name=name,
             value=Range(float(seen.actions.low[k]), float(seen.actions.high[k])),
             raw=Range(float(seen.raw.low[k]), float(seen.raw.high[k])),
             possible=not controller.chooses or bool(seen.actions.high[k] >= 0),
-            moved_now=None if now[k] is None else float(now[k]),
-            moved_always=None if always[k] is None else float(always[k]),
+            moved_now=shown_or_none(now[k]),
+            moved_always=shown_or_none(always[k]),
             moved_on_path=None if path is None else float(path[k]),
             found_moved=None,
         )
         for k, name in enumerate(controller.actions)
     )
+
+
+def shown_or_none(value: float) -> float | None:
+    """Returns a finite number, and None for any other."""
+    return float(value) if np.isfinite(value) else None
 
 
 def on_path(seen: Examined, recording: Array, errors: Array, elapsed: Elapsed) -> Array:
@@ -102,11 +107,7 @@ def on_path(seen: Examined, recording: Array, errors: Array, elapsed: Elapsed) -
     :param errors: the greatest error of each observation, (n,)
     """
     controller = seen.controller
-    if recording.ndim != 2 or recording.shape[1] != len(controller.sensors):
-        raise ValueError(
-            f"the recording has observations of shape {recording.shape}, and the agent reads (T, "
-            f"{len(controller.sensors)})"
-        )
+    check_recording(recording, len(controller.sensors))
     state, most = controller.initial_state(), np.zeros(len(controller.actions))
     chosen = set(np.linspace(0, len(recording) - 1, min(ON_PATH, len(recording))).astype(int).tolist())
     for t, row in enumerate(recording):
@@ -152,7 +153,7 @@ def certify_forgetting(seen: Examined, steps: int | None) -> Forgetting | None:
         return Forgetting(False, f"not shown: {seen.known.gap or 'the derivatives are not known'}", None, None, ())
     rate = differences.rate()
     names: Sequence[str] = seen.known.cell.wiring.neuron_names
-    if seen.known.size != seen.known.units:
+    if not seen.known.has_neurons:
         names = [f"state{k}" for k in range(seen.known.size)]
     cycles = tuple((tuple(names[j] for j in members), factor) for members, factor in differences.cycles())
     if rate < 1:
@@ -167,10 +168,13 @@ def certify_forgetting(seen: Examined, steps: int | None) -> Forgetting | None:
 
 def notes_of(seen: Examined) -> tuple[str, ...]:
     """Returns what could not be shown, in sentences."""
-    found = [] if seen.known is None or seen.known.gap is None else [seen.known.gap]
-    unbounded = int((~np.isfinite(seen.states.width)).sum())
+    gap = None if seen.known is None else seen.known.gap
+    found = [] if gap is None else [gap]
+    unbounded = int((~seen.states.is_finite).sum())
     if unbounded:
-        found.append(f"{unbounded} of {len(seen.states.low)} states have no certified range")
-    if not np.isfinite(seen.raw.width).all():
-        found.append("the actions before clipping have no certified range")
+        why = "" if gap else f", because {OVERFLOW}"
+        found.append(f"{unbounded} of {len(seen.states.low)} states have no certified range{why}")
+    if not seen.raw.is_finite.all():
+        why = ", because they can become NaN" if unbounded else f", because {OVERFLOW}"
+        found.append(f"actions have no certified range{why}")
     return tuple(found)

@@ -54,6 +54,8 @@ def neurons(certificate: Certificate, full: bool) -> Section | None:
         ("forgets after", [slowest(group) for _, group in groups]),
         ("can move an action by", [words.share(greatest(group)) for _, group in groups]),
     ]
+    if any(one.found_matters is not None for one in every):
+        columns.append(("by attack", [tried(group) for _, group in groups]))
     if full and any(one.state.found_low is not None for one in every):
         columns.insert(4, ("attack reached", aligned(words.found(one.state) for one in every)))
     lines = [
@@ -90,6 +92,10 @@ def synapses(certificate: Certificate, full: bool) -> Section | None:
         if chosen and not full:
             named = [f"{title_of(certificate, one)} {words.share(one.matters)}" for one in chosen]
             lines.append(f"These {lead}: {', '.join(named)}.")
+    found = [one.found_matters for one in every if one.found_matters is not None]
+    if found and not full:
+        most = words.share_found(max(found))
+        lines.append(f"The attack tried {len(found):,} of them, and moved an action by {most} at most through one.")
     if not full:
         return Section("synapses", lines=tuple(lines))
     columns: list[Column] = [
@@ -100,6 +106,8 @@ def synapses(certificate: Certificate, full: bool) -> Section | None:
         ("condition", [one.condition for one in every]),
         ("can move an action by", [words.share(one.matters) for one in every]),
     ]
+    if found:
+        columns.append(("by attack", [tried([one]) for one in every]))
     return table("synapses", columns, lines, 5)
 
 
@@ -124,6 +132,12 @@ def greatest(group: Sequence[CertifiedNeuron]) -> float | None:
     """Returns how much the neuron matters that can matter most; None if this is not shown for all of them."""
     known = [one.matters for one in group if one.matters is not None]
     return max(known) if len(known) == len(group) else None
+
+
+def tried(group: Sequence[CertifiedNeuron | CertifiedSynapse]) -> str:
+    """Writes how far an attack moved an action through some neurons or synapses at most."""
+    found = [one.found_matters for one in group if one.found_matters is not None]
+    return words.share_found(max(found)) if found else "not tried"
 
 
 def idle(every: Sequence[CertifiedNeuron], condition: str, meaning: str) -> str:

@@ -21,12 +21,13 @@ from ncp_control.audit.slopes import hull_of, widened
 
 PIECES = 16
 FARTHEST = 50.0  # beyond it sigmoids are flat, so no piece ends there
+INFINITE = 1e30  # a number that a sigmoid or a tanh takes for infinity
 SILU_LOWEST = -1.2784645427610738  # where x sigmoid(x) is least
 SILU_STEEPEST = 2.399357280520547  # where its derivative is greatest, and on the other side of zero least
 
 
 class Curve(NamedTuple):
-    """An activation, by the intervals of its values and of its derivative."""
+    """An activation, by the intervals of its values, infinite where its arguments are, and of its derivative."""
 
     values: Callable[[Interval], Interval]
     slopes: Callable[[Interval], Interval]
@@ -91,10 +92,11 @@ def clipped(low: float, high: float) -> Curve:
     rounded = float(np.float32(low)), float(np.float32(high))
 
     def values(arguments: Interval) -> Interval:
-        return Interval(
+        found = Interval(
             np.clip(arguments.low, min(low, rounded[0]), min(high, rounded[1])),
             np.clip(arguments.high, max(low, rounded[0]), max(high, rounded[1])),
         )
+        return found.where(arguments.is_finite)
 
     def slopes(arguments: Interval) -> Interval:
         always = (arguments.low > low) & (arguments.high < high)
@@ -122,7 +124,8 @@ def elu(alpha: float) -> Curve:
     # code may compute exp(x) - 1 as written, and so be off by a share of 1
     def values(arguments: Interval) -> Interval:
         low, high = (function(end) for end in arguments)
-        return outward(low, high, FUNCTION_ROUNDINGS, np.where(arguments.low < 0, alpha / 2, 0.0))
+        widest = np.where(arguments.low < 0, alpha / 2, 0.0)
+        return outward(low, high, FUNCTION_ROUNDINGS, widest).where(arguments.is_finite)
 
     return Curve(values, slopes)
 
@@ -131,7 +134,8 @@ def _silu_values(arguments: Interval) -> Interval:
     """Returns the interval of `x sigmoid(x)`, which falls on the left of its minimum and rises on the right."""
     ends = [_silu(end) for end in arguments]
     lowest = _silu(np.clip(SILU_LOWEST, *arguments))
-    return outward(np.minimum(lowest, np.minimum(*ends)), np.maximum(*ends), FUNCTION_ROUNDINGS)
+    found = outward(np.minimum(lowest, np.minimum(*ends)), np.maximum(*ends), FUNCTION_ROUNDINGS)
+    return found.where(arguments.is_finite)
 
 
 def _silu(x: Array) -> Array:

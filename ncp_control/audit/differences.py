@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from ncp_control.audit.cells.known import Slopes
-from ncp_control.audit.intervals import Array, Interval
+from ncp_control.audit.intervals import Array, IntArray, Interval
 
 MOST_STEPS = 10_000
 STALLED = 1e-12
 ROUNDS = 300  # by which a bound on what never ends is made smaller
-ROUNDED_UP, ROUNDED = 1 + 1e-6, 1 + 1e-12
+ROUNDED = 1 + 1e-12  # covers the rounding of float64 in a sum of some thousand numbers that are not negative
 SMALL = 1e-12  # the least share of an eigenvector's greatest number that a number in it may have
+VERIFIED = 6  # how often a bound is made larger until it is one
+
+
+class Component(NamedTuple):
+    """A strongly connected part of M: neurons in cycles through each other, or one neuron alone.
+
+    :param members: the numbers of the state
+    :param factor: a factor below which differences shrink in a solver step, in the norm `max_i d_i / vector_i`
+    :param vector: positive numbers v with `M v <= factor v` within the part
+    """
+
+    members: IntArray
+    factor: float
+    vector: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +42,14 @@ class Differences:
         |action - other action| <= G d
 
     M and B hold the greatest magnitudes of the derivatives over the certified box (by the mean-value theorem), M from
-    `(I - same)^-1 before`, and W the widths of the certified ranges. As nothing in it is negative, the distances from
-    d = W fall from step to step, and those from d = 0 rise, to the same or to another fixed point.
+    `(I + same + same^2 + ...) before`, and W the widths of the certified ranges. As nothing in it is negative, the
+    distances from d = W fall from step to step, and those from d = 0 rise, to the same or to another fixed point. All
+    that is computed here is rounded up, and nothing is subtracted whose digits could be lost.
 
     :param M: (N, N)
     :param B: (N, F)
     :param G: (A, N)
-    :param within: `(I - same)^-1`, by which what pushes one state within a solver step pushes those behind it, (N, N)
+    :param within: `I + same + ...`, by which what pushes one state within a solver step pushes those behind it, (N, N)
     :param widths: W, (N,)
     :param substeps: solver steps in a step
     """
@@ -52,44 +69,51 @@ class Differences:
         :param gain: the derivatives of the actions by the states, (A, N)
         :param states: the certified states
         """
-        inverse: Array = np.asarray(np.linalg.inv(np.eye(len(states.low)) - slopes.same.size))
-        M, B = inverse @ slopes.before.size, inverse @ slopes.inputs.size
-        return cls(M, B, gain.size, inverse, states.width, substeps)
+        within = summed(slopes.same.size)
+        M, B = product_up(within, slopes.before.size), product_up(within, slopes.inputs.size)
+        return cls(M, B, gain.size, within, states.width, substeps)
 
     def after(self, d: Array, pushed: Array | float, substeps: int) -> Array:
         """Returns the distances after some solver steps, (N,) or (N, K), with `B e` given as `pushed`."""
         widths = self.widths.reshape(-1, *[1] * (d.ndim - 1))
-        for _ in range(substeps):
-            with np.errstate(invalid="ignore"):
-                moved = self.M @ d
-                d = np.minimum(np.where(np.isnan(moved), np.inf, moved) + pushed, widths)
+        with np.errstate(over="ignore"):
+            for _ in range(substeps):
+                moved = self.M @ d if self.is_finite else product_up(self.M, d)
+                d = np.minimum((moved + pushed) * ROUNDED, widths)
         return d
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether a product of M and distances meets no infinity."""
+        return bool(np.isfinite(self.M).all() and np.isfinite(self.widths).all())
 
     def moved(self, d: Array) -> Array:
         """Returns how far distances d of the state (N,) or (N, K) can move the actions, `G d`."""
-        with np.errstate(invalid="ignore"):
-            moved = self.G @ d
-        return np.asarray(np.where(np.isnan(moved), np.inf, moved))
+        return product_up(self.G, d)
 
     def now(self, e: Array) -> Array:
         """Returns how far errors e (F,) of one observation move the state in the same step, (N,)."""
-        return self.after(np.zeros(len(self.M)), self.B @ e, self.substeps)
+        return self.after(np.zeros(len(self.M)), product_up(self.B, e), self.substeps)
 
     def always(self, pushed: Array) -> Array:
         """Returns how far the state moves at most while every solver step is pushed by (N,) or (N, K).
 
-        Where M shrinks differences, no distance exceeds `(I - M)^-1 pushed`; from there, or from W, rounds of the
-        system make the bound smaller.
+        No distance exceeds an x with `x >= M x + pushed`. It is found part by part, from the sources on; rounds of the
+        system then make it smaller.
         """
-        d = np.array(np.broadcast_to(self.widths.reshape(-1, *[1] * (pushed.ndim - 1)), pushed.shape))
-        if np.isfinite(pushed).all() and self.rate() < 1:
-            d = np.minimum(d, np.linalg.solve(np.eye(len(self.M)) - self.M, pushed) * ROUNDED_UP)
+        pushes = pushed.reshape(len(pushed), -1)
+        d = np.zeros_like(pushes)
+        for part in self.parts:
+            arrived = (pushes[part.members] + product_up(self.M[part.members], d)) * ROUNDED
+            own = self.M[np.ix_(part.members, part.members)]
+            d[part.members] = np.minimum(resting(own, arrived, part), self.widths[part.members, None])
         for _ in range(ROUNDS):
-            smaller = np.minimum(self.after(d, pushed, 1), d)
-            if np.isfinite(d).all() and (d - smaller <= 1e-6 * d).all():
-                return smaller
+            smaller = np.minimum(self.after(d, pushes, 1), d)
+            done = np.isfinite(d).all() and (d - smaller <= 1e-6 * d).all()
             d = smaller
-        return d
+            if done:
+                break
+        return d.reshape(pushed.shape)
 
     def forgotten(self, epsilon: float, ranges: Array) -> tuple[list[int | None], int | None]:
         """Returns after how many steps two pasts differ by at most `epsilon` of a range for ever.
@@ -99,13 +123,14 @@ class Differences:
         :return: the steps for every number of the state, and for all actions; None where it is not shown
         """
         d, finite, enough = self.widths, np.isfinite(self.widths), epsilon * self.widths
+        allowed = np.where(np.isfinite(ranges), epsilon * ranges, 0.0)  # an endless range has no share
         steps = np.where(d == 0, 0, -1)
         acted: int | None = None
         for step in range(MOST_STEPS + 1):
             steps = np.where((steps < 0) & finite & (d <= enough), step, steps)
             if acted is None:
                 moved = self.moved(d)
-                acted = step if (np.isfinite(moved) & (moved <= epsilon * ranges)).all() else None
+                acted = step if (moved <= allowed).all() else None
             smaller = self.after(d, 0.0, self.substeps)
             if (acted is not None and (steps >= 0).all()) or not (smaller < d * (1 - STALLED)).any():
                 break
@@ -113,35 +138,96 @@ class Differences:
         return [None if one < 0 else int(one) for one in steps], acted
 
     @cached_property
-    def parts(self) -> list[tuple[list[int], float]]:
-        """The numbers of the state in each strongly connected part of M, with the part's spectral radius."""
-        _, part = connected_components(~(self.M <= 0), connection="strong")
-        members = [np.flatnonzero(part == k) for k in range(part.max(initial=-1) + 1)]
-        return [(one.tolist(), radius(self.M[np.ix_(one, one)])) for one in members]
+    def parts(self) -> list[Component]:
+        """The strongly connected parts of M, each behind all that it depends on."""
+        count, number = connected_components(self.M > 0, connection="strong")
+        before: dict[int, set[int]] = {k: set() for k in range(count)}
+        for target, source in np.unique(number[np.argwhere(self.M > 0)], axis=0).tolist():
+            if target != source:
+                before[target].add(source)
+        members = [np.flatnonzero(number == k) for k in TopologicalSorter(before).static_order()]
+        return [Component(one, *shrinking(self.M[np.ix_(one, one)])) for one in members]
 
     def cycles(self) -> list[tuple[list[int], float]]:
         """Returns the numbers of the state in each strongly connected part, and the part's factor of a solver step.
 
-        The factor is the spectral radius of M within the part: some weighted maximum norm of the differences shrinks by
-        it, or by as little more as one likes. A part of one number is listed only if its factor is not below 1.
+        The factor is the spectral radius of M within the part, or a little more. A part of one number is listed only if
+        its factor is not below 1.
         """
-        return [(members, factor) for members, factor in self.parts if len(members) > 1 or factor >= 1]
+        parts = sorted(self.parts, key=lambda part: int(part.members[0]))
+        return [(part.members.tolist(), part.factor) for part in parts if len(part.members) > 1 or part.factor >= 1]
 
     def rate(self) -> float:
         """Returns the factor by which differences shrink in a step in the end; 1 or more if that is not shown."""
-        return max((factor for _, factor in self.parts), default=0.0) ** self.substeps
+        return float(max((part.factor for part in self.parts), default=0.0) ** self.substeps * ROUNDED)
 
 
-def radius(matrix: Array) -> float:
-    """Returns an upper bound of the spectral radius of a matrix without negative numbers; infinite if a number is.
+def product_up(one: Array, other: Array) -> Array:
+    """Returns the product of two matrices without negative numbers, rounded up, with 0 times infinity as 0."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        found: Array = np.asarray(one @ other)
+    if not np.isfinite(found).all():
+        numbers = [np.where(np.isfinite(matrix), matrix, 0.0) for matrix in (one, other)]
+        endless = [(~np.isfinite(matrix)).astype(np.float64) for matrix in (one, other)]
+        reached = endless[0] @ (other > 0) + (one > 0) @ endless[1]
+        with np.errstate(over="ignore"):
+            found = np.where(reached > 0, np.inf, numbers[0] @ numbers[1])
+    return found * ROUNDED
+
+
+def summed(same: Array) -> Array:
+    """Returns `I + S + S^2 + ...` for the matrix S of derivatives within a solver step, in which no neuron follows
+    itself, so that the powers end.
+    """
+    found, power = np.eye(len(same)), same
+    while power.any():
+        found, power = (found + power) * ROUNDED, product_up(same, power)
+    return found
+
+
+def resting(own: Array, arrived: Array, part: Component) -> Array:
+    """Returns an x (n, K) with `x >= own x + arrived` and x >= 0, infinite where none is found.
+
+    :param own: M within a part, (n, n)
+    :param arrived: what reaches the part in every solver step, (n, K)
+    :param part: the part
+    """
+    pushed = (arrived > 0).any(axis=0)
+    usable = pushed & np.isfinite(arrived).all(axis=0) if part.factor < 1 else np.zeros_like(pushed)
+    found = np.where(pushed & ~usable, np.inf, np.zeros_like(arrived))
+    b = arrived[:, usable]
+    if len(own) == 1:
+        found[:, usable] = b / (1 - own[0, 0]) * ROUNDED  # the difference has no rounding to speak of
+        return found
+    try:
+        x = np.nan_to_num(np.maximum(np.linalg.solve(np.eye(len(own)) - own, b), 0.0), posinf=0.0)
+    except np.linalg.LinAlgError:
+        x = np.zeros_like(b)
+    # Whatever that x is worth, so much of the vector v makes it a bound, because v >= own v + (1 - factor) v.
+    for _ in range(VERIFIED):
+        missing = np.maximum((product_up(own, x) + b) * ROUNDED - x, 0.0)
+        if not missing.any():
+            found[:, usable] = x
+            return found
+        x = x + 2 * (missing / ((1 - part.factor) * part.vector[:, None])).max(axis=0) * part.vector[:, None]
+    found[:, usable] = np.where(missing.any(axis=0), np.inf, x)
+    return found
+
+
+def shrinking(matrix: Array) -> tuple[float, Array]:
+    """Returns an upper bound of the spectral radius of a matrix without negative numbers, and a vector v > 0 of it.
 
     For every positive v, `max_i (M v)_i / v_i` is one (Collatz, Wielandt); the eigenvector makes it the radius itself.
     """
+    v = np.ones(len(matrix))
     if not np.isfinite(matrix).all():
-        return float("inf")
-    if len(matrix) == 1:
-        return float(matrix[0, 0])
-    values, vectors = np.linalg.eig(matrix)
-    v = np.abs(vectors[:, np.abs(values).argmax()])
-    v = np.maximum(v, v.max() * SMALL)
-    return float((matrix @ v / v).max() * ROUNDED)
+        return float("inf"), v
+    if len(matrix) > 1:
+        try:
+            values, vectors = np.linalg.eig(matrix)
+            v = np.fmax(np.abs(vectors[:, np.abs(values).argmax()]), SMALL)  # of length 1
+        except np.linalg.LinAlgError:
+            pass
+    with np.errstate(over="ignore"):
+        factor = float((matrix @ v / v).max() * ROUNDED)
+    return factor, v

@@ -13,7 +13,7 @@ from ncp_control.audit.cells.named import known_of
 from ncp_control.audit.differences import Differences
 from ncp_control.audit.intervals import Array, Interval, add, between, multiply, point
 from ncp_control.audit.layers import slopes_through, through
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.reachable import of_numbers, reachable
 from ncp_control.audit.slopes import product_of
 from ncp_control.rl.controller import Controller
 
@@ -71,9 +71,9 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
             controller, None, features, empty, raw, clipped(controller, raw), None, scaled(controller, gain)
         )
     known = known_of(controller.rnn.cell, elapsed)
-    states = reachable(known, features)
+    states = of_numbers(known, reachable(known, features), features)
     outputs = known.outputs(states)
-    raw = through(controller.head, outputs)
+    raw = through(controller.head, outputs).where(states.is_finite.all() or known.stays_finite)
     gain = product_of(slopes_through(controller.head, outputs), known.output_slopes(states))
     slopes = known.slopes(states, features)
     return Examined(
@@ -82,7 +82,10 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
 
 
 def clipped(controller: Controller, raw: Interval) -> Interval:
-    """Returns the actions for values before clipping; for choices, by how much each value exceeds the best other."""
+    """Returns the actions for values before clipping; for choices, by how much each value exceeds the best other.
+
+    Where a value can be NaN, and so has no range, the action has none either.
+    """
     if controller.chooses:
         others = [np.delete(np.arange(len(raw.low)), k) for k in range(len(raw.low))]
         least = [raw.low[k] - raw.high[other].max(initial=-np.inf) for k, other in enumerate(others)]
@@ -93,7 +96,7 @@ def clipped(controller: Controller, raw: Interval) -> Interval:
         half = (high - low) / 2
         found = add(multiply(add(raw, point(np.ones_like(half))), point(half)), point(low))
         return found.within(between(low, high, low.shape)) if (raw.size <= 1).all() else found
-    return Interval(*(np.minimum(np.maximum(end, low), high) for end in raw))
+    return Interval(*(np.minimum(np.maximum(end, low), high) for end in raw)).where(raw.is_finite)
 
 
 def scaled(controller: Controller, gain: Interval) -> Interval:

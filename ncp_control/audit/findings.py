@@ -1,106 +1,195 @@
-"""A certificate together with what an attack on it has found."""
+"""What an attack has found, beside the claims of a certificate, and a sentence for every claim that it breaks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ncp_control.audit.attack import Found, attack
-from ncp_control.audit.box import finite_box, units_of
-from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.certificate import Attack, Certificate
-from ncp_control.audit.examining import Examined
-from ncp_control.audit.intervals import Interval
+from ncp_control.audit.certificate import Certificate, Range
+from ncp_control.audit.intervals import Array, Interval
+from ncp_control.audit.matter import NEGLIGIBLE
+from ncp_control.audit.widest import Reached
 
-# Differences are certified in exact arithmetic, and the attack subtracts the results of two runs in float32.
-ROUNDING_SHARE, ROUNDING = 1e-3, 1e-5
+SHARE = 1 + 1e-9  # bounds of differences are computed in float64
 
 
-def attacked(
-    certificate: Certificate,
-    seen: Examined,
-    observations: Interval,
-    elapsed: Elapsed,
-    inputs: int,
-    seed: int,
-    recording: Any,
-    progress: bool,
-) -> Certificate:
-    """Attacks a certificate, and returns it with what was found."""
-    controller = seen.controller
-    errors, box = certificate.error * units_of(controller), finite_box(controller, observations)
-    recorded = None if recording is None else np.clip(np.asarray(recording, dtype=np.float64), *box)
-    found = attack(
-        controller, box, elapsed, inputs, errors=errors, epsilon=certificate.epsilon, ranges=seen.ranges, seed=seed,
-        recorded=recorded, progress=progress,
-    )  # fmt: skip
-    return with_findings(certificate, found)
+class Probed(NamedTuple):
+    """What a synapse or a neuron did whose value was replaced in one of two copies.
+
+    :param share: how far it moved an action, as a share of the action's range
+    :param target: how far a synapse moved its target
+    :param least: the least change of its target in a solver step, as its source rose
+    :param most: the greatest one
+    """
+
+    share: float
+    target: float
+    least: float
+    most: float
 
 
-def with_findings(certificate: Certificate, found: Found) -> Certificate:
-    """Returns a certificate with what an attack reached, and a sentence for every claim that it broke."""
+class Rounded(NamedTuple):
+    """By how much rounding alone can drive two copies in float64 apart.
+
+    :param actions: each action, (A,)
+    :param share: the action that it moves furthest, as a share of the action's range
+    :param states: each number of the state, (N,)
+    :param step: each number of the state in one solver step, (N,)
+    """
+
+    actions: Array
+    share: float
+    states: Array
+    step: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """How far two copies came apart.
+
+    :param now: how far an error of one observation moved each action in the same step, (A,)
+    :param always: how far errors of all observations moved it, (A,)
+    :param kept: for how many steps two pasts kept some action apart by more than `epsilon` of its range
+    :param raised: the least and the greatest change of each action by one higher sensor, (A, n)
+    :param synapses: what some synapses did, by their numbers
+    :param neurons: what some neurons did
+    :param rounded: what rounding can do
+    """
+
+    now: Array
+    always: Array
+    kept: int
+    raised: Interval
+    synapses: dict[int, Probed]
+    neurons: dict[int, Probed]
+    rounded: Rounded
+
+
+def with_findings(certificate: Certificate, reached: Reached, apart: Apart) -> Certificate:
+    """Returns a certificate with what an attack found beside each claim."""
     states = tuple(
         replace(one, found_low=float(low), found_high=float(high))
-        for one, low, high in zip(certificate.states, *found.states, strict=True)
+        for one, low, high in zip(certificate.states, *reached.states, strict=True)
     )
     neurons = tuple(
         replace(
             one,
-            state=states[j] if one.state == certificate.states[j] else one.state,
+            state=states[j] if one.state in certificate.states[j : j + 1] else one.state,
             time_constant=replace(
                 one.time_constant,
-                found_low=float(found.time_constants.low[j]),
-                found_high=float(found.time_constants.high[j]),
+                found_low=float(reached.time_constants.low[j]),
+                found_high=float(reached.time_constants.high[j]),
             )
-            if found.time_constants.high[j] >= found.time_constants.low[j]
+            if reached.time_constants.high[j] >= reached.time_constants.low[j]
             else one.time_constant,
+            found_matters=apart.neurons[j].share if j in apart.neurons else None,
         )
         for j, one in enumerate(certificate.neurons)
+    )
+    synapses = tuple(
+        replace(one, found_matters=apart.synapses[k].share if k in apart.synapses else None)
+        for k, one in enumerate(certificate.synapses)
     )
     actions = tuple(
         replace(
             one,
-            raw=replace(one.raw, found_low=float(found.raw.low[k]), found_high=float(found.raw.high[k])),
-            found_moved=float(found.moved[k]),
+            raw=replace(one.raw, found_low=float(reached.raw.low[k]), found_high=float(reached.raw.high[k])),
+            found_moved=float(apart.now[k]),
+            found_always=float(apart.always[k]),
         )
         for k, one in enumerate(certificate.actions)
     )
-    tight = [one.tightness for one in states if one.tightness is not None]
     forgetting = certificate.forgetting
     if forgetting is not None:
-        forgetting = replace(forgetting, found_steps=found.kept)
-    changed = replace(certificate, states=states, neurons=neurons, actions=actions, forgetting=forgetting)
-    tightness = float(np.median(tight)) if tight else None
-    lost = ("an action was no number",) if found.lost else ()
-    return replace(changed, attack=Attack(found.inputs, (*lost, *violations_of(changed)), tightness, found.seconds))
+        forgetting = replace(forgetting, found_steps=apart.kept)
+    changed = {"states": states, "neurons": neurons, "synapses": synapses, "actions": actions}
+    return replace(certificate, **changed, forgetting=forgetting)  # type: ignore[arg-type]
 
 
-def violations_of(certificate: Certificate) -> tuple[str, ...]:
-    """Returns a sentence for every claim that what was found breaks."""
-    named = [(f"the state of {one.name}", one.state) for one in certificate.neurons]
+def violations_of(certificate: Certificate, reached: Reached, apart: Apart) -> tuple[str, ...]:
+    """Returns a sentence for every claim that what was found breaks.
+
+    :param certificate: what `with_findings` returned
+    """
+    parts = ranges_left, actions_moved, targets_moved, signs_broken
+    return tuple(sentence for part in parts for sentence in part(certificate, reached, apart))
+
+
+def ranges_left(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
+    """Yields the ranges that something left, and the choices that are made."""
+    named: list[tuple[str, Range]] = [(f"the state of {one.name}", one.state) for one in certificate.neurons]
     if len(certificate.states) != len(certificate.neurons):
         named = [(f"state {k}", one) for k, one in enumerate(certificate.states)]
     named += [(f"the time constant of {one.name}", one.time_constant) for one in certificate.neurons]
     named += [(f"{one.name} before clipping", one.raw) for one in certificate.actions]
-    broken = [
-        f"{what} was certified to lie from {one.low:.6g} to {one.high:.6g}, and reached {one.found_low:.6g} to "
-        f"{one.found_high:.6g}"
-        for what, one in named
-        if one.is_broken
-    ]
-    broken += [
-        f"{one.name} was certified to move by at most {one.moved_now:.6g}, and moved by {one.found_moved:.6g}"
-        for one in certificate.actions
-        if one.moved_now is not None
-        and one.found_moved is not None
-        and one.found_moved > one.moved_now * (1 + ROUNDING_SHARE) + ROUNDING
-    ]
+    for what, one in named:
+        if one.is_broken:
+            found = f"{one.found_low:.6g} to {one.found_high:.6g}"
+            yield f"{what} was certified to lie from {one.low:.6g} to {one.high:.6g}, and reached {found}"
+    for k, action in enumerate(certificate.actions):
+        if reached.lost[k] and np.isfinite([action.value.low, action.value.high]).any():
+            low, high = action.value.low, action.value.high
+            yield f"{action.name} was certified to lie from {low:.6g} to {high:.6g}, and was no number"
+        if reached.made[k] and not action.possible:
+            yield f"{action.name} was certified never to be made, and was made"
+
+
+def actions_moved(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
+    """Yields the actions that something moved further than it can, or for longer."""
+    for k, action in enumerate(certificate.actions):
+        for bound, found, when in (
+            (action.moved_now, apart.now[k], "in the same step"),
+            (action.moved_always, apart.always[k], "by errors in all steps"),
+        ):
+            if bound is not None and found > bound * SHARE + apart.rounded.actions[k]:
+                yield f"{action.name} was certified to move by at most {bound:.6g} {when}, and moved by {found:.6g}"
     forgetting = certificate.forgetting
-    if forgetting is not None and forgetting.steps is not None and (forgetting.found_steps or 0) > forgetting.steps:
-        broken.append(
-            f"two pasts were certified to differ for at most {forgetting.steps} steps, and differed for "
-            f"{forgetting.found_steps}"
-        )
-    return tuple(broken)
+    if forgetting is not None and forgetting.steps is not None and apart.kept > forgetting.steps:
+        yield f"two pasts were certified to differ for at most {forgetting.steps} steps, and differed for {apart.kept}"
+    for k, probed in apart.synapses.items():
+        synapse = certificate.synapses[k]
+        if synapse.matters is not None and probed.share > synapse.matters * SHARE + apart.rounded.share:
+            yield moved_too_far(f"the synapse {synapse.source} -> {synapse.target}", synapse.matters, probed.share)
+    for k, probed in apart.neurons.items():
+        neuron = certificate.neurons[k]
+        if neuron.matters is not None and probed.share > neuron.matters * SHARE + apart.rounded.share:
+            yield moved_too_far(neuron.name, neuron.matters, probed.share)
+
+
+def moved_too_far(name: str, bound: float, found: float) -> str:
+    """Writes that something moved an action further than it can."""
+    return f"{name} was certified to move an action by at most {bound:.6g} of its range, and moved it by {found:.6g}"
+
+
+def targets_moved(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
+    """Yields the synapses that moved their target though they never do, or in the wrong direction."""
+    number = {one.name: j for j, one in enumerate(certificate.neurons)}
+    for k, probed in apart.synapses.items():
+        synapse = certificate.synapses[k]
+        target = number[synapse.target]
+        state, rounded = certificate.neurons[target].state, 2 * apart.rounded.step[target]
+        name = f"the synapse {synapse.source} -> {synapse.target}"
+        if synapse.sign == "0" and probed.target > NEGLIGIBLE * (state.high - state.low) + apart.rounded.states[target]:
+            yield f"{name} was certified never to move its target, and moved it by {probed.target:.6g}"
+        if synapse.sign == "+" and probed.least < -rounded:
+            yield f"{name} was certified to raise its target, and lowered it by {-probed.least:.6g}"
+        if synapse.sign == "-" and probed.most > rounded:
+            yield f"{name} was certified to lower its target, and raised it by {probed.most:.6g}"
+
+
+def signs_broken(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
+    """Yields the actions that a higher sensor moved though it never does, or in the wrong direction."""
+    if certificate.forgetting is not None and any(one.moved_now is None for one in certificate.actions):
+        return
+    signs = {(one.sensor, one.action): one.sign for one in certificate.paths}
+    for s, sensor in enumerate(certificate.sensors):
+        for a, action in enumerate(certificate.actions):
+            sign, rounded = signs.get((sensor, action.name), "0"), apart.rounded.actions[a]
+            least, most = apart.raised.low[a, s], apart.raised.high[a, s]
+            if (sign in "0+" and least < -rounded) or (sign in "0-" and most > rounded):
+                never = {"0": "never to reach", "+": "never to lower", "-": "never to raise"}[sign]
+                change = least if sign != "-" and least < -rounded else most
+                yield f"{sensor} was certified {never} {action.name}, and changed it by {change:.6g}"

@@ -3,12 +3,16 @@
 Every operation returns an interval that contains the exact result for all numbers in its operands, and the results of
 float32 and float64 arithmetic with the operations of a sum in any order. For this it widens each end by a share of its
 magnitude: `SLACK`, which is four times the unit roundoff of float32, for every rounding.
+
+An interval that is infinite on both sides says nothing at all. Where numbers can pass the largest one of float32, sums
+of them can be NaN, so the interval is infinite there, and so is that of every function of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +22,28 @@ Array = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 SLACK = 2.0**-22
+EXACT_SLACK = 2.0**-51  # the same for float64
+LARGEST = float(np.finfo(np.float32).max)
 FUNCTION_ROUNDINGS = 8  # how many roundings a sigmoid, a tanh or an exp may be off by
 LEAST = 2.0**-125  # near the smallest normal number of float32, 2^-126, errors are no share of the value
 
 
+_slack: ContextVar[float | None] = ContextVar("_slack", default=None)  # each thread has its own
+
+
 @contextmanager
-def exactly() -> Iterator[None]:
-    """Inside, intervals contain the results of exact and of float64 arithmetic, but not of float32."""
-    global SLACK
-    before, SLACK = SLACK, 2.0**-51
+def rounding(share: float) -> Iterator[None]:
+    """Inside, every rounding widens an interval by this share of its magnitude, in place of `SLACK`."""
+    token = _slack.set(share)
     try:
         yield
     finally:
-        SLACK = before
+        _slack.reset(token)
+
+
+def exactly() -> AbstractContextManager[None]:
+    """Inside, intervals contain the results of exact and of float64 arithmetic, but not of float32."""
+    return rounding(EXACT_SLACK)
 
 
 class Interval(NamedTuple):
@@ -60,6 +73,16 @@ class Interval(NamedTuple):
         """The greatest magnitude."""
         found: Array = np.maximum(np.abs(self.low), np.abs(self.high))
         return found
+
+    @property
+    def is_finite(self) -> NDArray[np.bool_]:
+        """Whether both ends are finite."""
+        found: NDArray[np.bool_] = np.isfinite(self.low) & np.isfinite(self.high)
+        return found
+
+    def where(self, shown: Any) -> Interval:
+        """Returns the intervals where they are shown, and infinite ones elsewhere."""
+        return Interval(np.where(shown, self.low, -np.inf), np.where(shown, self.high, np.inf))
 
     @property
     def middle(self) -> Array:
@@ -98,7 +121,7 @@ def joined(one: Interval, other: Interval) -> Interval:
 
 
 def outward(low: ArrayLike, high: ArrayLike, roundings: ArrayLike = 1, magnitude: ArrayLike = 0.0) -> Interval:
-    """Widens an interval by the errors of rounding.
+    """Widens an interval by the errors of rounding; it is infinite where float32 may overflow.
 
     :param low: the lower end
     :param high: the upper end
@@ -106,11 +129,15 @@ def outward(low: ArrayLike, high: ArrayLike, roundings: ArrayLike = 1, magnitude
     :param magnitude: the greatest magnitude among the numbers that were added up, if it is more than the result's
     """
     low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    share = _slack.get()
+    slack = np.asarray(roundings) * (SLACK if share is None else share)
     with np.errstate(invalid="ignore"):
-        below = np.maximum(np.abs(low), magnitude) * (np.asarray(roundings) * SLACK) + LEAST
-        above = np.maximum(np.abs(high), magnitude) * (np.asarray(roundings) * SLACK) + LEAST
+        below = np.maximum(np.abs(low), magnitude) * slack + LEAST
+        above = np.maximum(np.abs(high), magnitude) * slack + LEAST
         ends = low - below, high + above
-    return Interval(np.where(np.isfinite(low), ends[0], low), np.where(np.isfinite(high), ends[1], high))
+    found = Interval(np.where(np.isfinite(low), ends[0], low), np.where(np.isfinite(high), ends[1], high))
+    fits = (finite_size(found) <= LARGEST) & (np.asarray(magnitude) <= LARGEST)
+    return found.where(fits & ~np.isnan(found.low) & ~np.isnan(found.high))
 
 
 def product(one: ArrayLike, other: ArrayLike) -> Array:
@@ -146,11 +173,6 @@ def divide(one: Interval, other: Interval) -> Interval:
     return Interval(np.where(usable, found.low, -np.inf), np.where(usable, found.high, np.inf))
 
 
-def monotone(function: Callable[[Array], Array], values: Interval) -> Interval:
-    """Returns the interval of the values of a function that never falls."""
-    return outward(function(values.low), function(values.high), FUNCTION_ROUNDINGS)
-
-
 def sigmoid_of(values: Array) -> Array:
     """Returns `1 / (1 + exp(-x))`, which is computed so that nothing overflows."""
     with np.errstate(over="ignore"):
@@ -164,7 +186,9 @@ def sigmoid(values: Interval) -> Interval:
 
     Code that computes a power of two rounds the argument when it multiplies it by log2(e).
     """
-    return monotone(sigmoid_of, outward(*values)).within(between(0.0, 1.0, values.shape))
+    arguments = outward(*values)
+    found = outward(sigmoid_of(arguments.low), sigmoid_of(arguments.high), FUNCTION_ROUNDINGS)
+    return found.within(between(0.0, 1.0, values.shape)).where(arguments.is_finite)
 
 
 def tanh(values: Interval) -> Interval:
@@ -173,7 +197,7 @@ def tanh(values: Interval) -> Interval:
     Code that computes `2 sigmoid(2 x) - 1` is off by a share of 1, however small the tanh is.
     """
     found = outward(np.tanh(values.low), np.tanh(values.high), FUNCTION_ROUNDINGS, 0.5)
-    return found.within(between(-1.0, 1.0, values.shape))
+    return found.within(between(-1.0, 1.0, values.shape)).where(values.is_finite)
 
 
 def affine(values: Interval, weights: Array, shift: ArrayLike = 0.0) -> Interval:

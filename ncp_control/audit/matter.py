@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.audit.certificate import CertifiedSynapse
-from ncp_control.audit.differences import Differences
+from ncp_control.audit.differences import Differences, product_up
 from ncp_control.audit.examining import Examined
-from ncp_control.audit.intervals import Array, Interval
-from ncp_control.audit.reach import reaching
+from ncp_control.audit.intervals import Array, Interval, product
 from ncp_control.cells import LTC, Cell
 
-NEGLIGIBLE = 1e-7  # a source that moves its target by less than this share of the target's range counts as none
+NEGLIGIBLE = 1e-7  # what moves something by less than this share of its range, however long it acts, counts as none
 ALMOST = 0.01  # a synapse that opens less far than this is closed, and one that closes less far is open
 
 
@@ -59,20 +58,25 @@ def carried(seen: Examined, links: Links) -> tuple[Interval, Array]:
     return Interval(*slopes), width
 
 
-def matters(differences: Differences, pushed: Array, directly: Array, ranges: Array) -> list[float]:
-    """Returns how far pushes move any action at most, as shares of the actions' ranges, (K,).
+def spread(differences: Differences, pushed: Array) -> Array:
+    """Returns how far pushes of every solver step move the state at most, (N, K).
 
-    :param pushed: how far each moves the state in a solver step, (N, K)
-    :param directly: how far each moves the actions without the circuit, (A, K)
+    A slow neuron adds up what pushes it over all the steps that it remembers.
+
+    :param pushed: how far each of K pushes moves the state in a solver step, (N, K)
+    """
+    return differences.always(product_up(differences.within, pushed))
+
+
+def shares_of(moved: Array, ranges: Array) -> list[float | None]:
+    """Returns the greatest share of an action's range that is moved; None where the range has no end.
+
+    :param moved: how far each of K pushes moves the actions, (A, K)
     :param ranges: the actions' ranges, (A,)
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread = differences.within @ np.where(np.isfinite(pushed), pushed, 0.0)
-        # An endless push reaches everything behind it, and 0 times infinity would be NaN.
-        spread = np.where((differences.within > 0) @ ~np.isfinite(pushed), np.inf, spread)
-        moved = differences.moved(differences.always(spread)) + directly
-        shares = (moved / ranges[:, None]).max(axis=0)
-    return [float(min(share, 1.0)) for share in np.nan_to_num(shares, nan=1.0)]
+        shares = np.where(moved == 0, 0.0, moved / np.where(np.isfinite(ranges), ranges, np.nan)[:, None])
+    return [None if np.isnan(share) else float(min(share, 1.0)) for share in shares.max(axis=0)]
 
 
 def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
@@ -84,21 +88,19 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
     signs, conditions = ["?"] * count, ["active"] * count
     shares: list[float | None] = [None] * count
     openness = known.openness(seen.states, seen.features)
-    if seen.slopes is not None and known.size == known.units:
+    if seen.slopes is not None and known.has_neurons:
         slope, width = carried(seen, links)
         differences = seen.differences
-        useful = np.any(reaching(seen.slopes, seen.gain.size > 0), axis=0)
         assert differences is not None
         pushes = np.zeros((known.size, count))
-        with np.errstate(invalid="ignore"):
-            pushes[links.target, np.arange(count)] = np.nan_to_num(slope.size * width, nan=np.inf)
-        found = matters(differences, pushes, np.zeros((len(seen.ranges), count)), seen.ranges)
-        for k in range(count):
-            idle = slope.size[k] == 0 or slope.size[k] * width[k] <= NEGLIGIBLE * seen.states.width[links.target[k]]
-            signs[k] = "0" if idle else "+" if slope.low[k] >= 0 else "-" if slope.high[k] <= 0 else "?"
-            is_dead = idle or not useful[links.target[k]] or width[k] == 0
-            shares[k] = 0.0 if is_dead else found[k]
-            conditions[k] = "dead" if is_dead else "active"
+        pushes[links.target, np.arange(count)] = product(slope.size, width)
+        moved = spread(differences, pushes)
+        shares = shares_of(differences.moved(moved), seen.ranges)
+        ranges = np.where(np.isfinite(seen.states.width), seen.states.width, 0.0)
+        idle = moved[links.target, np.arange(count)] <= NEGLIGIBLE * ranges[links.target]
+        for k, share in enumerate(shares):
+            signs[k] = "0" if idle[k] else "+" if slope.low[k] >= 0 else "-" if slope.high[k] <= 0 else "?"
+            conditions[k] = "active" if share is None or share > NEGLIGIBLE else "dead"
     if openness is not None:
         for k, (low, high) in enumerate(zip(*openness, strict=True)):
             if conditions[k] == "active" and (high < ALMOST or low > 1 - ALMOST):
@@ -120,11 +122,10 @@ def neurons_matter(seen: Examined) -> list[float | None]:
     """Returns how far each neuron can move any action, as a share of its range; None where it is not shown."""
     assert seen.known is not None
     differences, n = seen.differences, seen.known.units
-    if differences is None or seen.slopes is None or seen.known.size != n:
+    if differences is None or seen.slopes is None or not seen.known.has_neurons:
         return [None] * n
     among = seen.slopes.before.size + seen.slopes.same.size
     np.fill_diagonal(among, 0.0)
-    with np.errstate(invalid="ignore"):
-        pushes = np.nan_to_num(among * seen.states.width, nan=np.inf)
-        directly = np.nan_to_num(differences.G * seen.states.width, nan=np.inf)
-    return list(matters(differences, pushes, directly, seen.ranges))
+    width = seen.states.width
+    directly = product(differences.G, width)
+    return shares_of(differences.moved(spread(differences, product(among, width))) + directly, seen.ranges)

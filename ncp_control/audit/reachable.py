@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncp_control.audit.cells.known import Known
 from ncp_control.audit.intervals import Interval, between
@@ -16,7 +17,7 @@ def reachable(known: Known, features: Interval) -> Interval:
 
     It begins with bounds that hold for any input, and makes them smaller round by round: while all states are in X,
     none leaves the hull of zero and `known.settled(X)`, which is where they then are. In a circuit without cycles this
-    ends after as many rounds as the circuit is deep; every round's result holds.
+    ends after as many rounds as the circuit is deep; every round's result holds for all states that are numbers.
 
     :param features: bounds of what the cell reads, (F,)
     """
@@ -30,3 +31,30 @@ def reachable(known: Known, features: Interval) -> Interval:
         if not (shrunk > SETTLED * np.nan_to_num(states.width, posinf=0.0)).any():
             break
     return states
+
+
+def of_numbers(known: Known, states: Interval, features: Interval) -> Interval:
+    """Returns the bounds of the states that are surely numbers, and infinite ones for those that can become NaN.
+
+    These are all that overflow, and all behind them: even a synapse of weight zero passes NaN on.
+
+    :param states: what `reachable` returned
+    :param features: bounds of what the cell reads, (F,)
+    """
+    numbers = known.settled(states, features).is_finite | known.stays_finite
+    return states.where(~behind(known, ~numbers))
+
+
+def behind(known: Known, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Returns the chosen numbers of the state and all that synapses carry them to, (N,)."""
+    if not known.has_neurons:  # every number can depend on every other one
+        return np.full(known.size, bool(chosen.any()))
+    synapses, gaps = known.cell.wiring.synapses, known.cell.wiring.gap_junctions
+    source = np.concatenate([synapses.source, gaps[:, 0], gaps[:, 1]])
+    target = np.concatenate([synapses.target, gaps[:, 1], gaps[:, 0]])
+    found: NDArray[np.bool_] = chosen.copy()
+    count = 0
+    while found.sum() > count:
+        count = int(found.sum())
+        found[target[found[source]]] = True
+    return found

@@ -84,7 +84,9 @@ def actions(certificate: Certificate) -> Section:
     if any(one.moved_on_path is not None for one in every):
         columns.append(("on recording", moves_of(certificate, "moved_on_path")))
     if any(one.found_moved is not None for one in every):
-        columns.append(("attack moved", [words.nearest(one.found_moved) for one in every]))
+        columns.append(
+            ("attack moved", [f"{words.nearest(one.found_moved)}, {words.nearest(one.found_always)}" for one in every])
+        )
     path = ", and in the same step on the recording" if any(one.moved_on_path is not None for one in every) else ""
     lines = [
         f"Moved: how far errors of up to {words.error_of(certificate)} can move it, in the same step (now) and by "
@@ -153,13 +155,18 @@ def attack(certificate: Certificate) -> Section:
     if found is None:
         return Section("attack", lines=("None. With --attack N the agent is searched for what breaks these claims.",))
     inputs = f"{words.counted(found.inputs, 'observation')} in {found.seconds:,.1f} s"
+    longest = f", up to {words.counted(found.longest, 'step')} in a row" if found.longest else ""
     outcome = "broke no claim" if certificate.holds else f"broke {words.counted(len(found.violations), 'claim')}"
+    tried = [one.found_matters for one in certificate.synapses] + [one.found_matters for one in certificate.neurons]
+    probed = words.counted(sum(share is not None for share in tried), "synapse or neuron", "synapses and neurons")
+    replaced = f", replaced what {probed} pass on" if set(tried) - {None} else ""
     tightness = (
         ""
         if found.tightness is None
         else f" A certified state is {words.nearest(found.tightness)} times as wide as what it found (median)."
     )
-    return Section("attack", lines=(f"It {outcome}, with {inputs}.{tightness}",))
+    told = f"It raised each sensor{replaced}, and drove the states to their ends."
+    return Section("attack", lines=(f"It {outcome}, with {inputs}{longest}. {told}{tightness}",))
 
 
 def notes(certificate: Certificate) -> Section:

@@ -65,6 +65,11 @@ def share(value: float | None) -> str:
     return f"{_written(float(Decimal(repr(float(value))) * 100), ROUND_CEILING, 3)} %"
 
 
+def share_found(value: float) -> str:
+    """Writes a share that an attack found, which is no bound, as a percentage."""
+    return f"{_written(100 * value, ROUND_HALF_EVEN, 3)} %"
+
+
 def moved(value: float | None, most: float) -> str:
     """Writes how far an action can be moved; a bound as wide as the action's range shows nothing."""
     if value is None or not math.isfinite(value):

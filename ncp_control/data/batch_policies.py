@@ -94,7 +94,7 @@ class PredictPolicy:
             **masks,
         )
         self._starts = np.zeros(len(self._starts), dtype=bool)
-        return np.asarray(actions)
+        return as_actions(actions)
 
 
 class FunctionPolicy:
@@ -111,7 +111,7 @@ class FunctionPolicy:
 
     def act(self, observations: Any) -> Array:
         """Calls the function once for the whole batch."""
-        return np.asarray(self._function(observations))
+        return as_actions(self._function(observations))
 
 
 class CheckedPolicy:
@@ -148,6 +148,14 @@ def act(policy: BatchPolicy, observations: Any, action_masks: Array | None) -> A
     return found
 
 
+def as_actions(actions: Any) -> Array:
+    """Returns actions as an array; refuses those of different lengths."""
+    try:
+        return np.asarray(actions)
+    except ValueError:
+        raise ValueError("the policy gave actions of different lengths: they should be one array (B, ...)") from None
+
+
 def check_actions(actions: Array, space: gym.Space[Any], count: int, step: int) -> None:
     """Refuses actions of a wrong shape or kind, and numbers that are not finite. Actions of a `Box` may exceed its
     bounds.
@@ -165,7 +173,8 @@ def check_actions(actions: Array, space: gym.Space[Any], count: int, step: int) 
     if isinstance(space, gym.spaces.Discrete):
         fine = np.issubdtype(actions.dtype, np.integer) and (actions >= space.start) & (actions < space.start + space.n)
     else:
-        fine = np.issubdtype(actions.dtype, np.number) and np.isfinite(actions)
+        is_real = np.issubdtype(actions.dtype, np.number) and not np.iscomplexobj(actions)
+        fine = is_real and np.isfinite(actions)
     if not np.all(fine):
         wrong = actions if np.ndim(fine) == 0 else actions[~np.asarray(fine)]
         raise ValueError(f"the policy gave {wrong.flat[0]} at step {step}, which is not an action of {space}")

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from ncp_control.data.finite import CheckFinite
 from ncp_control.support.imports import import_module_of
 
+# The kinds of spaces that `check_policy` compares by the shapes of their arrays.
+ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
+
 
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
     """Returns the spec that can make an environment again.
@@ -110,10 +113,14 @@ def check_policy(policy: Any, env: gym.Env[Any, Any]) -> None:
 
 
 def _same_form(one: gym.Space[Any], other: gym.Space[Any]) -> bool:
-    """Whether two spaces hold arrays of the same shapes, or the same number of choices; their bounds may differ."""
+    """Whether two spaces hold arrays of the same shapes, or the same number of choices; their bounds may differ.
+
+    A space of a class of one's own counts as what it derives from.
+    """
     if isinstance(one, gym.spaces.Dict) and isinstance(other, gym.spaces.Dict):
         return one.spaces.keys() == other.spaces.keys() and all(_same_form(one[key], other[key]) for key in one.spaces)
-    return type(one) is type(other) and one.shape == other.shape and getattr(one, "n", 0) == getattr(other, "n", 0)
+    kind = next((kind for kind in ARRAYS if isinstance(one, kind)), type(one))
+    return isinstance(other, kind) and one.shape == other.shape and getattr(one, "n", 0) == getattr(other, "n", 0)
 
 
 def range_of(space: gym.Space[Any]) -> NDArray[Any] | None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncp_control.data.batch_policies import BatchPolicy, act
 from ncp_control.data.finite import CheckFinite, FiniteLayer
 from ncp_control.data.masks import has_masks, masks_of
+
+Array = NDArray[Any]
+
+
+LONGEST = 1_000_000  # steps of an episode, unless its environment has a longer limit of its own
 
 
 class Steps(NamedTuple):
@@ -59,7 +66,7 @@ def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequenc
     """Runs the episode of each environment to its end, and yields every step of all that still run.
 
     An episode that has ended stays in the policy's batch with its last observation, so that the rows of the others
-    never move.
+    never move. An episode that has no end is an error.
 
     :param observations: the first observation of each environment
     """
@@ -67,7 +74,14 @@ def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequenc
     stepper = stepper_of(envs)
     step_all = partial(one_by_one, envs) if stepper is None else partial(step_together, stepper)
     is_masked = getattr(policy, "takes_masks", False) and all(map(has_masks, envs))
-    while places:
+    longest = max(LONGEST, *(limit_of(env) for env in envs))
+    for step in itertools.count():
+        if not places:
+            return
+        if step >= longest:
+            raise ValueError(
+                f"an episode has had no end after {step:,} steps: wrap the environment in gymnasium.wrappers.TimeLimit"
+            )
         masks = masks_of(envs, places) if is_masked else None
         steps = step_all(places, act(policy, stack(shown), masks))
         for place, observation in zip(places, steps.observations, strict=True):
@@ -75,6 +89,11 @@ def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequenc
         if any(steps.ended):
             places = tuple(place for place, ended in zip(places, steps.ended, strict=True) if not ended)
         yield steps
+
+
+def limit_of(env: Any) -> int:
+    """Returns the number of steps after which an environment itself ends an episode; 0 if it does not."""
+    return getattr(getattr(env, "spec", None), "max_episode_steps", None) or 0
 
 
 def stepper_of(envs: Sequence[Any]) -> Any:
@@ -119,12 +138,23 @@ def one_by_one(envs: Sequence[Any], places: tuple[int, ...], actions: Any) -> St
 def copy_of(observation: Any) -> Any:
     """Copies an observation, since some environments write each observation into the same array."""
     if isinstance(observation, dict):
-        return {key: np.array(value) for key, value in observation.items()}
-    return np.array(observation)
+        return {key: as_array(value) for key, value in observation.items()}
+    return as_array(observation)
 
 
 def stack(observations: Sequence[Any]) -> Any:
     """Stacks observations to a new array (B, ...), or to a dictionary of arrays."""
     if isinstance(observations[0], dict):
-        return {key: np.stack([one[key] for one in observations]) for key in observations[0]}
-    return np.array(observations)
+        return {key: as_array([one[key] for one in observations]) for key in observations[0]}
+    return as_array(observations)
+
+
+def as_array(values: Any) -> Array:
+    """Returns a new array of an observation or of several; refuses parts of different lengths."""
+    try:
+        return np.array(values)
+    except ValueError:
+        raise ValueError(
+            "the environment gives observations of different lengths: each must be an array of the shape of its "
+            "observation space"
+        ) from None

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.data.batch_policies import FunctionPolicy, check_actions
+from ncp_control.data.batch_policies import FunctionPolicy, as_actions, check_actions
 from ncp_control.data.normalizing import normalizer_of
 
 Array = NDArray[Any]
@@ -51,8 +51,8 @@ class Actor:
             actions, self._state = self._predict(
                 self._normalize(observations), state=self._state, episode_start=starts, deterministic=True
             )
-        actions = np.asarray(actions)
         try:
+            actions = as_actions(actions)
             check_actions(actions, self._space, len(starts), self._steps)
         except ValueError as error:
             raise ValueError(str(error).replace("the policy", self.name, 1)) from None

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.data.episodes import stack
+
 Array = NDArray[Any]
 ALONE = ""  # the key of observations that are no dictionaries
 
@@ -77,6 +79,6 @@ def demonstrations_of(seen: list[Any], labels: list[Any], own: bool) -> Demonstr
     if not seen:
         return Demonstrations()
     starts = np.arange(len(seen)) == 0
-    keys = list(seen[0]) if isinstance(seen[0], dict) else None
-    arrays = {ALONE: np.array(seen)} if keys is None else {key: np.array([one[key] for one in seen]) for key in keys}
+    stacked = stack(seen)
+    arrays = stacked if isinstance(stacked, dict) else {ALONE: stacked}
     return Demonstrations(arrays, np.array(labels), starts, np.full(len(seen), own))

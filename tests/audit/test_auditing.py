@@ -13,8 +13,9 @@ import torch
 from gymnasium import spaces
 
 import ncp_control as nc
+from helpers.attacked import broken_claims
 from helpers.small_agents import KINDS, make, small_agent
-from ncp_control.audit import Certificate, audit, findings, intervals
+from ncp_control.audit import Certificate, audit, intervals
 from ncp_control.audit.box import observation_box
 from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.examining import examine
@@ -97,7 +98,7 @@ def test_json_is_strict_and_complete(shipped: Certificate) -> None:
 
 def test_a_monitor_is_silent_inside_of_the_box_and_loud_outside() -> None:
     agent = nc.load(AGENT)
-    certificate = audit(agent, box=3.0)
+    certificate = audit(agent, box=3.0, attack=0)
     controller = Controller(agent, monitor=certificate.monitor())
     ends = [torch.tensor([getattr(one, end) for one in certificate.observations]) for end in ("low", "high")]
     state, generator = controller.initial_state(64), torch.Generator().manual_seed(0)
@@ -109,34 +110,24 @@ def test_a_monitor_is_silent_inside_of_the_box_and_loud_outside() -> None:
     assert controller(ends[1].expand(64, -1), state, 2.0)[2].tolist() == [8] * 64
 
 
-def broken(certificate: Certificate, agent: Any, attack: int = 40_000) -> tuple[str, ...]:
-    """What an attack of `agent` says about a certificate of another."""
-    controller = Controller(agent)
-    observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], None)
-    seen = examine(controller, observations, Elapsed(1.0, 1.0))
-    found = findings.attacked(certificate, seen, observations, Elapsed(1.0, 1.0), attack, 0, None, False)
-    assert found.attack is not None
-    return found.attack.violations
-
-
 def test_a_bound_that_is_too_narrow_is_caught(shipped: Certificate) -> None:
     one = shipped.neurons[0].state
     assert one.found_high is not None
     narrow = replace(shipped.states[0], high=one.found_high - 0.05 * (one.high - one.low))
     neuron = replace(shipped.neurons[0], state=narrow)
     wrong = replace(shipped, states=(narrow, *shipped.states[1:]), neurons=(neuron, *shipped.neurons[1:]))
-    said = broken(wrong, nc.load(AGENT), 60_000)
+    said = broken_claims(wrong, nc.load(AGENT), 60_000)
     assert len(said) == 1
     assert said[0].startswith("the state of inter0 was certified to lie from")
 
 
 def test_a_flipped_polarity_is_caught() -> None:
     agent = chain()
-    certificate = audit(agent)
-    assert broken(certificate, agent) == ()
+    certificate = audit(agent, attack=0)
+    assert broken_claims(certificate, agent) == ()
     with torch.no_grad():
         agent.policy.lstm_actor.cell.sensory_E[:8] *= -1  # of the synapses into the first neuron
-    said = broken(certificate, agent)
+    said = broken_claims(certificate, agent)
     assert len(said) == 1
     assert said[0].startswith("the state of inter0 was certified to lie from")
 
@@ -180,7 +171,7 @@ def outside(controller: Any, seen: Any) -> int:
 def test_an_error_on_a_path_moves_actions_no_further_than_said() -> None:
     agent = nc.load(AGENT)
     recording = np.random.default_rng(0).normal(0, 0.3, (30, 8))
-    found = audit(agent, box=recording, recording=recording, error=0.05)
+    found = audit(agent, box=recording, recording=recording, error=0.05, attack=0)
     controller = Controller(agent, backend="reference").double()
     state, units = controller.initial_state(), torch.tensor(found.error_units)
     generator, most = torch.Generator().manual_seed(0), torch.zeros(6)
@@ -199,7 +190,7 @@ def test_a_choice_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     agent = small_agent("choices", tmp_path)
     with torch.no_grad():
         agent.policy.action_net.bias[1] += 1e4
-    found = audit(agent)
+    found = audit(agent, attack=0)
     assert [one.possible for one in found.actions] == [False, True]
     assert found.actions[0].value.high < 0
 
@@ -220,10 +211,12 @@ def test_a_circuit_without_strong_synapses_provably_forgets(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"elapsed": (2.0, 1.0)}, "0 <= shortest <= longest, got 2.0 and 1.0"),
+        ({"elapsed": (2.0, 1.0)}, "0 <= shortest <= longest, .* got 2.0 and 1.0"),
+        ({"elapsed": (1e308, 1e308)}, "below 3.4e[+]38, which float32 can hold; got 1e[+]308"),
         ({"error": 0.0}, "observation error must be a number above 0"),
         ({"epsilon": 1.5}, "epsilon is a share between 0 and 1"),
         ({"attack": -1}, "a number of observations, got -1"),
+        ({"recording": np.full((3, 8), np.nan)}, "at step 0, which is not finite"),
         ({"recording": np.zeros((3, 2))}, r"shape \(3, 2\)"),
         ({"sensors": ["a"]}, "sensors must have 8 names, got 1"),
     ],
@@ -251,7 +244,7 @@ def test_every_cell_has_a_certificate_that_holds_or_says_what_is_not_shown(cell:
 def test_a_window_of_inputs_is_forgotten_after_its_length(tmp_path: Path) -> None:
     made = make("circuit", cell="mlp", wiring=5, cell_kwargs={"lags": 4})
     save_policy(made, tmp_path / "agent.safetensors")
-    found = audit(nc.load(tmp_path / "agent.safetensors"), box=1.0)
+    found = audit(nc.load(tmp_path / "agent.safetensors"), box=1.0, attack=0)
     assert found.forgetting is not None
     assert found.forgetting.steps == 4
     assert {one.forgets_after for one in found.neurons} == {4}
@@ -264,7 +257,7 @@ def test_a_sensor_that_acts_through_the_layers_of_one_step_matters(tmp_path: Pat
         cell.weight[:, cell.source == cell.target] = 0.0
     save_policy(made, tmp_path / "agent.safetensors")
     agent = nc.load(tmp_path / "agent.safetensors")
-    found = audit(agent, box=2.0)
+    found = audit(agent, box=2.0, attack=0)
     low, high = (np.array([getattr(one, end) for one in found.observations]) for end in ("low", "high"))
     controller = Controller(agent)
     seen = torch.as_tensor(np.random.default_rng(0).uniform(low, high, (500, 3)), dtype=torch.float32)
@@ -280,7 +273,7 @@ def test_a_sensor_that_acts_through_the_layers_of_one_step_matters(tmp_path: Pat
 
 
 def test_a_small_box_does_not_make_neurons_saturated() -> None:
-    found = audit(nc.load(AGENT), box=1e-4)
+    found = audit(nc.load(AGENT), box=1e-4, attack=0)
     bounds = nc.load(AGENT).policy.lstm_actor.cell.state_bounds()
     ends = zip(*(end.tolist() for end in bounds), strict=True)
     for one, (low, high) in zip(found.neurons, ends, strict=True):
@@ -298,7 +291,7 @@ def test_the_unit_of_a_sensor_changes_nothing(tmp_path: Path) -> None:
             cell.gamma.div_(unit)
         save_policy(made, tmp_path / f"{unit}.safetensors")
         n = made.observation_space["observations"].shape[0]
-        found = audit(nc.load(tmp_path / f"{unit}.safetensors"), box=(np.full(n, -unit), np.full(n, unit)))
+        found = audit(nc.load(tmp_path / f"{unit}.safetensors"), box=(np.full(n, -unit), np.full(n, unit)), attack=0)
         signs.append([(one.sign, one.condition) for one in found.synapses])
     assert signs[0] == signs[1]
 
@@ -322,11 +315,17 @@ def test_a_box_outside_of_the_space_is_refused(tmp_path: Path) -> None:
 
 def test_an_action_that_is_no_number_breaks_the_certificate(tmp_path: Path) -> None:
     agent = small_agent("circuit", tmp_path)
-    certificate = audit(agent, box=1.0)
-    controller = Controller(agent)
-    observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], 1.0)
-    seen = examine(controller, observations, Elapsed(1.0, 1.0))
-    controller.head[-1].bias.fill_(torch.nan)
-    found = findings.attacked(certificate, seen, observations, Elapsed(1.0, 1.0), 5_000, 0, None, False)
-    assert found.attack is not None
-    assert "an action was no number" in found.attack.violations
+    certificate = audit(agent, box=1.0, attack=0)
+    with torch.no_grad():
+        agent.policy.action_net.bias.fill_(torch.nan)
+    said = broken_claims(certificate, agent, 5_000, box=1.0)
+    assert any(sentence.endswith(", and was no number") for sentence in said)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("cell", ["ltc", "neural-ltc", "cfc", "ctrnn"])
+def test_elapsed_times_of_any_size_have_a_certificate(cell: str, tmp_path: Path) -> None:
+    save_policy(make("circuit", cell=cell, cell_kwargs=None), tmp_path / "agent.safetensors")
+    for elapsed in ((3e38, 3e38), (0.0, 3e38), (0.0, 0.0), (1e-38, 1e-38)):
+        found = audit(nc.load(tmp_path / "agent.safetensors"), elapsed=elapsed, attack=5_000, progress=False)
+        assert found.holds

@@ -73,6 +73,10 @@ def test_a_cell_without_use_for_the_elapsed_time_reads_it_as_a_feature(tmp_path:
         ((np.ones(8), np.zeros(8)), "low <= high"),
         (0.0, "must be wider than zero, got 0"),
         (np.zeros((5, 3)), r"observations of shape \(5, 3\), and the agent reads \(T, 8\)"),
+        (np.full((5, 8), np.nan), "the recording holds .*nan.* at step 0, which is not finite"),
+        (np.where(np.arange(40).reshape(5, 8) == 20, np.inf, 0.0), "inf.* at step 2, which is not finite"),
+        (np.nan, "must be wider than zero, got nan"),
+        ((np.full(8, np.nan), np.ones(8)), "low <= high"),
     ],
 )
 def test_a_box_that_does_not_fit_is_refused(box: Any, match: str) -> None:

@@ -11,7 +11,7 @@ from helpers.audited_cells import grown
 from helpers.cells import names
 from ncp_control.audit.cells.known import Elapsed, Slopes
 from ncp_control.audit.cells.named import known_of
-from ncp_control.audit.differences import Differences, radius
+from ncp_control.audit.differences import Differences, shrinking
 from ncp_control.audit.intervals import Interval, between, point
 from ncp_control.audit.reachable import reachable
 
@@ -68,7 +68,7 @@ def test_ranges_without_an_end_are_not_shown_and_raise_no_warning() -> None:
     found = system([[0.5, 0.0], [0.0, 0.5]], [1.0, 0.0], [np.inf, 1.0])
     steps, _ = found.forgotten(0.01, np.ones(2))
     assert steps[0] is None
-    assert radius(np.array([[np.inf]])) == np.inf
+    assert shrinking(np.array([[np.inf]]))[0] == np.inf
 
 
 @pytest.mark.parametrize("name", LTCS)

@@ -1,5 +1,7 @@
 """Interval arithmetic contains what code computes, in float32 and in any order, and is not much wider."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -116,11 +118,22 @@ def test_what_compiled_code_computes_of_a_curve_lies_inside(known, activation: s
     assert known(point(values.numpy())).contains(found).all()
 
 
-def test_curves_stay_in_their_range_and_take_infinity() -> None:
-    found = tanh(Interval(np.array([-np.inf, 0.0]), np.array([np.inf, 50.0])))
-    assert found.low.tolist()[0] == -1
-    assert found.high.tolist() == [1, 1]
-    assert sigmoid(point([-np.inf, np.inf])).within(between(0, 1, 2)).high[1] == 1
+def test_curves_stay_in_their_range_and_know_nothing_of_what_may_be_no_number() -> None:
+    arguments = Interval(np.array([-3e38, 0.0, -np.inf]), np.array([3e38, 50.0, 1.0]))
+    for found in (tanh(arguments), sigmoid(arguments)):
+        assert found.high.tolist() == [1, 1, np.inf]
+        assert found.low[2] == -np.inf
+        assert -1 <= found.low[0] <= found.low[1]
+
+
+def test_where_float32_can_overflow_nothing_is_known() -> None:
+    weights = np.array([[1.0, -1.0], [0.6, 0.0]])
+    found = affine(point([3e38, 3e38]), weights)  # 3e38 - 3e38 is 0, and inf - inf in another order of a longer sum
+    assert not found.is_finite[0]
+    assert found.is_finite[1]
+    assert not multiply(point(1e20), point(1e20)).is_finite
+    assert not add(point(3e38), point(3e38)).is_finite
+    assert not point(np.array([1.0])).where(np.array([False])).is_finite.any()
 
 
 def test_a_weight_of_zero_carries_nothing_of_an_infinite_source() -> None:
@@ -141,6 +154,13 @@ def test_exact_arithmetic_is_narrower_and_ends_with_its_block() -> None:
     with exactly():
         assert 0 < add(point(1.0), point(1.0)).width < 1e-12
     assert add(point(1.0), point(1.0)).width == before
+
+
+def test_exact_arithmetic_of_one_thread_is_not_that_of_another() -> None:
+    with exactly(), ThreadPoolExecutor(1) as threads:
+        inside = add(point(1.0), point(1.0)).width
+        beside = threads.submit(lambda: add(point(1.0), point(1.0)).width).result()
+    assert inside < 1e-12 < beside == add(point(1.0), point(1.0)).width
 
 
 def test_infinite_ends_stay_infinite_and_finite_ones_finite() -> None:

@@ -62,7 +62,8 @@ def test_it_says_what_was_certified_and_under_which_assumptions() -> None:
 def test_every_action_stands_with_its_ranges_and_with_how_far_errors_move_it() -> None:
     lines = as_text(certificate_of()).splitlines()
     (push,) = [line for line in lines if line.startswith("push ")]
-    assert push.split() == ["push", "-0.7077", "to", "0.5919", "-1.25", "to", "1.75", "0.0125", "0.0375", "0.0118"]
+    assert push.split() == ["push", "-0.7077", "to", "0.5919", "-1.25", "to", "1.75", "0.0125", "0.0375",
+                            "0.0118,", "0.0321"]  # fmt: skip
     recorded = tuple(replace(one, moved_on_path=0.01) for one in certificate_of().actions)
     text = as_text(replace(certificate_of(), actions=recorded))
     assert "on recording" in text
@@ -125,8 +126,26 @@ def test_of_many_broken_claims_some_are_printed_and_the_others_counted() -> None
 
 def test_an_attack_that_failed_says_how_hard_it_tried_and_none_says_how_to_try() -> None:
     text = " ".join(as_text(certificate_of()).split())
-    assert "It broke no claim, with 10,000 observations in 3.2 s. A certified state is 1.5 times as wide" in text
+    assert "It broke no claim, with 10,000 observations in 3.2 s, up to 4,000 steps in a row. It raised each" in text
+    assert (
+        "replaced what 13 synapses and neurons pass on, and drove the states to their ends. A certified state" in text
+    )
+    assert "A certified state is 1.5 times as wide as what it found (median)." in text
     assert "With --attack N the agent is searched" in as_text(certificate_of(attacked=False))
+
+
+def test_each_claim_stands_with_what_was_tried_against_it() -> None:
+    lines = as_text(certificate_of()).splitlines()
+    (inter,) = [line for line in lines if line.startswith("inter ")]
+    assert inter.endswith("  1 %")  # of the neurons that were tried, the one that moved an action furthest
+    (motor,) = [line for line in lines if line.startswith("motor ")]
+    assert motor.endswith("  not tried")
+    assert "The attack tried 7 of them, and moved an action by 1.5 % at most through one." in " ".join(
+        " ".join(lines).split()
+    )
+    whole = as_markdown(certificate_of())
+    assert "| by attack |" in whole
+    assert "attack moved" not in as_text(certificate_of(attacked=False))
 
 
 def test_an_agent_without_a_memory_has_no_neurons_to_print() -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("stable_baselines3")
 from helpers.recordings import make_recording, write_recording
 from ncp_control import AutoNCP
 from ncp_control.audit import examining
+from ncp_control.audit.attack import ATTACK
 from ncp_control.audit.intervals import Interval
 from ncp_control.cli import main
 from ncp_control.rl import Controller, RecurrentPPO, load_policy, save_policy
@@ -19,7 +20,7 @@ from ncp_control.rl.monitor import OBSERVATION, Monitor
 from ncp_control.wiring import FullyConnected
 
 ENV = "ncp/PendulumNoVel-v0"
-FAST = ("--deviations", "2")
+FAST = ("--deviations", "2", "--attack", "0")
 
 
 def made(path: Path, seed: int, note: dict[str, object]) -> Path:
@@ -87,13 +88,34 @@ def test_a_file_cannot_have_a_module_imported_for_its_names(
 
 
 def test_json_is_the_certificate(capsys: pytest.CaptureFixture[str], agent: Path) -> None:
-    words = ("--deviations", "2", "--elapsed", "0.5", "2", "--error", "0.05", "--epsilon", "0.1", "--json")
+    words = (
+        "--deviations",
+        "2",
+        "--elapsed",
+        "0.5",
+        "2",
+        "--error",
+        "0.05",
+        "--epsilon",
+        "0.1",
+        "--json",
+        "--attack",
+        "0",
+    )
     found = json.loads(printed(capsys, str(agent), *words).splitlines()[-1])
     assert found["agent"] == "pendulum"
     assert found["sha256"] == load_policy(agent).sha256
     assert (found["elapsed"], found["error"], found["epsilon"]) == ([0.5, 2.0], 0.05, 0.1)
     assert len(found["neurons"]) == 12
     assert found["attack"] is None
+
+
+def test_an_attack_is_on_unless_it_is_switched_off(capsys: pytest.CaptureFixture[str], agent: Path) -> None:
+    found = json.loads(printed(capsys, str(agent), "--deviations", "2", "--json").splitlines()[-1])
+    assert found["attack"]["inputs"] >= ATTACK
+    assert found["attack"]["longest"] >= 10_000
+    assert found["attack"]["violations"] == []
+    assert "None. With --attack N the agent is searched" in printed(capsys, str(agent), *FAST)
 
 
 def test_an_attack_that_breaks_nothing_is_told(capsys: pytest.CaptureFixture[str], agent: Path) -> None:
@@ -146,7 +168,7 @@ def test_the_monitor_raises_a_flag_outside_of_the_box_alone(
     capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path
 ) -> None:
     ranges = tmp_path / "monitor.json"
-    printed(capsys, str(agent), "--deviations", "0.5", "--monitor", str(ranges))
+    printed(capsys, str(agent), "--deviations", "0.5", "--monitor", str(ranges), "--attack", "0")
     controller = Controller(load_policy(agent), "reference", Monitor.from_json(ranges.read_text(encoding="utf-8")))
     state = controller.initial_state(2)
     _, _, flags = controller(torch.tensor([[0.4, -0.4], [0.4, 0.6]]), state)
@@ -161,10 +183,12 @@ def test_the_box_of_a_recording_is_its_range_and_a_tenth(
     with np.load(episode) as file:
         seen = file["observations"].astype(np.float64)
     capsys.readouterr()
-    text = printed(capsys, str(agent), "--within", str(episode))
+    text = printed(capsys, str(agent), "--within", str(episode), "--attack", "0")
     assert "30 recorded observations, widened by a tenth, of episode.npz" in " ".join(text.split())
     assert "on recording" in text
-    found = json.loads(printed(capsys, str(agent), "--within", str(episode), "--json").splitlines()[-1])
+    found = json.loads(
+        printed(capsys, str(agent), "--within", str(episode), "--json", "--attack", "0").splitlines()[-1]
+    )
     low, high = seen.min(axis=0), seen.max(axis=0)
     np.testing.assert_allclose([one["low"] for one in found["observations"]], low - 0.1 * (high - low), rtol=1e-6)
     np.testing.assert_allclose([one["high"] for one in found["observations"]], high + 0.1 * (high - low), rtol=1e-6)

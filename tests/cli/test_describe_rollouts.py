@@ -101,7 +101,7 @@ def test_describe_a_policy(capsys: pytest.CaptureFixture[str], policy: Path) -> 
     assert found["action_space"] == "Discrete(2)"
     assert found["observation_space"].startswith("Box(")
     assert found["normalizes_observations"] is False
-    assert found["note"] == {"score": 21.5, "command": "train it"}
+    assert found["note"] == {"env": "CartPole-v1", "score": 21.5, "command": "train it"}
     text = printed(capsys, "describe", str(policy))
     for word in ("ActorCriticPolicy", "Discrete(2)", "21.5", "train it", found["sha256"][:20]):
         assert word in text

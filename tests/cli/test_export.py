@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -209,7 +210,8 @@ def test_an_agent_without_an_environment_needs_one_or_no_steps(
 
     from ncp_control.rl import save_policy
 
-    save_policy(SAC("MlpPolicy", "Pendulum-v1", device="cpu", buffer_size=1), tmp_path / "homeless.safetensors", {})
+    env = gym.make("Pendulum-v1").unwrapped  # which no id makes
+    save_policy(SAC("MlpPolicy", env, device="cpu", buffer_size=1), tmp_path / "homeless.safetensors", {})
     words = [tmp_path / "homeless.safetensors", "--to", "pt2", "--out", tmp_path / "out"]
     assert "add --env, or --steps 0 to compare nothing" in refused(capsys, "export", *map(str, words))
     assert exported(capsys, *words, "--env", "Pendulum-v1", "--steps", "7")["steps"] == 7

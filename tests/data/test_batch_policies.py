@@ -66,6 +66,8 @@ def test_a_policy_of_every_kind_becomes_a_batch_policy() -> None:
         (lambda seen: np.zeros((2, 4)), r"they should be \(2, 1\)"),
         (lambda seen: np.zeros(2), r"they should be \(2, 1\)"),
         (lambda seen: np.full((2, 1), np.nan), "gave nan at step 0"),
+        (lambda seen: np.full((2, 1), 1j), "gave 1j at step 0"),
+        (lambda seen: [[1.0], [1.0, 2.0]], "gave actions of different lengths"),
         (lambda seen: np.array([["left"], ["right"]]), "gave left at step 0"),
         ("teacher", "unknown policy 'teacher'"),
     ],

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -15,6 +16,7 @@ from stable_baselines3 import PPO
 from helpers.collecting import same, short
 from helpers.sign_environment import Sign
 from ncp_control.data import Rollouts, collect
+from ncp_control.data.environments import check_policy
 from ncp_envs import History
 
 HELPER = Sign.__module__
@@ -97,3 +99,19 @@ def test_an_environment_that_cannot_be_made_again_is_refused(tmp_path: Path, mon
         collect("random", "needy:Thing-v0", 2, progress=False)
     with pytest.raises(ValueError, match=f"there is no environment '{re.escape(HELPER)}:Sing-v0'"):
         collect("random", f"{HELPER}:Sing-v0", 2, progress=False)
+
+
+class OwnBox(gym.spaces.Box):
+    """A space of somebody's own, as some collections of environments have them."""
+
+
+def test_a_space_of_ones_own_class_is_what_it_derives_from() -> None:
+    given = {"low": -1.0, "high": 1.0, "shape": (3,)}
+    env = gym.make("Pendulum-v1")
+    env.observation_space = OwnBox(-8.0, 8.0, (3,))
+    policy = SimpleNamespace(observation_space=gym.spaces.Box(**given), action_space=OwnBox(-2.0, 2.0, (1,)))
+    check_policy(policy, env)
+    for wrong in (OwnBox(-1.0, 1.0, (4,)), gym.spaces.Discrete(3), gym.spaces.MultiBinary(3)):
+        env.observation_space = wrong
+        with pytest.raises(ValueError, match="the policy was made for observations in"):
+            check_policy(policy, env)

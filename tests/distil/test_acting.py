@@ -78,6 +78,8 @@ def test_choices_stay_as_they_are() -> None:
     [
         (np.zeros((2, 3)), BOX, r"the teacher gave actions of shape \(2, 3\) for 2 observations at step 1"),
         (np.array([[0, 0], [0, np.nan]]), BOX, "the teacher gave nan at step 1"),
+        (np.array([[0, 0], [0, 1j]]), BOX, "the teacher gave 0j at step 1, which is not an action of Box"),
+        ([[0, 0], [0]], BOX, "the policy gave actions of different lengths"),
         (np.array([5, 8]), CHOICES, "the teacher gave 8 at step 1"),
         (np.array([5, 6.5]), CHOICES, "the teacher gave 5.0 at step 1"),
     ],

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.distilling import numbered
+from ncp_control.data.episodes import copy_of
 from ncp_control.distil.demonstrations import ALONE, Demonstrations, demonstrations_of
 
 
@@ -25,6 +26,15 @@ def test_dictionaries_become_one_array_for_each_key() -> None:
         "observations": [[0, 0], [1, -1], [2, -2]],
     }
     assert found.labels.tolist() == [0, 1, 2]
+
+
+def test_observations_of_different_lengths_are_refused_in_one_sentence() -> None:
+    for seen in ([np.zeros(2), np.zeros(3)], [{"a": np.zeros(2)}, {"a": np.zeros(3)}]):
+        with pytest.raises(ValueError, match="the environment gives observations of different lengths: each must"):
+            demonstrations_of(seen, [0, 0], True)
+    for ragged in ([0.0, [1.0, 2.0]], {"a": [0.0, [1.0, 2.0]]}):
+        with pytest.raises(ValueError, match="the environment gives observations of different lengths: each must"):
+            copy_of(ragged)
 
 
 def test_episodes_follow_one_another_in_their_order() -> None:

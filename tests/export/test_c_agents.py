@@ -16,11 +16,12 @@ from torch import nn
 import ncp_control as nc
 from helpers.c_programs import BareController, compiled, exported, greatest_difference, needs_compiler
 from helpers.cells import build
-from helpers.small_agents import KINDS, small_agent
+from helpers.small_agents import KINDS, agent_of, small_agent
 from ncp_control.export import export_c
 from ncp_control.rl import Controller, LoadedPolicy
 from ncp_control.rl.controller import Normalize
 from ncp_control.rl.files.normalizer import Normalizer
+from ncp_control.wiring import Wiring
 
 pytestmark = needs_compiler
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
@@ -56,6 +57,25 @@ def test_an_agent_in_c_passes_its_own_test_vectors(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_agent_in_c_passes_its_own_test_vectors(name: str, tmp_path: Path) -> None:
     check_both(nc.load(CHECKPOINTS / f"{name}.safetensors"), tmp_path / "robot")
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_a_circuit_that_diverges_passes_its_own_test_vectors(activation: str, tmp_path: Path) -> None:
+    wiring = Wiring.from_edges(1, motor=1, sensory=[(0, 0)], synapses=[(0, 0)])
+    cell = nc.CTRNN(1, wiring, unfolds=2, time_constants=(0.1, 0.1), activation=activation)
+    with torch.no_grad():
+        cell.gamma_r.fill_(30.0)
+    agent = agent_of(cell)
+    actions = Controller(agent, "reference").rnn(torch.ones(1, 200, 1))[0]
+    assert not actions.isfinite().all()
+    check_both(agent, tmp_path / "robot")
+
+
+def test_a_circuit_that_diverges_at_once_is_refused(tmp_path: Path) -> None:
+    cell = nc.CTRNN(1, 2, unfolds=30, time_constants=(1e-5, 1e-5))
+    with pytest.raises(ValueError, match=r"its circuit diverges: a state is \S+ after one step"):
+        export_c(agent_of(cell), tmp_path / "robot")
+    assert not (tmp_path / "robot").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -47,6 +47,7 @@ def certificate_of(
             names[k], layers[k], ranged(rng, attacked), Range(0.25 * (k + 1), 0.5 * (k + 1)),
             None if k == 0 else 10 * k, 0.0 if k == 1 else 0.01 * k,
             "dead" if k == 1 else "saturated" if k == 2 else "active",
+            0.002 * k if attacked and k < 6 else None,
         )
         for k in range(wiring.units)
     )  # fmt: skip
@@ -57,7 +58,15 @@ def certificate_of(
     signs = {1: "+", -1: "-", 0: "?"}
     conditions = ("active", "active", "closed", "open", "dead")
     synapses = tuple(
-        CertifiedSynapse(source, target, kind, signs[int(polarity)], conditions[k % 5], 0.0 if k % 5 == 4 else k / 500)
+        CertifiedSynapse(
+            source,
+            target,
+            kind,
+            signs[int(polarity)],
+            conditions[k % 5],
+            0.0 if k % 5 == 4 else k / 500,
+            k / 2000 if attacked and k % 5 == 0 else None,
+        )
         for k, (source, target, kind, polarity) in enumerate(ends)
     )
     found = Certificate(
@@ -70,7 +79,7 @@ def certificate_of(
         states=tuple(one.state for one in neurons), synapses=synapses,
         actions=tuple(
             CertifiedAction(name, ranged(rng, attacked), Range(-1.25, 1.75), True, 0.0125, 0.0375, None,
-                            0.0118 if attacked else None)
+                            0.0118 if attacked else None, 0.0321 if attacked else None)
             for name in actions
         ),
         paths=tuple(Path(sensor, action, "+-?"[(i + j) % 3], 1 + i, 5) for i, sensor in enumerate(sensors[:-1])
@@ -78,7 +87,7 @@ def certificate_of(
         forgetting=Forgetting(True, "every cycle passes on less than all of a difference.", 34, 0.91,
                               (((names[0], names[3]), 0.875),), 12 if attacked else None),
         notes=("The time constant of inter0 is not shown, because its cell has none.",), seconds=0.25,
-        attack=Attack(10_000, (), 1.5, 3.25) if attacked else None,
+        attack=Attack(10_000, (), 1.5, 3.25, 4_000) if attacked else None,
     )  # fmt: skip
     return replace(found, **changes)
 

@@ -12,7 +12,7 @@ from stable_baselines3 import SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import ncp_control as nc
-from ncp_control.rl import LoadedPolicy, RecurrentPPO, RecurrentSAC, load_policy, save_policy
+from ncp_control.rl import LoadedPolicy, NCPPolicy, RecurrentPPO, RecurrentSAC, load_policy, save_policy
 from ncp_envs import IrregularTime
 
 KINDS = ("circuit", "squashed", "timed", "choices", "plain")
@@ -60,3 +60,16 @@ def moved(model: Any, gain: float) -> Any:
     torch.nn.init.orthogonal_(model.policy.action_net.weight, gain)
     torch.nn.init.zeros_(model.policy.action_net.bias)
     return model
+
+
+def agent_of(cell: nc.Cell, actions: int = 1, box: float = 1.0) -> LoadedPolicy:
+    """Returns an agent whose circuit is this very cell, with a linear head and actions from -1 to 1.
+
+    :param actions: how many numbers an action has
+    :param box: the observation space reaches from `-box` to `box`
+    """
+    spaces = gym.spaces.Box(-box, box, (cell.inputs,)), gym.spaces.Box(-1.0, 1.0, (actions,))
+    policy: Any = NCPPolicy(*spaces, lambda _: 1e-3, wiring=1, cell="gru", critic="mlp", critic_units=1)
+    policy.lstm_actor.rnn = nc.RNN(cell)
+    policy.action_net = torch.nn.Linear(cell.outputs, actions)
+    return LoadedPolicy(policy, None, "agent", "0" * 64, {})

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3 import PPO
 
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
+from ncp_control.data import episodes
 from ncp_control.rl import evaluate, load_policy, save_policy
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.recipes.recipe import load_recipe
@@ -107,7 +109,6 @@ def test_the_share_of_random_actions_is_that_of_the_training_unless_another_is_a
     assert "--random takes a probability from 0 to 1, not 1.5" in capsys.readouterr().err
 
 
-@pytest.mark.system
 def test_actions_are_sampled_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, env = tmp_path / "policy.safetensors", "CartPole-v1"
     save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, {"env": env})
@@ -119,3 +120,13 @@ def test_actions_are_sampled_if_asked_for(tmp_path: Path, capsys: pytest.Capture
         wanted.append(float(np.mean(found.returns)))
     assert told == wanted
     assert told[0] != told[1]
+
+
+def test_an_episode_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(episodes, "LONGEST", 30)
+    policy = PPO("MlpPolicy", "Pendulum-v1", seed=0, device="cpu")
+    assert evaluate(policy, lambda: gym.make("Pendulum-v1"), 1).lengths == [200]  # a limit of its own is none of ours
+    with pytest.raises(
+        ValueError, match=r"no end after 30 steps: wrap the environment in gymnasium.wrappers.TimeLimit"
+    ):
+        evaluate(policy, lambda: gym.make("Pendulum-v1").unwrapped, 1)

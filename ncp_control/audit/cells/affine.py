@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
-from ncp_control.audit.curves import CURVES, pieces
+from ncp_control.audit.cells.known import OVERFLOW, Elapsed, Known, Slopes, numbers
+from ncp_control.audit.curves import CURVES, INFINITE, pieces
 from ncp_control.audit.intervals import (
+    LARGEST,
     Array,
     Interval,
     add,
@@ -27,6 +26,7 @@ from ncp_control.cells import CTRNN, NeuralLTC, NeuralODE
 from ncp_control.cells.affine import ACTIVATIONS
 
 ROUNDINGS = 16  # of a solver step
+STALLED = 2.0**54  # a float64 sum of so many steps of at most one size does not grow any more, and a float32 one before
 NEAR_TWO = 1e-3  # with h rate this close to 2, or above, an Euler step adds up rounding without end
 
 
@@ -57,6 +57,8 @@ class KnownAffine(Known):
         self.A = np.ones(self.units) if cell.A is None else numbers(cell.A)
         self.curve, self.activation = CURVES[cell.activation], cell.activation
         self.h = Interval(*(np.full(self.units, time / self.substeps) for time in elapsed))
+        _, low, high = ACTIVATIONS[self.activation]
+        self.stalls = not self.leaks and STALLED * elapsed.high * max(-low, high) < LARGEST
 
     def outer(self) -> Interval:
         """Returns bounds that hold whatever f is in the range of its activation."""
@@ -65,8 +67,12 @@ class KnownAffine(Known):
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of the targets, or with longer Euler steps an interval that no state leaves."""
-        found = self._around_targets(self.curve.values(self._arguments(states, features)))
-        self.gap = None if np.isfinite(found.width).all() else self._reason()
+        f = self.curve.values(self._arguments(states, features))
+        found = self._around_targets(f)
+        if self.leaks:
+            found = found.where(self._fits(found.hull(between(0.0, 0.0, self.units)), f))
+        self.stays_finite = self.stalls and bool(f.is_finite.all())
+        self.gap = None if found.is_finite.all() else self._reason()
         return found
 
     def _reason(self) -> str:
@@ -77,6 +83,8 @@ class KnownAffine(Known):
             return "relu has no upper end, so that states which depend on each other can grow without end"
         if self.liquid and not self.signed and ACTIVATIONS[self.activation].low < 0:
             return f"{self.activation} can be negative, so that the rate 1 / tau + f of a slow neuron can be too"
+        if not self.is_euler:
+            return OVERFLOW
         return (
             'with solver="euler" a state can grow without end, because elapsed / unfolds is twice as long as the '
             "shortest time constant, or longer"
@@ -84,7 +92,20 @@ class KnownAffine(Known):
 
     def _arguments(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of z, (N,)."""
-        return affine(joined(features, states), self.weights, self.mu)
+        sources = joined(features, states)
+        found = affine(sources, self.weights, self.mu)
+        if self.stalls:  # an infinite end stands for a number
+            farthest = np.minimum(sources.size, STALLED * self.h.high.max(initial=0.0))
+            fits = np.abs(self.weights) @ farthest + np.abs(self.mu) <= LARGEST
+            found = Interval(*np.clip(found, -INFINITE, INFINITE)).where(fits)
+        return found
+
+    def _fits(self, states: Interval, f: Interval) -> Array:
+        """Whether no number of a step passes the largest one of float32, (N,)."""
+        largest = product(np.abs(self.A), f.size) + product(self._rate(f).size, states.size)
+        if self.is_euler:
+            largest = product(np.maximum(self.h.high, 1.0), largest) + states.size
+        return np.asarray(largest <= LARGEST)
 
     def _speed(self, f: Interval) -> Interval:
         """Returns the range of what f adds to the rate: f, or |f| of signed neurons."""
@@ -103,7 +124,7 @@ class KnownAffine(Known):
         # A target rises or falls with f everywhere, so its range lies between those of both ends of f.
         targets = hull_of(*(self._target(end) for end in f))
         gain = multiply(self.h, self._rate(f)).high if self.is_euler else np.zeros(self.units)
-        longest = np.maximum(gain, 1.0)
+        longest = np.minimum(np.maximum(gain, 1.0), 2.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             center, radius = targets.middle, targets.width / 2
             first = np.maximum(np.abs(center), radius * longest / (2 - longest))
@@ -112,8 +133,9 @@ class KnownAffine(Known):
             wider = outward(center - radius, center + radius, ROUNDINGS, np.abs(center) + radius)
         plain = outward(*targets, ROUNDINGS, finite_size(targets))
         shown = (self._rate(f).low > 0) & (gain < 2 - NEAR_TWO) & (np.isfinite(targets.width) | (gain <= 1))
+        shown &= np.isfinite(f.low)
         low, high = (np.where(gain > 1, one, other) for one, other in zip(wider, plain, strict=True))
-        return _where(shown, Interval(low, high))
+        return Interval(low, high).where(shown)
 
     def _target(self, f: Array) -> Interval:
         """Returns the target `A f / (1 / tau + liquid f)`, which is A for an infinite f of a liquid neuron."""
@@ -130,11 +152,13 @@ class KnownAffine(Known):
             nearest = point(np.clip(0.0, f.low, f.high))
             corners += [self._step(*corner) for corner in vertices(states, nearest, self.h, self.leak)]
         low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
-        size = np.maximum(np.abs(low), np.abs(high)) + states.size
+        # The finite ends alone: one end can have a bound where the other one has none.
+        size = finite_size(Interval(low, high)) + finite_size(states)
         if self.is_euler:
-            size = size + product(product(self.h.high, self._rate(f).size), states.size)
-        found = outward(low, high, ROUNDINGS, np.where(np.isfinite(size), size, 0.0))
-        return _where((self._divisor(f).low > 0) & ~np.isnan(low), found)
+            size = size + product(product(self.h.high, finite_size(self._rate(f))), finite_size(states))
+        found = outward(low, high, ROUNDINGS, size)
+        fits = self._fits(states, f) if self.leaks else np.ones(self.units, dtype=bool)
+        return found.where((self._divisor(f).low > 0) & ~np.isnan(low) & fits)
 
     def _step(self, x: Array, f: Array, h: Array, leak: Array) -> Array:
         """Returns x' for numbers, (N,)."""
@@ -207,8 +231,8 @@ class KnownAffine(Known):
         shown, known = self._divisor(f).low > 0, ~np.isnan(low[2])
         size = np.abs(self.A) + finite_size(states)
         gain, kept = widened(low[0], high[0]), widened(low[1], high[1])
-        by_f = times(gain, _where(known, widened(low[2], high[2], size))) if self.liquid else gain
-        return _where(shown, by_f), _where(shown, kept)
+        by_f = times(gain, widened(low[2], high[2], size).where(known)) if self.liquid else gain
+        return by_f.where(shown), kept.where(shown)
 
     def _with_sign(self, states: Interval, f: Interval) -> Interval:
         """Returns the range of `sign(f) x` of signed neurons, and of x of the others."""
@@ -224,8 +248,3 @@ class KnownAffine(Known):
             return between(np.inf, np.inf, self.units)
         rate = self._rate(self.curve.values(self._arguments(states, features)))
         return divide(point(np.ones(self.units)), rate)
-
-
-def _where(shown: Any, found: Interval) -> Interval:
-    """Returns an interval that is infinite where nothing is shown."""
-    return Interval(np.where(shown, found.low, -np.inf), np.where(shown, found.high, np.inf))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
-from ncp_control.audit.curves import TANH, pieces, sigmoid_slopes, tanh_line
+from ncp_control.audit.curves import INFINITE, TANH, pieces, sigmoid_slopes, tanh_line
 from ncp_control.audit.intervals import (
     FUNCTION_ROUNDINGS,
     Array,
@@ -73,21 +73,28 @@ class KnownCfC(Known):
             found.append(self._gate_argument(sources, part))
             for interval, values in zip(maps, found, strict=True):
                 interval.low[part], interval.high[part] = values
-            after.low[part], after.high[part] = self._combine(*found).within(self._together(sources, found, part))
+            shown = np.all([one.is_finite for one in found], axis=0)
+            with np.errstate(invalid="ignore"):
+                range_of = self._combine(*found).within(self._together(sources, found, part)).where(shown)
+            after.low[part], after.high[part] = range_of
         return after, maps
 
     def _gate_argument(self, sources: Interval, part: slice) -> Interval:
-        """Returns the range of `a t + b`, in which a and b read the same numbers."""
+        """Returns the range of `a t + b`, in which a and b read the same numbers.
+
+        While a and b are numbers, this can be infinite, but not NaN, and its sigmoid is known.
+        """
         a, b = self.weights[2:, part]
+        shown = np.all([affine(sources, self.weights[k, part], self.bias[k, part]).is_finite for k in (2, 3)], axis=0)
         if not np.isfinite(self.elapsed.high):
-            return between(-np.inf, np.inf, len(b))
+            return between(-INFINITE, INFINITE, len(b)).where(shown)
         found = []
         for t in self.elapsed:
             shift = t * self.bias[2, part] + self.bias[3, part]
             one = affine(sources, t * a + b, shift)
             size = (t * np.abs(a) + np.abs(b)) @ finite_size(sources) + np.abs(shift)
             found.append(outward(*one, 2 * b.shape[1] + 4, size))
-        return hull_of(*found)
+        return Interval(*np.clip(hull_of(*found), -INFINITE, INFINITE)).where(shown)
 
     def _combine(self, one: Interval, other: Interval, gate: Interval) -> Interval:
         """Returns the range of h', which has its extremes at the ends of T1, T2 and s."""

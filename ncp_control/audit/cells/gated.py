@@ -14,6 +14,7 @@ from ncp_control.audit.intervals import (
     add,
     affine,
     between,
+    finite_size,
     joined,
     multiply,
     outward,
@@ -25,6 +26,7 @@ from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, ti
 from ncp_control.cells import GRU, LSTM
 
 ROUNDINGS = 8  # of a step behind the gates
+STALLED = 2.0**54  # a float64 sum of so many steps of at most 1 does not grow any more, and a float32 one before
 TOO_LONG = 8e37  # a time constant above this may be infinity in float32
 
 
@@ -55,7 +57,8 @@ class KnownGated(Known):
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `-1 / ln(sigmoid(z))`, which rises with the map z of the gate."""
-        low, high = (1 / np.maximum(np.logaddexp(0.0, -end), 1e-300) for end in self._decay(states, features))
+        rates = (np.logaddexp(0.0, -end) for end in self._decay(states, features))
+        low, high = (1 / np.maximum(rate, 0.5 / TOO_LONG) for rate in rates)
         found = outward(low, high, FUNCTION_ROUNDINGS)
         return Interval(np.minimum(found.low, TOO_LONG), np.where(found.high > TOO_LONG, np.inf, found.high))
 
@@ -82,15 +85,16 @@ class KnownGRU(KnownGated):
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of n."""
-        found = tanh(self._candidate(states, features)[2])
-        return outward(*found, ROUNDINGS, found.size)
+        found, numbers = tanh(self._candidate(states, features)[2]), self._decay(states, features).is_finite
+        return outward(*found, ROUNDINGS, finite_size(found)).where(found.is_finite & numbers)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of a step, which has its extremes at the ends of h, n and z."""
         n, z = tanh(self._candidate(states, features)[2]), sigmoid(self._decay(states, features))
-        values = [one + keep * (h - one) for h, one, keep in vertices(states, n, z)]
-        size = np.maximum(states.size, n.size)
-        return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS, size)
+        with np.errstate(invalid="ignore"):
+            values = [one + keep * (h - one) for h, one, keep in vertices(states, n, z)]
+        size, shown = np.maximum(states.size, n.size), states.is_finite & n.is_finite & z.is_finite
+        return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS, size).where(shown)
 
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
         """Returns the derivatives of a step, found piece by piece of the range of the map of z."""
@@ -126,7 +130,8 @@ class KnownLSTM(KnownGated):
         dh' = o (1 - tanh(c')^2) dc' + tanh(c') o (1 - o) do
 
     with f, i and o for the sigmoids and g for the tanh of their maps. While f stays below F < 1 and `i g` in
-    [low, high], c stays between `min(low, 0) / (1 - F)` and `max(high, 0) / (1 - F)`.
+    [low, high], c stays between `min(low, 0) / (1 - F)` and `max(high, 0) / (1 - F)`. Where F is 1 it has no such
+    range, but as it grows by at most 1 in a step, it stops growing before it overflows.
     """
 
     def outer(self) -> Interval:
@@ -150,28 +155,29 @@ class KnownLSTM(KnownGated):
         """Returns the limits of c, and the range of h while c is between them."""
         written, kept = self._written(states, features), sigmoid(self._decay(states, features))
         left = 1 - outward(kept.high, kept.high, 2).high
-        shown = left > 0
+        shown, numbers = (left > 0) & written.is_finite, written.is_finite & kept.is_finite
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = np.minimum(written.low, 0.0) / left, np.maximum(written.high, 0.0) / left
         size = np.where(shown, np.maximum(-low, high) / np.where(shown, left, 1.0), 0.0)
         c = outward(np.where(shown, low, -np.inf), np.where(shown, high, np.inf), ROUNDINGS, size)
+        self.stays_finite = bool(numbers.all())
         self.gap = None if shown.all() else "the memory c of an LSTM can grow with every step where a forget gate opens"
-        return self._with_output(c, states, features)
+        ends = c.within(between(-STALLED, STALLED, self.units)).where(numbers)
+        return joined(self._output(ends, states, features), c)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of a step."""
-        return self._with_output(self._memory(states, features), states, features)
+        c = self._memory(states, features)
+        return joined(self._output(c, states, features), c)
 
     def _memory(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of c'."""
         kept = multiply(sigmoid(self._decay(states, features)), states.at(slice(self.units, None)))
         return add(kept, self._written(states, features))
 
-    def _with_output(self, c: Interval, states: Interval, features: Interval) -> Interval:
-        """Returns the range of [h', c'] for that of c'."""
-        opened = sigmoid(self._map(3, self._h(states), features))
-        h = multiply(opened, tanh(c))
-        return joined(h, c)
+    def _output(self, c: Interval, states: Interval, features: Interval) -> Interval:
+        """Returns the range of h' for that of c'."""
+        return multiply(sigmoid(self._map(3, self._h(states), features)), tanh(c))
 
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
         """Returns the derivatives of a step; None if c has no bounds."""

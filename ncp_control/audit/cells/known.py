@@ -11,6 +11,8 @@ from ncp_control.audit.intervals import Array, Interval, between, outward, point
 from ncp_control.cells import Cell
 
 ROUNDINGS = 16  # of a step of a cell that is not known
+OVERFLOW = "sums can pass the largest number of float32"
+SAFE = 1e18  # a number whose square fits into float32
 
 
 class Elapsed(NamedTuple):
@@ -44,14 +46,21 @@ class Known(ABC):
     :param elapsed: the times between two observations
     :ivar substeps: solver steps in one step of the sequence
     :ivar gap: why something could not be shown; None if everything was
+    :ivar stays_finite: whether states without a range are numbers all the same, and neither infinite nor NaN
     """
 
     substeps = 1
     gap: str | None = None
+    stays_finite = False
 
     def __init__(self, cell: Cell, elapsed: Elapsed) -> None:
         self.cell, self.elapsed = cell, elapsed
         self.size, self.units, self.features = cell.state_size, cell.units, cell.inputs
+
+    @property
+    def has_neurons(self) -> bool:
+        """Whether each number of the state is that of a neuron."""
+        return self.size == self.units and type(self.cell).neurons is Cell.neurons
 
     @abstractmethod
     def outer(self) -> Interval:
@@ -118,8 +127,13 @@ class Opaque(Known):
         return outward(*as_interval(self.cell.state_bounds()), ROUNDINGS)
 
     def settled(self, states: Interval, features: Interval) -> Interval:
-        """Returns `states`."""
-        return states
+        """Returns `states`, unless the parameters and what the cell reads are so large that squares overflow."""
+        weights = sum(float(np.abs(numbers(one)).sum()) for one in self.cell.parameters())
+        largest = max(float(one.size.max(initial=0.0)) for one in (states, features))
+        if weights * max(largest, 1.0) <= SAFE or not self.cell.guarantee.holds:
+            return states
+        self.gap = OVERFLOW
+        return states.where(False)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the cell's own bounds."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncp_control.audit.cells.incoming import Incoming, mean_range
 from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
 from ncp_control.audit.intervals import (
+    LARGEST,
     Array,
     Interval,
     add,
@@ -25,6 +27,7 @@ from ncp_control.cells import LTC
 
 PIECES = 16  # into how many pieces the range of a sigmoid is cut for the bound of its slope
 UP = 1 + 1e-9  # covers the rounding of slopes, which are computed in float64
+DOUBLED = 30  # how often bounds behind gap junctions are made wider before they are given up
 
 
 class KnownLTC(Known):
@@ -61,49 +64,72 @@ class KnownLTC(Known):
                 'with solver="euler" a neuron can overshoot in a step, because elapsed / unfolds is longer than its '
                 "shortest time constant"
             )
+        if not self._fits():
+            self.gap = "a sum of conductances or of currents can pass the largest number of float32"
 
     def _short_enough(self) -> bool:
         return bool((self.c.low >= self.slow + self.incoming.w.sum(axis=1)).all())
 
+    def _fits(self) -> bool:
+        """Whether no sum of a step passes the largest number of float32, wherever the sources are."""
+        w, E = self.incoming.w, np.abs(self.incoming.E)
+        total = self.slow + w.sum(axis=1) + self.cm
+        farthest = 2 * max(float(self.bounds.size.max()), float(E.max(initial=0.0)))
+        return bool(np.max(total * max(farthest, 1.0) + np.abs(self.leak)) <= LARGEST)
+
     def outer(self) -> Interval:
         """Returns the cell's own bounds, widened by rounding.
 
-        Neurons that gap junctions join hand their rounding errors to each other, step after step. Only the leak pulls
-        them back: a state stops where its leak, `gleak` times how far it is outside, outweighs what the conductances
-        `slow` add to it by rounding.
+        Neurons behind gap junctions average each other, so rounding adds up in them: their bounds are made wider until
+        no mean of numbers within them leaves them.
         """
         if self.gap:
             return between(-np.inf, np.inf, self.size)
-        roundings, largest = self._roundings()
-        return outward(*self.bounds, roundings * (self.slow / self.gleak).max(), largest)
+        found = outward(*self.bounds, *self._roundings(self.bounds))
+        free, extra = Interval(np.zeros_like(self.incoming.w), self.incoming.w), found.size - self.bounds.size
+        for doubled in range(DOUBLED if len(self.gap_target) else 0):
+            mean = self._mean(free, found)
+            if (mean.low >= found.low).all() and (mean.high <= found.high).all():
+                return found
+            wider = 2.0**doubled * extra.max()
+            found = Interval(self.bounds.low - wider, self.bounds.high + wider)
+        if len(self.gap_target):
+            self.gap = "the gap junctions are so strong that rounding adds up in the neurons which they join"
+            return between(-np.inf, np.inf, self.size)
+        return found
 
-    def _roundings(self) -> tuple[Array, Array]:
+    def _roundings(self, states: Interval) -> tuple[Array, Array]:
         """Returns how many roundings a neuron's mean goes through, and the greatest number that is averaged."""
         largest = np.maximum(np.abs(self.incoming.E).max(axis=1, initial=0.0), np.abs(self.leak / self.slow))
-        if len(self.gap_target):
-            shared = np.maximum(np.abs(self.bounds.low), np.abs(self.bounds.high))
-            np.maximum.at(largest, self.gap_target, shared[self.gap_source])
+        np.maximum.at(largest, self.gap_target, states.size[self.gap_source])
         return np.asarray(self.incoming.count + np.bincount(self.gap_target, minlength=self.units) + 8.0), largest
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the least and the greatest weighted mean of every neuron."""
         if self.gap:
             return states
-        opened = self.conductances(states, features)
-        fixed = self._fixed_current(states)
-        found = mean_range(opened, self.incoming.E, fixed, self.slow)
-        return outward(*found, *self._roundings())
+        return self._mean(self.conductances(states, features), states)
+
+    def _mean(self, opened: Interval, states: Interval) -> Interval:
+        """Returns the least and the greatest weighted mean for conductances (N, K), infinite where one is not known."""
+        known: NDArray[np.bool_] = np.asarray(opened.is_finite.all(axis=1))
+        numbers = Interval(*(np.where(known[:, None], end, 0.0) for end in opened))
+        found = mean_range(numbers, self.incoming.E, self._fixed_current(states), self.slow)
+        return outward(*found, *self._roundings(states)).where(known)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of a fused step, in which the state counts with the conductance c."""
         if self.gap:
             return between(-np.inf, np.inf, self.size)
-        if self.is_euler or self.elapsed.low != self.elapsed.high or not np.isfinite(self.c.high).all():
+        opened = self.conductances(states, features)
+        once = self.elapsed.low == self.elapsed.high and np.isfinite(self.c.high).all()
+        if self.is_euler or not once or not opened.is_finite.all():
             return super().after(states, features)
         fixed = self._fixed_current(states)
         kept = Interval(*(current + self.c.low * end for current, end in zip(fixed, states, strict=True)))
-        found = mean_range(self.conductances(states, features), self.incoming.E, kept, self.slow + self.c.low)
-        return outward(*found, *self._roundings())
+        found = mean_range(opened, self.incoming.E, kept, self.slow + self.c.low)
+        count, largest = self._roundings(states)
+        return outward(*found, count, np.maximum(largest, states.size))
 
     def openness(self, states: Interval, features: Interval) -> Interval:
         """Returns the sigmoids, (S + E,)."""
@@ -117,8 +143,10 @@ class KnownLTC(Known):
         return multiply(point(self.incoming.w), self._sigmoids(states, features))
 
     def _sigmoids(self, states: Interval, features: Interval) -> Interval:
-        source = self.incoming.gather(self._mapped(features), states)
-        found = sigmoid(multiply(point(self.incoming.sigma), subtract(source, point(self.incoming.mu))))
+        incoming, source = self.incoming, self.incoming.gather(self._mapped(features), states)
+        found = sigmoid(multiply(point(incoming.sigma), subtract(source, point(incoming.mu))))
+        # Code may multiply sigma by the source and by mu apart, and by log2(e).
+        found = found.where(product(2 * np.abs(incoming.sigma), source.size + np.abs(incoming.mu)) <= LARGEST)
         return Interval(np.where(self.incoming.exists, found.low, 0), np.where(self.incoming.exists, found.high, 0))
 
     def _mapped(self, features: Interval) -> Interval:
@@ -138,8 +166,8 @@ class KnownLTC(Known):
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `cm / (slow + sum a)`."""
-        total = self._total(states, features)
-        return divide(point(self.cm), total)
+        found = divide(point(self.cm), self._total(states, features))
+        return Interval(np.maximum(found.low, 0.0), found.high)
 
     def _total(self, states: Interval, features: Interval) -> Interval:
         """Returns the sum of all conductances, (N,)."""
@@ -148,9 +176,9 @@ class KnownLTC(Known):
 
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
         """Returns the derivatives of a fused step, or of an Euler step."""
-        if self.gap:
-            return None
         opened, total = self.conductances(states, features), self._total(states, features)
+        if self.gap or not opened.is_finite.all():
+            return None
         slope = self._synapse_slopes(states, features, opened)
         before, inputs = np.zeros((2, self.size, self.size)), np.zeros((2, self.size, self.features))
         self.incoming.spread(slope, before, inputs)
@@ -169,9 +197,11 @@ class KnownLTC(Known):
             if self.is_euler:
                 own = Interval(1 - total.high / self.c.low, 1 - total.low / self.c.high)
                 return Interval(gap / self.c.high[target], gap / self.c.low[target] * UP), own
-            low, high = (1 / (1 + one / c) for one, c in ((total.high, self.c.low), (total.low, self.c.high)))
+            # 1 - G / (c + G) is c / (c + G), and loses no digit of what a slow neuron forgets.
+            ends = (total.high, self.c.low, UP), (total.low, self.c.high, 1 / UP)
+            own = Interval(*(np.maximum(1 - one / (c + one) * rounded, 0.0) for one, c, rounded in ends))
             through = gap / (self.c.high + total.high)[target], gap / (self.c.low + total.low)[target] * UP
-        return Interval(*through), Interval(low, high * UP)
+        return Interval(*through), own
 
     def _synapse_slopes(self, states: Interval, features: Interval, opened: Interval) -> Interval:
         """Returns the slope of every neuron by the source of each of its synapses, (N, K)."""

@@ -61,7 +61,8 @@ def neuron_facts(one: CertifiedNeuron) -> list[tuple[str, str]]:
         ("it forgets after", f"{one.forgets_after:,} steps" if one.forgets_after is not None else words.NOT_SHOWN),
         ("it can move an action by", words.share(one.matters)),
     ]
-    return [pair for pair in found if pair[0] != "the attack reached" or one.state.found_low is not None]
+    found = [pair for pair in found if pair[0] != "the attack reached" or one.state.found_low is not None]
+    return [*found, *tried(one)]
 
 
 def synapse_facts(one: CertifiedSynapse) -> list[tuple[str, str]]:
@@ -72,7 +73,14 @@ def synapse_facts(one: CertifiedSynapse) -> list[tuple[str, str]]:
         ("condition", one.condition),
         ("its target", moves.get(one.sign, f"rises or falls with its source, which is {words.NOT_SHOWN}")),
         ("it can move an action by", words.share(one.matters)),
+        *tried(one),
     ]
+
+
+def tried(one: CertifiedNeuron | CertifiedSynapse) -> list[tuple[str, str]]:
+    """Returns how far the attack moved an action through a neuron or a synapse, if it tried it."""
+    found = one.found_matters
+    return [] if found is None else [("the attack moved one by", words.share_found(found))]
 
 
 def input_facts(certificate: Certificate, name: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ncp_control.export.c.numbers import LARGEST
 from ncp_control.rl.controller import Controller, Normalize
 
 Array = NDArray[Any]
@@ -19,6 +20,7 @@ CLIPPED = 10  # every so many steps, the observation lies beyond the clip
 SPAN = 0.5, 3.0  # of elapsed times, for an agent in whose training they varied
 CLEAR = 1e-3  # by how much the best choice is better than the next, so that rounding does not change it
 TRIES = 50
+GROWN = 1e4  # how many times as large as in its first step a state may become, before an episode begins anew
 
 
 def vectors_text(controller: Controller) -> str:
@@ -31,14 +33,29 @@ def vectors_text(controller: Controller) -> str:
     titles = ["reset", "elapsed"] + [f"{what}{k}" for what, count in counts.items() for k in range(count)]
     lines = [",".join(titles)]
     generator = np.random.default_rng(SEED)
-    state = controller.initial_state()
+    state, allowed = controller.initial_state(), np.inf
     for step in range(STEPS):
         reset = step in (0, RESET)
         if reset:
             state = controller.initial_state()
-        numbers, state = acted(controller, generator, state, step)
+        numbers, after = acted(controller, generator, state, step)
+        if reset:
+            allowed = GROWN * (1 + largest_of(after))
+            if not allowed <= LARGEST:
+                grown = f"a state is {largest_of(after):.3g} after one step"
+                raise ValueError(f"the agent has no C form, because its circuit diverges: {grown}")
+        elif not largest_of(after) <= allowed:
+            # A circuit that diverges: float rounds differences of such numbers to anything, and then overflows.
+            reset, state = True, controller.initial_state()
+            numbers, after = acted(controller, generator, state, step)
+        state = after
         lines.append(",".join([str(int(reset)), *numbers, *written(state)]))
     return "\n".join(lines) + "\n"
+
+
+def largest_of(state: Tensor) -> float:
+    """Returns the greatest magnitude in a state (1, N), which is NaN if a number in it is."""
+    return float(state.abs().max()) if state.numel() else 0.0
 
 
 def acted(controller: Controller, generator: np.random.Generator, state: Tensor, step: int) -> tuple[list[str], Tensor]:

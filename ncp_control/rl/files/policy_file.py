@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import torch
+from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
@@ -30,6 +32,7 @@ from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 FORMAT = "ncp_control.policy"
 VERSION = 1
 DESCRIBED = ("policy", "spaces", "normalize", "note")
+MONITOR = "stable_baselines3.common.monitor:Monitor"
 # The target networks, which only training needs, and the networks that they follow.
 TARGETS = {"actor_target": "actor", "critic_target": "critic", "q_net_target": "q_net"}
 
@@ -44,10 +47,12 @@ def save_policy(
     :param model: an algorithm of Stable-Baselines3 with an `MlpPolicy` or a `MultiInputPolicy`, with or without an
         `NCPExtractor`, or a recurrent algorithm of this package
     :param path: the file, such as "teacher.safetensors"; replaced as a whole if it exists
-    :param note: anything worth keeping with the policy (command, seed, score), as JSON values
+    :param note: anything worth keeping with the policy (command, seed, score), as JSON values. The environment is added
+        to it if Gymnasium made it by its id and it is not wrapped, so that commands know it
     :param critics: write the critics too, which acting does not need. Without them the file of an agent of SAC, TQC,
         CrossQ or TD3 has about a third of the size, and the policy that it holds acts alike
     """
+    note = note or {}
     policy: Any = model.policy
     settings = policy_to_json(policy)
     tensors = {f"policy.{name}": value for name, value in weights_of(policy).items()}
@@ -62,9 +67,35 @@ def save_policy(
         "policy": json.dumps(settings),
         "spaces": json.dumps([space_to_json(policy.observation_space), space_to_json(policy.action_space)]),
         "normalize": json.dumps(normalize),
-        "note": write_note(note),
+        "note": write_note(note if "env" in note else {**environment_of(model), **note}),
     }
     write_tensors(path, FORMAT, VERSION, described, tensors)
+
+
+def environment_of(model: BaseAlgorithm) -> dict[str, Any]:
+    """Returns the id and the arguments of the environment that a model was trained in; nothing if others would have to
+    be known to make it again.
+    """
+    vector = model.get_env()
+    if vector is None:
+        return {}
+    spec = vector.get_attr("spec", 0)[0]
+    if not isinstance(spec, EnvSpec) or spec.id not in gym.registry:
+        return {}
+    if vector.get_attr("observation_space", 0)[0] != model.observation_space:  # frames are stacked, for example
+        return {}
+    if any(one.entry_point != MONITOR for one in spec.additional_wrappers):
+        return {}
+    arguments = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    if spec.max_episode_steps != gym.registry[spec.id].max_episode_steps:
+        if spec.max_episode_steps is None:  # its limit was taken away, which no argument can say
+            return {}
+        arguments["max_episode_steps"] = spec.max_episode_steps
+    try:
+        json.dumps(arguments)
+    except (TypeError, ValueError):
+        return {}
+    return {"env": spec.id, **({"env_kwargs": arguments} if arguments else {})}
 
 
 def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Iterable[type[Cell]] = ()) -> LoadedPolicy:

@@ -8,7 +8,7 @@ from helpers.audited_cells import box, grown, outside
 from helpers.cells import CHAIN, DENSE_5, SOLITARY
 from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.cells.named import known_of
-from ncp_control.audit.intervals import Interval, between, exactly
+from ncp_control.audit.intervals import Interval, between, exactly, point
 from ncp_control.audit.reachable import reachable
 from ncp_control.cells import CTRNN, Cell, NeuralLTC, NeuralODE
 from ncp_control.cells.positive import raw_of
@@ -170,3 +170,12 @@ def test_pieces_make_slopes_tighter_than_the_product_of_the_greatest_factors() -
     assert greatest <= slopes.inputs.high[0, 0] <= 2 * greatest
     f, rate = 1.0, 1.0  # the greatest f' is a quarter, and the greatest dx'/df that at the least f
     assert slopes.inputs.high[0, 0] < 0.5 * 0.25 * 10 * 20 * f / (1 + 20 * rate) * 21 / 2
+
+
+def test_the_lower_end_is_widened_where_the_upper_one_is_infinite() -> None:
+    cell = fixed(NeuralODE(1, SOLITARY, solver="euler", unfolds=1), gamma=1.0, mu=0.0)
+    states, features = Interval(np.array([1e6]), np.array([np.inf])), point(np.array([-9.0]))
+    after = known_of(cell, Elapsed(1e6, 1e6)).after(states, features)
+    computed = cell.step(torch.tensor([[-9.0]]), torch.tensor([[1e6]]), 1e6)
+    assert after.high[0] == np.inf
+    assert after.low[0] <= float(computed) - 1e6 * 2.0**-24  # what a sum with 1e6 may round

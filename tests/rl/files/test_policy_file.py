@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from safetensors.torch import save_file
 from stable_baselines3 import A2C, PPO
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import ncp_control as nc
 from ncp_control.checkpoint import CheckpointError
@@ -94,10 +94,31 @@ def test_a_policy_with_its_own_exploration(tmp_path: Path) -> None:
 
 def test_a_file_has_a_note_a_name_and_a_checksum(path: Path) -> None:
     loaded = load_policy(path)
-    assert loaded.note == {"score": -3.5}
+    assert loaded.note == {"env": "Pendulum-v1", "score": -3.5}
     assert loaded.name == "pendulum"
     assert len(loaded.sha256) == 64
     assert kind_of(path) is Kind.POLICY
+
+
+SHORT = {"env": "Pendulum-v1", "env_kwargs": {"max_episode_steps": 9}}
+
+
+@pytest.mark.parametrize(
+    ("make", "noted"),
+    [
+        (lambda: gym.make("Pendulum-v1", g=9.0), {"env": "Pendulum-v1", "env_kwargs": {"g": 9.0}}),
+        (lambda: gym.make("Pendulum-v1", max_episode_steps=9), SHORT),
+        (lambda: gym.make("Pendulum-v1").unwrapped, {}),
+        (lambda: gym.wrappers.RescaleAction(gym.make("Pendulum-v1"), -1, 1), {}),
+        (lambda: VecFrameStack(DummyVecEnv([lambda: gym.make("Pendulum-v1")]), 2), {}),
+    ],
+)  # fmt: skip
+def test_a_file_says_in_which_environment_if_its_id_makes_it_again(make: Any, noted: Any, tmp_path: Path) -> None:
+    model, path = PPO("MlpPolicy", make(), device="cpu"), tmp_path / "policy.safetensors"
+    save_policy(model, path)
+    assert load_policy(path).note == noted
+    save_policy(model, path, {"env": "mine"})
+    assert load_policy(path).note == {"env": "mine"}
 
 
 def test_loading_does_not_change_the_random_numbers(path: Path) -> None:

@@ -1,0 +1,255 @@
+"""What a certificate says is true where numbers are extreme, and the attack finds what would not be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ncp_control as nc
+from helpers.attacked import broken_claims
+from helpers.small_agents import agent_of
+from ncp_control.audit import audit
+from ncp_control.audit.certificate import Range
+from ncp_control.cells import LaggedMLP
+from ncp_control.cells.positive import raw_of
+from ncp_control.rl import Controller
+from ncp_control.wiring import Wiring
+
+ONE = Wiring.from_edges(1, motor=1, sensory=[(0, 0)], synapses=[(0, 0)])
+
+
+def slow_neuron() -> Any:
+    """One LTC neuron that remembers some ten thousand steps, with a strong and a weak sensor and a strong head."""
+    cell = nc.LTC(2, Wiring.from_edges(2, motor=1, sensory=[(0, 0), (1, 0)]), input_map="none", output_map="none")
+    agent = agent_of(cell.requires_grad_(False))
+    cell.cm_raw.copy_(raw_of(torch.tensor([2e4])))
+    cell.gleak_raw.copy_(raw_of(torch.tensor([1.0])))
+    cell.vleak.zero_()
+    cell.sensory_w_raw.copy_(raw_of(torch.tensor([1.0, 1e-4])))
+    for name, value in (("mu", 0.0), ("sigma", 20.0), ("E", 0.25)):
+        getattr(cell, f"sensory_{name}").fill_(value)
+    agent.policy.action_net.requires_grad_(False).weight.fill_(3e4)
+    agent.policy.action_net.bias.zero_()
+    return agent
+
+
+def test_a_synapse_is_not_dead_if_a_slow_neuron_adds_up_what_it_carries() -> None:
+    agent = slow_neuron()
+    found = audit(agent, attack=20_000, progress=False)
+    controller = Controller(agent)
+    inputs = torch.full((2, 400_000, 2), -1.0)  # which closes the strong synapse
+    inputs[1, :, 1] = 1.0
+    actions = controller.limited(controller.head(controller.rnn(inputs)[0]))[:, -1, 0]
+    share = float(actions[1] - actions[0]) / 2
+    assert share > 0.3
+    weak = found.synapses[1]
+    assert (weak.source, weak.sign, weak.condition) == ("observation1", "+", "active")
+    assert weak.matters is not None
+    assert weak.matters >= share
+    assert found.holds
+
+
+def test_a_neuron_that_hardly_moves_is_not_dead_in_front_of_a_strong_head() -> None:
+    agent = agent_of(nc.CTRNN(1, ONE, solver="fused").requires_grad_(False))
+    cell = agent.policy.lstm_actor.cell
+    for name, value in (("gamma", 1e-7), ("gamma_r", 0.0), ("mu", 0.0)):
+        getattr(cell, name).fill_(value)
+    agent.policy.action_net.requires_grad_(False).weight.fill_(1e7)
+    (neuron,) = audit(agent, attack=0).neurons
+    assert neuron.state.high - neuron.state.low < 1e-5
+    assert neuron.condition == "active"
+    assert neuron.matters == 1
+
+
+def cascade(seed: int = 0) -> Any:
+    """Thirteen signed NeuralLTC neurons without a cycle, each of which reads all before it, some very strongly."""
+    edges = [(i, j) for j in range(13) for i in range(j)]
+    sensory = [(i, j) for j in range(12) for i in range(2)]
+    wiring = Wiring.from_edges(2, inter=12, motor=1, sensory=sensory, synapses=edges)
+    torch.manual_seed(seed)
+    cell = nc.NeuralLTC(2, wiring, activation="tanh", signed=True).requires_grad_(False)
+    cell.gamma_r.copy_(torch.randn(len(edges)) * 10 ** torch.empty(len(edges)).uniform_(0, 5))
+    cell.tau_raw.copy_(raw_of(10 ** torch.empty(13).uniform_(-2, 3)))
+    return agent_of(cell)
+
+
+def test_bounds_of_what_moves_are_positive_whatever_the_weights_are() -> None:
+    for seed in range(4):
+        found = audit(cascade(seed), attack=0)
+        (action,) = found.actions
+        assert action.moved_now is not None
+        assert action.moved_always is not None
+        assert 0 <= action.moved_now <= action.moved_always * (1 + 1e-9)
+        for one in (*found.neurons, *found.synapses):
+            assert one.matters is not None
+            assert 0 <= one.matters <= 1
+
+
+def relu() -> Any:
+    """A neuron that excites itself by more than it forgets."""
+    cell = nc.CTRNN(1, ONE, solver="fused", activation="relu", unfolds=1).requires_grad_(False)
+    for name, value in (("gamma", 1.0), ("gamma_r", 5.0), ("mu", 2.0)):
+        getattr(cell, name).fill_(value)
+    return agent_of(cell)
+
+
+def long_euler_steps() -> Any:
+    """A neuron whose Euler steps are ten times as long as its time constant."""
+    return agent_of(nc.CTRNN(1, ONE, unfolds=1, time_constants=(0.1, 0.1)))
+
+
+def overflowing_circuit() -> Any:
+    """A CT-RNN whose weights cancel, and overflow before they do."""
+    cell = nc.CTRNN(2, Wiring.from_edges(2, motor=1, sensory=[(0, 0), (1, 0)]), solver="fused", unfolds=1)
+    cell.requires_grad_(False).gamma.copy_(torch.tensor([3e38, -3e38]))
+    return agent_of(cell, box=10.0)
+
+
+@pytest.mark.parametrize("made", [relu, long_euler_steps, overflowing_circuit])
+def test_an_action_that_can_be_nan_has_no_range(made: Callable[[], Any]) -> None:
+    agent = made()
+    controller = Controller(agent, "reference")  # compiled code may add up in another order
+    torch.manual_seed(0)
+    low, high = (float(end[0]) for end in (agent.observation_space.low, agent.observation_space.high))
+    inputs = low + (high - low) * torch.rand(64, 500, len(controller.sensors)).round()
+    actions = controller.limited(controller.head(controller.rnn(inputs)[0]))
+    assert actions.isnan().any()
+    found = audit(agent, attack=20_000, progress=False)
+    action = found.actions[0]
+    assert [action.value.low, action.value.high] == [-math.inf, math.inf]
+    assert action.moved_now is None
+    assert any("no certified range" in note for note in found.notes)
+    assert found.holds
+    lie = replace(found, actions=tuple(replace(one, value=Range(-1.0, 1.0)) for one in found.actions), attack=None)
+    assert "action0 was certified to lie from -1 to 1, and was no number" in broken_claims(
+        lie, agent, 20_000, backend="reference"
+    )
+
+
+def test_of_a_box_that_float32_cannot_add_up_nothing_is_shown() -> None:
+    agent = agent_of(nc.LTC(2, 3))
+    found = audit(agent, box=(np.full(2, -3e38), np.full(2, 3e38)), attack=5_000, progress=False)
+    assert found.holds
+    assert all(math.isinf(one.low) for one in (*found.states, found.actions[0].value))
+    assert any("largest number of float32" in note for note in found.notes)
+    assert found.actions[0].moved_always is None
+
+
+def test_of_layers_that_float32_cannot_add_up_nothing_is_shown() -> None:
+    agent = agent_of(nc.GRU(1, 4), actions=2)
+    with torch.no_grad():
+        agent.policy.action_net.weight.copy_(torch.tensor([[3e38, 3e38, -3e38, -3e38], [1.0, 1.0, 1.0, 1.0]]))
+    found = audit(agent, attack=20_000, progress=False)
+    assert [math.isinf(one.value.low) for one in found.actions] == [True, False]
+    assert [one.moved_now is None for one in found.actions] == [True, False]
+    assert found.holds
+
+
+def test_an_lstm_whose_memory_has_no_range_has_actions_that_do() -> None:
+    cell = nc.LSTM(1, 1).requires_grad_(False)
+    cell.bias_ih.copy_(torch.tensor([9.0, 40.0, 9.0, 9.0]))  # remembers everything, and adds 1 in every step
+    agent = agent_of(cell)
+    found = audit(agent, attack=20_000, progress=False)
+    assert found.holds
+    assert math.isinf(found.states[1].high)
+    assert -1 <= found.actions[0].value.low <= found.actions[0].value.high <= 1
+
+
+@pytest.mark.system
+def test_behind_strong_gap_junctions_bounds_have_room_for_rounding_or_are_not_shown() -> None:
+    shown = []
+    for gap in (1.0, 1e3, 1e9):
+        wiring = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0)], gap_junctions=[(0, 1)])
+        cell = nc.LTC(1, wiring, input_map="none", output_map="none").requires_grad_(False)
+        cell.gap_raw.copy_(raw_of(torch.tensor([gap])))
+        found = audit(agent_of(cell), attack=50_000, progress=False)
+        assert found.holds
+        shown.append(all(math.isfinite(one.high) for one in found.states))
+    assert shown == [True, True, False]
+
+
+def test_a_state_behind_one_that_overflows_has_no_range_even_behind_a_weight_of_zero() -> None:
+    wiring = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0)], synapses=[(0, 0), (0, 1)])
+    cell = nc.CTRNN(1, wiring, solver="fused", activation="relu").requires_grad_(False)
+    cell.gamma.fill_(1.0)
+    cell.gamma_r.copy_(torch.tensor([5.0, 0.0]))
+    cell.mu.fill_(2.0)
+    agent = agent_of(cell)
+    assert Controller(agent).rnn(torch.ones(1, 1000, 1))[0].isnan().any()
+    found = audit(agent, attack=20_000, progress=False)
+    assert all(math.isinf(one.high) for one in found.states)
+    assert found.holds
+
+
+def rounding_gru() -> Any:
+    """A GRU that holds its state while a gate is open, and else takes over what its other input says."""
+    cell = nc.GRU(2, 1).requires_grad_(False)
+    for parameter in cell.parameters():
+        parameter.zero_()
+    cell.weight_ih[1, 0], cell.weight_ih[2, 1] = 30.0, 0.8
+    return agent_of(cell)
+
+
+@pytest.mark.system
+def test_a_state_that_rounding_drives_out_of_its_range_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def not_a_mean(self: Any, constants: None, sensed: torch.Tensor, state: torch.Tensor, elapsed: Any) -> torch.Tensor:
+        _, z, n = sensed.chunk(3, dim=-1)
+        n, z = torch.tanh(n), torch.sigmoid(z)
+        return n + z * (state - n)  # with z = 1 this is not the state, but for rounding
+
+    agent = rounding_gru()
+    certificate = audit(agent, attack=0)
+    assert certificate.states[0].high == pytest.approx(math.tanh(0.8), rel=1e-4)
+    assert broken_claims(certificate, agent, 100_000, backend="reference") == ()
+    monkeypatch.setattr(nc.GRU, "advance", not_a_mean)
+    said = broken_claims(certificate, agent, 100_000, backend="reference")
+    assert any(sentence.startswith("the state of motor0 was certified to lie from -0.664") for sentence in said)
+
+
+@pytest.mark.system
+def test_false_claims_about_what_moves_an_action_are_found() -> None:
+    agent = slow_neuron()
+    true = audit(agent, attack=0)
+
+    def said(inputs: int = 50_000, **changes: Any) -> tuple[str, ...]:
+        return broken_claims(replace(true, **changes), agent, inputs)
+
+    dead = replace(true.synapses[1], sign="0", condition="dead", matters=0.0)
+    first = said(synapses=(true.synapses[0], dead))[0]
+    assert first.startswith("the synapse observation1 -> motor0 was certified to move an action by at most 0 of its")
+    falls = replace(true.synapses[1], sign="-")
+    assert "certified to lower its target, and raised it" in said(synapses=(true.synapses[0], falls))[0]
+    neuron = replace(true.neurons[0], matters=-4.3e12)
+    assert said(neurons=(neuron,))[0].startswith("motor0 was certified to move an action by at most -4.3e+12")
+    for changes, sentence in (
+        ({"moved_always": -3.7e8}, "action0 was certified to move by at most -3.7e+08 by errors in all steps"),
+        ({"moved_now": 0.0}, "action0 was certified to move by at most 0 in the same step"),
+    ):
+        (found,) = said(actions=(replace(true.actions[0], **changes),))
+        assert found.startswith(sentence)
+    assert any("certified never to reach action0" in one for one in said(200_000, paths=true.paths[:1]))
+
+
+@pytest.mark.system
+def test_a_false_claim_about_forgetting_and_about_a_choice_is_found() -> None:
+    agent = slow_neuron()
+    true = audit(agent, attack=0)
+    assert true.forgetting is not None
+    said = broken_claims(replace(true, forgetting=replace(true.forgetting, steps=3)), agent, 200_000)
+    assert len(said) == 1
+    assert said[0].startswith("two pasts were certified to differ for at most 3 steps, and differed for ")
+
+
+@pytest.mark.parametrize("units", [3, 4, 7])
+def test_nothing_is_said_of_the_neurons_of_a_state_that_is_made_of_inputs(units: int) -> None:
+    found = audit(agent_of(LaggedMLP(2, units, lags=2)), attack=10_000, progress=False)  # a state of 4 numbers
+    assert found.holds
+    assert len(found.neurons) == units
+    assert {one.matters for one in (*found.neurons, *found.synapses)} == {None}
+    assert {one.condition for one in found.synapses} == {"active"}
