@@ -25,6 +25,7 @@ from ncp_control.support.ranks import Ranks, joined
 
 PACKAGES = ("ncp-control", "torch", "numpy")
 RANKS = "processes"  # how many share the fit, in the record if there are several
+DEVICE = "device"  # what it computes on, in the record if this is not a CPU, which rounds otherwise
 
 
 def fit(
@@ -119,6 +120,7 @@ def fit_of_ranks(
                 "model": recorded_model(model, folder / RECORD if resume else None),
                 "settings": settings.recorded(), "seed": seed, "data": data,
                 "threads": torch.get_num_threads(), **({RANKS: ranks.count} if ranks.count > 1 else {}),
+                **({DEVICE: where.type} if where.type != "cpu" else {}),
             }  # fmt: skip
             held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
 
@@ -127,6 +129,7 @@ def fit_of_ranks(
         tracker = held.enter_context(tracked("fitting", settings.epochs, unit="windows", shown=progress))
         noted = {**noted_split(parts), **(note or {})}
         kept = folder if ranks.first else None
+        held.callback(model.to, model.mean.device)
         loop = FitLoop(model.to(where), train, valid, settings, seed, kept, noted, tracker, on_epoch, ranks)
         try:
             loop.run()

@@ -10,7 +10,9 @@ from types import FrameType
 import torch
 
 from ncp_control.ops.cpu import backend as cpu
+from ncp_control.ops.gpu import backend as gpu
 from ncp_control.ops.problem import ScanProblem
+from ncp_control.ops.readable import watched
 
 
 class SlowScanWarning(UserWarning):
@@ -18,11 +20,18 @@ class SlowScanWarning(UserWarning):
 
 
 def warn_of_reference(problem: ScanProblem) -> None:
-    """Warns, once in a process, if only the lack of a compiled library makes `problem` run on the reference.
+    """Warns, once in a process, if only the lack of a compiled library makes `problem` run on the reference, and
+    whatever the reason on a GPU, where the reference launches thousands of small kernels.
 
-    Where the reference is the only way (a cell without a compiled form, a trace, an export), nothing is said.
+    Nothing is said in traces and exports, nor where the reference is the only way on the CPU, for a cell without a
+    compiled form.
     """
-    if torch.compiler.is_compiling() or cpu.would_not_run(problem) is not None:
+    if torch.compiler.is_compiling() or watched() is not None:
+        return
+    if problem.inputs.device.type == "cuda":
+        _warn_once(gpu.supports(problem)[1])
+        return
+    if cpu.would_not_run(problem) is not None:
         return
     able, reason = cpu.available()
     if not able:

@@ -14,6 +14,7 @@ import torch
 
 from ncp_control.dynamics.earlier_files import first_weights
 from ncp_control.dynamics.fit_loop import BEST, Fitted
+from ncp_control.dynamics.fitting import DEVICE
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.series.data import SeriesData
 from ncp_control.series.fit_loop import SeriesLoop
@@ -75,7 +76,7 @@ def fit_series(
     about = {
         "model": recorded_model(model, begun), "settings": settings.recorded(), "seed": seed,
         "series": {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)},
-        "threads": torch.get_num_threads(),
+        "threads": torch.get_num_threads(), **({DEVICE: where.type} if where.type != "cpu" else {}),
     }  # fmt: skip
     with ExitStack() as held:
         if folder is not None:
@@ -84,6 +85,7 @@ def fit_series(
         valid = SeriesRows(parts.valid, device=where)
         tracker = held.enter_context(tracked("fitting", settings.epochs, unit="pieces", shown=progress))
         noted = {**({USUAL: usual_class(parts.train)} if model.classes else {}), **(note or {})}
+        held.callback(model.to, model.mean.device)
         loop = SeriesLoop(model.to(where), train, valid, settings, seed, folder, noted, tracker, on_epoch)
         try:
             loop.run()

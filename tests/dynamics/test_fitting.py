@@ -193,3 +193,12 @@ def test_a_fit_says_how_many_rollouts_are_too_short_for_its_windows(capsys: pyte
         fit(DynamicsModel.of(parts.train, "gru", 3), parts, FitSettings(epochs=1, length=length))
         words = "3 of 5 training rollouts are shorter than a window of 8 steps and are not used"
         assert (words in capsys.readouterr().err) == told
+
+
+@pytest.mark.gpu
+def test_a_fit_on_a_gpu_leaves_the_model_where_it_was_and_is_resumed_there_alone(tmp_path: Path) -> None:
+    model, given = make(), {"settings": FitSettings(epochs=1, length=16, stride=8), "out": tmp_path, "progress": False}
+    fit(model, PARTS, device="cuda", **given)
+    assert model.mean.device.type == "cpu"
+    with pytest.raises(ValueError, match="device"):
+        fit(make(), PARTS, device="cpu", resume=True, **given)

@@ -17,6 +17,16 @@ def test_a_device_that_is_not_there_is_refused() -> None:
             pick_device("cuda")
 
 
+def test_what_runs_nothing_here_and_a_gpu_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="nothing here runs on mps: choose cpu, cuda or auto"):
+        pick_device("mps")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert pick_device("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(ValueError, match="there is no device cuda:2: the last one is cuda:1"):
+        pick_device("cuda:2")
+
+
 def test_threads() -> None:
     with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
         use_threads(0)

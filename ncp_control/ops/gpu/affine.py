@@ -183,7 +183,7 @@ def forward(
             v = tl.where(tl.load(reset + at) != 0, 0.0, v)
         kept = v
         sensed = sense(c, tl.load(inputs + at * features + feature, feature < features, 0.0), TABLES)
-        h = tl.load(elapsed + row * row_stride + t * time_stride) / SETTINGS[UNFOLDS]
+        h = tl.load(elapsed + row * row_stride + tl.cast(t, tl.int64) * time_stride) / SETTINGS[UNFOLDS]
         for _ in range(SETTINGS[UNFOLDS]):
             v = unfold(c, v, h, sensed, SETTINGS, TABLES)[0]
         if mask is not None:
@@ -226,7 +226,7 @@ def backward(
             g, held = enter_step(g, grad_states, mask, at, units, NEURONS)
             x = tl.load(inputs + at * features + feature, present, 0.0)
             sensed = sense(c, x, TABLES)
-            h = tl.load(elapsed + row * row_stride + t * time_stride) / L
+            h = tl.load(elapsed + row * row_stride + tl.cast(t, tl.int64) * time_stride) / L
             for k in range(L):
                 after, f = unfold(c, v, h, sensed, SETTINGS, TABLES)
                 tl.store(scratch + 2 * k * NEURONS, v)

@@ -247,7 +247,7 @@ def forward(
         if reset is not None:
             v = tl.where(tl.load(reset + at) != 0, 0.0, v)
         x = tl.load(inputs + at * features + feature, feature < features, 0.0)
-        h = tl.load(elapsed + row * row_stride + t * time_stride)
+        h = tl.load(elapsed + row * row_stride + tl.cast(t, tl.int64) * time_stride)
         y, _ = step(c, x, v, h, SETTINGS, TABLES)
         if mask is not None:
             y = tl.where(tl.load(mask + at) != 0, y, v)
@@ -300,7 +300,7 @@ def backward(
             v = state_before(state, states, reset, row, t, time, units, NEURONS)
             g, held = enter_step(g, grad_states, mask, at, units, NEURONS)
             x = tl.load(inputs + at * features + feature, present, 0.0)
-            h = tl.load(elapsed + row * row_stride + t * time_stride)
+            h = tl.load(elapsed + row * row_stride + tl.cast(t, tl.int64) * time_stride)
             y, kept = step(c, x, v, h, SETTINGS, TABLES)
             d_z, d_t, d_w_tau, d_A = split_back(g, kept, h, c.w_tau, c.A, SETTINGS)
             if SETTINGS[CHAIN] > 1:

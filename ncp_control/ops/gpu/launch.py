@@ -78,7 +78,8 @@ def backward(
     if states.numel():
         kernels = kernels_of(program.kind)
         arguments, options = _arguments(kernels, program, inputs, state, elapsed, reset, mask, states, backwards=True)
-        programs = min(batch, backward_programs(inputs.device, options["num_warps"] * options["maxnreg"]))
+        warps = options["num_warps"]
+        programs = min(batch, backward_programs(inputs.device, warps * registers(program.kind, warps, backwards=True)))
         shares = inputs.new_empty(programs, len(flat))
         scratch = inputs.new_empty(programs * kernels.scratch_vectors(program.settings) * options["NEURONS"])
         grads = (grad_states.contiguous(), grad_inputs, grad_state, grad_elapsed, shares, scratch)
@@ -101,6 +102,11 @@ def backward_programs(device: torch.device, registers: int) -> int:
     """How many programs of the backward pass run at once, each with so many registers of 32 numbers."""
     processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
     return processors * max(1, REGISTERS // registers)
+
+
+def registers(kind: str, warps: int, backwards: bool) -> int:
+    """How many registers a thread of a kernel may have at most."""
+    return min(BACKWARD_REGISTERS[kind] if backwards else FORWARD_REGISTERS, REGISTERS // warps)
 
 
 def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:
@@ -135,6 +141,7 @@ def _arguments(
         "FEATURES": power_of_two(features),
         "num_warps": warps,
         "enable_fp_fusion": True,
-        "maxnreg": min(BACKWARD_REGISTERS[program.kind] if backwards else FORWARD_REGISTERS, REGISTERS // warps),
     }
+    if torch.version.hip is None:  # an option of NVIDIA's compiler
+        options["maxnreg"] = registers(program.kind, warps, backwards)
     return [*arguments, time, units, features], options

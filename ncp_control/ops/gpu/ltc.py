@@ -194,7 +194,7 @@ def forward(
         kept = v
         x = tl.load(inputs + at * features + feature, feature < features, 0.0)
         _, G, Q = sense(c, x, p, features, TABLES, FEATURES)
-        h = tl.load(elapsed + row * row_stride + t * time_stride) / SETTINGS[UNFOLDS]
+        h = tl.load(elapsed + row * row_stride + tl.cast(t, tl.int64) * time_stride) / SETTINGS[UNFOLDS]
         for _ in range(SETTINGS[UNFOLDS]):
             v = unfold(c, v, h, G, Q, SETTINGS, TABLES)[0]
         if mask is not None:
@@ -277,7 +277,7 @@ def backward(
             g, held = enter_step(g, grad_states, mask, at, units, NEURONS)
             x = tl.load(inputs + at * features + feature, present, 0.0)
             mapped, G, Q = sense(c, x, p, features, TABLES, FEATURES)
-            h = tl.load(elapsed + row * row_stride + t * time_stride) / L
+            h = tl.load(elapsed + row * row_stride + tl.cast(t, tl.int64) * time_stride) / L
             for k in range(L):
                 after, kept, slope = unfold(c, v, h, G, Q, SETTINGS, TABLES)
                 tl.store(scratch + 3 * k * NEURONS, v)

@@ -187,6 +187,16 @@ class Update:
         self.trunk.backward(by_latent, to_inputs=False)
 
 
+def steps_to_weights(optimizer: torch.optim.Optimizer) -> None:
+    """Moves the counts of steps of an optimizer to its weights: torch loads them to the CPU, where a fused Adam of
+    weights on a GPU cannot use them.
+    """
+    for parameter, state in optimizer.state.items():
+        step = state.get("step")
+        if isinstance(step, torch.Tensor) and step.device != parameter.device:
+            state["step"] = step.to(parameter.device)
+
+
 @contextmanager
 def fused(optimizers: list[torch.optim.Optimizer]) -> Iterator[None]:
     """Makes Adam step in one pass over all weights, unless it was told how to step; files keep what it was told."""
@@ -201,6 +211,8 @@ def fused(optimizers: list[torch.optim.Optimizer]) -> Iterator[None]:
     try:
         for group in groups:
             group["fused"] = True
+        for optimizer in optimizers:
+            steps_to_weights(optimizer)
         yield
     finally:
         for group, value in zip(groups, before, strict=True):

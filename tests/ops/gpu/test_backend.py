@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import ncp_control as nc
 from helpers.cells import build
+from ncp_control.ops import fallback
 from ncp_control.ops.cpu import backend as cpu
 from ncp_control.ops.gpu import backend, launch
 from ncp_control.ops.problem import make_problem
@@ -108,3 +111,40 @@ def test_the_package_works_without_triton():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+class Recorder:
+    """Stands for a kernel, and keeps the options of its launches."""
+
+    def __init__(self) -> None:
+        self.options: list[dict[str, object]] = []
+
+    def __getitem__(self, grid: object) -> Recorder:
+        return self
+
+    def __call__(self, *arguments: object, **options: object) -> None:
+        self.options.append(options)
+
+
+@pytest.mark.parametrize("hip", [None, "6.4"])
+def test_the_limit_of_registers_is_told_to_nvidias_compiler_alone(hip, monkeypatch):
+    kernel = Recorder()
+    kernels = SimpleNamespace(PARAMETERS=lambda *given: given, forward=kernel, backward=kernel, scratch_vectors=len)
+    monkeypatch.setattr(launch, "kernels_of", lambda kind: kernels)
+    monkeypatch.setattr(torch.version, "hip", hip)
+    cell, inputs, flags = build("ltc-gaps"), torch.zeros(2, 3, 3), torch.zeros(2, 3, dtype=torch.bool)
+    given = (cell.program(), inputs, torch.zeros(2, cell.state_size), torch.ones(2, 3), flags, flags)
+    states = launch.forward(*given)
+    launch.backward(*given, states, states, (True, True))
+    assert [options.get("maxnreg") for options in kernel.options] == ([128, 168] if hip is None else [None, None])
+
+
+def test_on_a_gpu_the_slow_way_is_told_once_with_its_reason(monkeypatch):
+    problem = SimpleNamespace(inputs=SimpleNamespace(device=torch.device("cuda")))
+    monkeypatch.setattr(backend, "supports", lambda problem: (False, "LSTM with these settings has no compiled form"))
+    fallback._warn_once.cache_clear()
+    with pytest.warns(fallback.SlowScanWarning, match="often 5 to 80 times slower .*: LSTM with these settings has no"):
+        fallback.warn_of_reference(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fallback.warn_of_reference(problem)

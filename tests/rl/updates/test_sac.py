@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from torch import nn
 
 from ncp_control.rl import SAC
-from ncp_control.rl.updates.sac import is_plain
+from ncp_control.rl.updates.sac import fused, is_plain
 
 SMALL: dict[str, Any] = {"policy_kwargs": {"net_arch": [16, 12]}, "buffer_size": 500, "learning_starts": 20}
 SMALL |= {"seed": 0, "device": "cpu"}
@@ -129,3 +129,14 @@ def test_the_batch_size_and_the_networks_may_change_between_calls() -> None:
         model._create_aliases()
         model.train(2, 32)
     assert difference(ours, theirs) < 1e-5
+
+
+def test_steps_that_were_counted_on_the_cpu_are_where_the_weights_are_when_adam_is_fused() -> None:
+    weights = nn.Parameter(torch.zeros(3, device="meta"))  # in the place of a GPU
+    adam = torch.optim.Adam([weights])
+    saved = {"step": torch.tensor(5.0), "exp_avg": torch.zeros(3), "exp_avg_sq": torch.zeros(3)}
+    adam.load_state_dict({**adam.state_dict(), "state": {0: saved}})
+    assert adam.state[weights]["step"].device.type == "cpu"
+    with fused([adam]):
+        assert adam.state[weights]["step"].device == weights.device
+    assert not adam.param_groups[0]["fused"]
