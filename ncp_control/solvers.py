@@ -21,6 +21,7 @@ Span = float | Tensor
 
 FIXED_STEP = ("fused", "euler", "rk4")
 SOLVERS = (*FIXED_STEP, "dopri5")
+MOST_UNFOLDS = 10_000  # of a fixed step; more would look like a hang
 MOST_STEPS = 10_000  # of the adaptive solver in one step of the sequence: a longer one would look like a hang
 
 
@@ -112,11 +113,13 @@ def integrate(solver: str, field: RateAndDrive, state: Tensor, elapsed: Span, un
 
 
 def check_solver(solver: str, unfolds: int) -> None:
-    """Refuses an unknown solver, and a number of unfolds that is not a positive integer."""
+    """Refuses an unknown solver, and a number of unfolds that is not a positive integer or would take for ever."""
     if solver not in SOLVERS:
         raise ValueError(f"unknown solver {solver!r}: choose one of {', '.join(SOLVERS)}")
     if isinstance(unfolds, bool) or not isinstance(unfolds, int) or unfolds < 1:
         raise ValueError(f"unfolds must be a positive integer, got {unfolds!r}")
+    if unfolds > MOST_UNFOLDS:
+        raise ValueError(f"unfolds must be at most {MOST_UNFOLDS:,}, got {unfolds:,}: each is a solver step")
 
 
 _STEPS: dict[str, Callable[[RateAndDrive, Tensor, Span], Tensor]] = {"fused": fused, "euler": euler, "rk4": rk4}

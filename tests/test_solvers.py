@@ -174,6 +174,8 @@ def test_unknown_solvers_and_bad_unfolds_are_refused(make: Callable[..., ODECell
             make(2, 3, unfolds=unfolds)
     for solver in SOLVERS:
         check_solver(solver, 1)
+        with pytest.raises(ValueError, match="unfolds must be at most 10,000, got 2,000,000,000"):
+            check_solver(solver, 2_000_000_000)
 
 
 def numpy_of(cell: torch.nn.Module, name: str) -> np.ndarray:

@@ -17,6 +17,8 @@ from ncp_control.audit.reachable import of_numbers, reachable
 from ncp_control.audit.slopes import product_of
 from ncp_control.rl.controller import Controller
 
+MOST_NUMBERS = 2_000  # of a state: matrices of twice as many take gigabytes
+
 
 @dataclass(frozen=True, eq=False)
 class Examined:
@@ -71,6 +73,11 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
             controller, None, features, empty, raw, clipped(controller, raw), None, scaled(controller, gain)
         )
     known = known_of(controller.rnn.cell, elapsed)
+    if known.size > MOST_NUMBERS:
+        raise ValueError(
+            f"an audit compares every number of a state with all others: it takes at most {MOST_NUMBERS:,}, and this "
+            f"circuit has {known.size:,}"
+        )
     states = of_numbers(known, reachable(known, features), features)
     outputs = known.outputs(states)
     raw = through(controller.head, outputs).where(states.is_finite.all() or known.stays_finite)

@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import ncp_control as nc
 from helpers.attacked import broken_claims
-from helpers.small_agents import KINDS, make, small_agent
+from helpers.small_agents import KINDS, agent_of, make, small_agent
 from ncp_control.audit import Certificate, audit, intervals
 from ncp_control.audit.box import observation_box
 from ncp_control.audit.cells.known import Elapsed
@@ -329,3 +329,8 @@ def test_elapsed_times_of_any_size_have_a_certificate(cell: str, tmp_path: Path)
     for elapsed in ((3e38, 3e38), (0.0, 3e38), (0.0, 0.0), (1e-38, 1e-38)):
         found = audit(nc.load(tmp_path / "agent.safetensors"), elapsed=elapsed, attack=5_000, progress=False)
         assert found.holds
+
+
+def test_a_circuit_whose_audit_would_fill_the_memory_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"it takes at most 2,000, and this circuit has 2,002"):
+        audit(agent_of(nc.LSTM(1, 1001)), attack=0, progress=False)

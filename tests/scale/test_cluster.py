@@ -211,6 +211,7 @@ def test_errors_of_jobs_and_progress_arrive(nodes: Any, tmp_path: Path) -> None:
     assert [event.note for event in events if event.note] == ["half of it"], "no error is taken for a loss"
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_ends_and_closing_ends_the_others(nodes: Any, tmp_path: Path) -> None:
     def asleep() -> list[int]:
         return [int(path.name.partition("-")[2]) for path in tmp_path.glob("process-*")]
@@ -276,6 +277,7 @@ def test_data_are_brought_to_the_nodes(nodes: Any, tmp_path: Path) -> None:
     assert found.rows[0].results[0]["epochs"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_many_small_jobs_are_all_done(shared: bool, nodes: Any, tmp_path: Path) -> None:
     """scripts/benchmark_cluster.py says how long a job takes besides its work."""
