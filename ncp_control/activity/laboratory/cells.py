@@ -24,7 +24,6 @@ from ncp_control.solvers import FIXED_STEP
 from ncp_control.wiring.edges import Edges
 
 # Above these a page would take seconds for a step, or for being opened.
-MOST_UNFOLDS = 10_000
 MOST_NUMBERS = 4_000_000
 # What a subclass of MixedMemory may define, because it needs a constructor to be named in a policy.
 HARMLESS = {"__init__", "config"}
@@ -130,15 +129,13 @@ def numbers(values: Any) -> dict[str, str] | None:
 
 
 def solver_data(cell: ODECell) -> dict[str, Any]:
-    """Returns how an ODE cell is solved; refuses a solver that chooses its own steps, and steps without end."""
+    """Returns how an ODE cell is solved; refuses a solver that chooses its own steps."""
     name = written_class(cell).__name__
     if cell.solver not in FIXED_STEP:
         raise ValueError(
             f"a laboratory cannot run {name} with the solver {cell.solver!r}, which chooses its own steps: "
             f"give it one with {', '.join(FIXED_STEP[:-1])} or {FIXED_STEP[-1]}"
         )
-    if cell.unfolds > MOST_UNFOLDS:
-        raise ValueError(f"a laboratory runs {name} with at most {MOST_UNFOLDS:,} unfolds, not with {cell.unfolds:,}")
     return {"solver": cell.solver, "unfolds": cell.unfolds}
 
 

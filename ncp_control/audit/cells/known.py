@@ -90,8 +90,8 @@ class Known(ABC):
         return None
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
-        """Returns bounds of the momentary time constants, (units,): zero and infinity if nothing is known."""
-        return between(0.0, np.inf, self.units)
+        """Returns bounds of the momentary time constants, (units,); without a guarantee they can be negative."""
+        return between(0.0 if self.cell.guarantee.holds else -np.inf, np.inf, self.units)
 
     def neurons(self, states: Interval) -> Interval:
         """Returns bounds of the number that stands for each neuron, (units,): anything where the cell computes it."""
