@@ -14,19 +14,22 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import torch
 
 from helpers.cells import REPRESENTATIVES, WIDE, ZOO
 
 KINDS = ("browser", "cluster")  # what needs one of them is in the system tier
+WITHOUT_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no CUDA device")
 PLAIN = (str, int, float, bool, tuple, type(None))
 
 
 def assign(items: Iterable[pytest.Item]) -> None:
-    """Marks cases as `system` and `slow`. Those that need a GPU are all kept, as they run on their own."""
+    """Marks cases as `system` and `slow`. Those on a GPU are all kept, and skip where there is none."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("gpu"):
             item.add_marker("system")
+            item.add_marker(WITHOUT_GPU)
         elif not item.get_closest_marker("slow"):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in tests.values():

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 
 from ncp_control.ops.gpu import launch
 
@@ -64,8 +63,6 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "interpreter":
         request.getfixturevalue("interpreted")
         return "cpu"
-    if not torch.cuda.is_available():
-        pytest.skip("torch finds no CUDA device")
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(launch, "kernels_of", kernels(False).__getitem__)
     return "cuda"

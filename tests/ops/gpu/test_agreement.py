@@ -72,8 +72,6 @@ def test_odd_sizes(make, batch, time, device, poisoned):
 @pytest.mark.parametrize(("batch", "time"), [(17, 33), (600, 5)])
 def test_cells_of_real_size(name, plan, batch, time, poisoned):
     """Only compiled: several warps for a program, several rows for each program, tables that spill."""
-    if not torch.cuda.is_available():
-        pytest.skip("torch finds no CUDA device")
     for dtype in (torch.float32, torch.float64):
         compare("cuda", getattr(nc, name)(17, plan), batch, time, dtype)
 
