@@ -144,9 +144,8 @@ def probe(seen: Examined, synapses: list[int], neurons: list[int], copies: Copie
     """Replaces what some synapses, and behind them some neurons, carry, and returns what each of them moved."""
     if not synapses and not neurons:
         return []
-    known, slopes = seen.known, seen.slopes
+    known = seen.known
     assert known is not None
-    assert slopes is not None
     links, count = links_of(known.cell), len(synapses) + len(neurons)
     tries = max(1, MOST_PROBES // count)  # of each, side by side
     sensory = np.array([links.kind[k] == "sensory" for k in synapses] + [False] * len(neurons))
@@ -154,9 +153,9 @@ def probe(seen: Examined, synapses: list[int], neurons: list[int], copies: Copie
     target = np.concatenate([links.target[synapses], np.full(len(neurons), -1)])
     inner, outer = np.where(sensory, 0, source), np.where(sensory, source, 0)
     ends = [np.where(sensory, one[outer], two[inner]) for one, two in zip(seen.features, seen.states, strict=True)]
-    same = ~sensory & (slopes.same.size[target, inner] > 0)
-    sensory, source, target, same, low, high = (np.tile(one, tries) for one in (sensory, source, target, same, *ends))
-    found = copies.carried(Probes(sensory, source, target, same, Interval(low, high)), steps, known.substeps)
+    sensory, source, target, low, high = (np.tile(one, tries) for one in (sensory, source, target, *ends))
+    probes = Probes(sensory, source, target, known.layer, Interval(low, high))
+    found = copies.carried(probes, steps, known.substeps)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.nan_to_num(found.actions / seen.ranges, posinf=0.0).max(axis=1)
     share, moved, least, most = (one.reshape(tries, count) for one in (shares, found.target, *found.steepest))

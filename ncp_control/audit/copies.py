@@ -31,14 +31,14 @@ class Probes:
     :param sensory: whether the source is a number that the circuit reads
     :param source: the number of the source
     :param target: the neuron that sees the replaced value; -1 where all see it
-    :param same: whether the target reads the source's value of the same solver step
+    :param layer: the layer of each neuron, (N,), as in `Known`
     :param values: what the source can be
     """
 
     sensory: NDArray[np.bool_]
     source: NDArray[np.int64]
     target: NDArray[np.int64]
-    same: NDArray[np.bool_]
+    layer: NDArray[np.int64]
     values: Interval
 
 
@@ -176,9 +176,12 @@ class Copies:
         constants, every = cell.constants(), torch.arange(rows)
         source, target = torch.as_tensor(probes.source), torch.as_tensor(probes.target)
         sensory, whole = torch.as_tensor(probes.sensory), torch.as_tensor(probes.target < 0)
-        inner, aimed = ~sensory, every[~whole]
-        held = torch.zeros(rows, cell.units, dtype=torch.bool)
-        held[every[inner & (source != target)], source[inner & (source != target)]] = True
+        inner, aimed, layer = ~sensory, every[~whole], torch.as_tensor(probes.layer)
+        earlier, later = layer < layer[target][:, None], layer > layer[target][:, None]
+        itself = torch.zeros_like(earlier)
+        itself[every[inner], source[inner]] = True
+        # of what a step has computed, the changed copy sees the source's replaced value, or all but the target's layer
+        held = torch.where(whole[:, None], itself, earlier)
         ends = [torch.as_tensor(np.clip(end, -1e9, 1e9)) for end in probes.values]
         observations, times = (one.double() for one in self.drawn.long(rows, steps))
         values = ends[0][:, None] + self.drawn.levels(rows, steps, 1)[..., 0] * (ends[1] - ends[0])[:, None]
@@ -192,16 +195,18 @@ class Copies:
             sensed, misled = cell.sense(constants, torch.cat([seen, wrong])).chunk(2)
             span = (times[:, t] / substeps)[:, None]
             for _ in range(substeps):
-                replaced = changed.clone()
-                replaced[every[inner], source[inner]] = values[inner, t]
                 both = torch.cat([plain, changed])
                 plain, usual = cell.advance(constants, sensed.repeat(2, 1), both, span.repeat(2, 1)).chunk(2)
+                replaced = torch.where(earlier & ~whole[:, None], usual, changed)
+                rise = values[:, t] - torch.cat([replaced, seen], 1)[every, source + sensory * cell.units]
+                replaced[every[inner], source[inner]] = values[inner, t]
                 other = cell.advance_held(constants, misled, replaced, span, held)
-                before = torch.where(torch.as_tensor(probes.same)[:, None], usual, changed)
-                rise = values[:, t] - torch.cat([before, seen], 1)[every, source + sensory * cell.units]
                 steep = (other - usual)[every, target] * rise.sign()
+                usual[aimed, target[aimed]] = other[aimed, target[aimed]]
+                if later.any():  # they read the target in this very step
+                    read = torch.where(later, changed, usual)
+                    usual = cell.advance_held(constants, sensed, read, span, ~later)
                 changed = torch.where(whole[:, None], other, usual)
-                changed[aimed, target[aimed]] = other[aimed, target[aimed]]
                 changed[every[whole], source[whole]] = values[whole, t]
                 apart = (plain - changed)[every, target].abs()
                 found = torch.stack([torch.maximum(found[:, 0], apart), torch.minimum(found[:, 1], steep),

@@ -253,3 +253,26 @@ def test_nothing_is_said_of_the_neurons_of_a_state_that_is_made_of_inputs(units:
     assert len(found.neurons) == units
     assert {one.matters for one in (*found.neurons, *found.synapses)} == {None}
     assert {one.condition for one in found.synapses} == {"active"}
+
+
+def test_a_synapse_that_acts_within_a_step_is_attacked_alone() -> None:
+    """The motor neuron reads two neurons of this step, one of which has read the other's former state."""
+    wiring = Wiring.from_edges(1, inter=2, motor=1, sensory=[(0, 0)], synapses=[(0, 1), (0, 2), (1, 2)])
+    cell = nc.CfC(1, wiring, mode="no_gate").requires_grad_(False)
+    for parameter in cell.parameters():
+        parameter.zero_()
+    cell.sensory_weight[0] = 2.0
+    for pair, weight in (((0, 1), 2.0), ((0, 2), 0.2), ((1, 2), -2.0)):
+        cell.weight[0, list(zip(cell.source.tolist(), cell.target.tolist(), strict=True)).index(pair)] = weight
+    agent = agent_of(cell)
+    agent.policy.action_net.requires_grad_(False).weight.fill_(0.1)
+    found = audit(agent, attack=20_000, progress=False)
+    assert found.holds
+    assert [one.sign for one in found.synapses] == ["+", "+", "+", "-"]
+    for one in found.synapses[1:]:
+        assert one.matters is not None
+        assert one.found_matters is not None
+        assert one.found_matters > 0.3 * one.matters
+    wrong = [replace(one, sign="-") if one.target == "motor0" else one for one in found.synapses]
+    (said,) = broken_claims(replace(found, synapses=tuple(wrong)), agent, 20_000)
+    assert said.startswith("the synapse inter0 -> motor0 was certified to lower its target, and raised it by")

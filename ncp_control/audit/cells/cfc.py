@@ -48,8 +48,7 @@ class KnownCfC(Known):
         )
         self.weights, self.bias = np.concatenate([sensory, recurrent], axis=2), numbers(cell.bias)
         self.gated, self.parts = cell.mode == "default", cell.parts
-        layer = np.repeat(np.arange(len(self.parts)), [part.stop - part.start for part in self.parts])
-        self.earlier = layer[None, :] < layer[:, None]
+        self.layer = np.repeat(np.arange(len(self.parts)), [part.stop - part.start for part in self.parts])
 
     def outer(self) -> Interval:
         """Returns the cell's own bounds, widened by rounding."""
@@ -158,9 +157,8 @@ class KnownCfC(Known):
             self.gap = "a synapse's slope has no bounds, because the elapsed time has none"
             return None
         inputs, among = split(whole, self.features)
-        same, before = (
-            Interval(*(np.where(which, end, 0.0) for end in among)) for which in (self.earlier, ~self.earlier)
-        )
+        earlier = self.layer[None, :] < self.layer[:, None]
+        same, before = (Interval(*(np.where(which, end, 0.0) for end in among)) for which in (earlier, ~earlier))
         return Slopes(same, before, inputs)
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:

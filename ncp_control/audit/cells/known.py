@@ -46,6 +46,7 @@ class Known(ABC):
     :param elapsed: the times between two observations
     :ivar substeps: solver steps in one step of the sequence
     :ivar gap: why something could not be shown; None if everything was
+    :ivar layer: the layer of each neuron, (units,); a neuron reads those of earlier layers in this very solver step
     :ivar stays_finite: whether states without a range are numbers all the same, and neither infinite nor NaN
     """
 
@@ -56,6 +57,7 @@ class Known(ABC):
     def __init__(self, cell: Cell, elapsed: Elapsed) -> None:
         self.cell, self.elapsed = cell, elapsed
         self.size, self.units, self.features = cell.state_size, cell.units, cell.inputs
+        self.layer = np.zeros(self.units, dtype=np.int64)
 
     @property
     def has_neurons(self) -> bool:
