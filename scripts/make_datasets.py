@@ -144,12 +144,12 @@ def make_datasets(arguments: Arguments) -> dict[str, Any]:
         record = {"command": shlex.join(["python", *sys.argv])} | {key: one for key, one in credits.items() if one}
         rows = []
         for k, (name, share) in enumerate(wanted, 1):
-            (dataset_id, folder), policy = plan.place(name, share), levels[name].policy
-            kept = plan.finished(name, share, policy)
-            if kept is None:
+            dataset_id, folder = plan.place(name, share)
+            kept = folder.exists()
+            if not kept:
                 say(f"{dataset_id} ({k} of {len(wanted)})")
-            rollouts = kept or plan.collect(levels[name], share, references, arguments.workers, record)
-            rows.append({"id": dataset_id, "folder": str(folder), "kept": kept is not None, **row_of(rollouts)})
+            rollouts = plan.collect(levels[name], share, references, arguments.workers, record)
+            rows.append({"id": dataset_id, "folder": str(folder), "kept": kept, **row_of(rollouts)})
     except ValueError:  # a refusal; another error may pass, and then the measured episodes are still good
         plan.forget()
         raise

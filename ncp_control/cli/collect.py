@@ -78,8 +78,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Collects rollouts, writes the dataset, and prints a summary."""
-    from ncp_control.data.collection import remove_finished
-    from ncp_control.data.dataset import unfinished
+    from ncp_control.data.dataset import tidy, unfinished
     from ncp_control.data.environments import spec_of
     from ncp_control.data.minari_files import place_of
 
@@ -90,8 +89,7 @@ def run(arguments: Arguments) -> int:
         rollouts = finished_before(folder, command(arguments, dataset_id), policy) if arguments.resume else None
         if rollouts is None:
             raise FileExistsError(f"{folder} exists already: choose another --out, or remove it first")
-        if unfinished(folder).exists():
-            remove_finished(unfinished(folder))
+        tidy(folder)
     else:
         rollouts = gather(arguments, spec, policy, name, dataset_id, unfinished(folder))
     show(summary(rollouts, dataset_id, folder), arguments.json)

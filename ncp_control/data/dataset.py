@@ -21,6 +21,12 @@ def unfinished(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.unfinished")
 
 
+def tidy(folder: Path) -> None:
+    """Removes what a collection left beside its dataset, if it was interrupted after it had written that."""
+    if unfinished(folder).exists():
+        remove_finished(unfinished(folder))
+
+
 def collect_dataset(
     policy: Any,
     env: str | EnvSpec | gym.Env[Any, Any],

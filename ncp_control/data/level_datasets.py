@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.dataset import collect_dataset, tidy
 from ncp_control.data.environments import spec_of
 from ncp_control.data.levels import LEVELS
 from ncp_control.data.minari_files import place_of
@@ -145,6 +145,7 @@ class LevelPlan:
         """
         there = self.finished(level.name, share, level.policy)
         if there is not None:
+            tidy(self.place(level.name, share)[1])
             return there
         about = {
             "level": level.name,

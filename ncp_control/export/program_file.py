@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ def write_program(controller: Controller, folder: Path) -> None:
         program = program_of(controller)
         for node in program.graph.nodes:
             node.meta.pop("stack_trace", None)  # it names files of this machine
-        torch.export.save(program, folder / FILE)
+        content = io.BytesIO()  # torch ends the whole process where a disk is full
+        torch.export.save(program, content)
+    (folder / FILE).write_bytes(content.getbuffer())
 
 
 def controller_of(agent: LoadedPolicy | Controller, monitor: Monitor | None) -> Controller:

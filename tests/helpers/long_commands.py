@@ -9,10 +9,11 @@ import gymnasium as gym
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from stable_baselines3 import PPO
+from stable_baselines3 import PPO, SAC
 
 from helpers.oscillators import oscillators
 from ncp_control.data import Rollouts
+from ncp_control.data.dataset import collect_dataset
 from ncp_control.data.sources import write_trace
 from ncp_control.rl import save_policy
 
@@ -31,7 +32,7 @@ n_epochs: 1
 """
 
 
-SAC = """
+SAC_RECIPE = """
 env: ncp/PendulumNoVel-v0
 env_kwargs: {max_episode_steps: 25}
 algo: RecurrentSAC
@@ -74,13 +75,16 @@ policy_kwargs: {net_arch: [4]}
 
 RECIPES = {
     "RecurrentPPO": PPO_RECIPE,
-    "RecurrentSAC": SAC,
+    "RecurrentSAC": SAC_RECIPE,
     "DQN": DQN,
-    "RecurrentTD3": SAC.replace("RecurrentSAC", "RecurrentTD3"),
+    "RecurrentTD3": SAC_RECIPE.replace("RecurrentSAC", "RecurrentTD3"),
     "RecurrentA2C": PPO_RECIPE.replace("RecurrentPPO", "RecurrentA2C").replace("n_epochs: 1", ""),
     "PPO": f"{MLP}algo: PPO\nn_steps: 16\nbatch_size: 16\nuse_sde: true\nnormalize: true\n",
     "A2C": f"{MLP}algo: A2C\nn_steps: 16\nnormalize: true\n",
     "SAC": f"{MLP}algo: SAC\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\nuse_sde: true\n",
+    "masks": PPO_RECIPE.replace("ncp/PendulumNoVel-v0", "Masked-v0").replace(
+        "env_kwargs: {max_episode_steps: 25}\n", ""
+    ),
     "TD3": f"{MLP}algo: TD3\nlearning_starts: 16\nbatch_size: 8\nbuffer_size: 64\ntrain_freq: 4\n",
 }
 
@@ -98,6 +102,8 @@ DISTIL_FAST = [
 def train_words(folder: Path, algorithm: str) -> Words:
     recipe = folder / "recipe.yml"
     recipe.write_text(RECIPES[algorithm])
+    if algorithm == "masks" and "Masked-v0" not in gym.registry:
+        gym.register("Masked-v0", entry_point="helpers.masked_environments:StrictFive")
     return ["train", str(recipe), "--checkpoint-every", str(EVERY), "--eval-every", "48", "--eval-episodes", "1"]
 
 
@@ -113,6 +119,21 @@ def distil_words(folder: Path) -> Words:
     teacher = PPO("MlpPolicy", env, seed=0, device="cpu", policy_kwargs={"net_arch": [4]})
     save_policy(teacher, folder / "teacher.safetensors", note)
     return ["distil", str(folder / "teacher.safetensors"), *DISTIL_FAST]
+
+
+def distil_stock_words(folder: Path) -> Words:
+    """A distillation of an off-policy agent in a file of Stable-Baselines3."""
+    SAC("MlpPolicy", "Pendulum-v1", seed=0, device="cpu", buffer_size=10).save(folder / "teacher.zip")
+    env = ["--env", "ncp/PendulumNoVel-v0", "--teacher-env", "Pendulum-v1"]
+    settings = ["1200" if word == "200" else word for word in DISTIL_FAST]  # steps, for whole episodes
+    return ["distil", str(folder / "teacher.zip"), "--algo", "SAC", *env, *settings]
+
+
+def distil_recorded_words(folder: Path) -> Words:
+    """Behaviour cloning of recorded episodes."""
+    collect_dataset("random", "ncp/PendulumNoVel-v0", str(folder / "recorded"), rollouts=3, progress=False)
+    words = ["distil", str(folder / "recorded"), "--env", "ncp/PendulumNoVel-v0", "--iterations", "3", "--batches", "3"]
+    return [*words, "--batch", "4", "--length", "16", "--eval-episodes", "1", "--wiring", "AutoNCP(7, 2)"]
 
 
 def distil_further_words(folder: Path) -> Words:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,29 +18,6 @@ from ncp_control.cli import main
 
 pytest.importorskip("sb3_contrib")
 pytestmark = pytest.mark.system
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Mounts a small disk in memory; a second call changes its options."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = False
-
-    def mount(options: str) -> Path:
-        nonlocal mounted
-        how = ["-o", f"remount,{options}"] if mounted else ["-t", "tmpfs", "-o", options, "tmpfs"]
-        if not sys.platform.startswith("linux") or os.geteuid() != 0:
-            pytest.skip("only root may mount a small disk")
-        done = subprocess.run(["mount", *how, str(place)], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
-        mounted = True
-        return place
-
-    yield mount
-    if mounted:
-        subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 def size_of(folder: Path) -> int:

@@ -18,16 +18,21 @@ from random import Random
 from typing import Any
 
 import pytest
+from numpy.testing import assert_array_equal
 
 from helpers.children import Child, in_child, run_in_child, wait_for_group
 from helpers.forgeries import policy_file
 from helpers.gates import Gate, heed
+from helpers.level_datasets import run_script
+from helpers.level_runs import level_run
 from helpers.long_commands import (
     EVERY,
     RECIPES,
     Words,
     collect_words,
     distil_further_words,
+    distil_recorded_words,
+    distil_stock_words,
     distil_words,
     fit_words,
     same_dataset,
@@ -42,6 +47,7 @@ from helpers.long_commands import (
 from helpers.moments import Moments
 from helpers.waiting import wait_until
 from ncp_control.cli import main
+from ncp_control.data import Rollouts
 from ncp_control.dynamics import comparison
 from ncp_control.dynamics.comparison import Comparison, compare
 from ncp_control.dynamics.fit_loop import FORMAT, STATE, VERSION
@@ -56,7 +62,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system"),
 ]
 
-KILLS = 50  # of a fit and of a collection in the slow tests; trainings are killed 15 times with each algorithm
+KILLS = 50  # in the slow tests; trainings are killed 15 times with each algorithm
 
 
 def clean(folder: Path) -> list[str]:
@@ -268,14 +274,55 @@ def test_a_comparison_whose_parent_or_worker_is_killed(tmp_path: Path, monkeypat
     assert f"{other['error']:.4g}" in (out / "table.txt").read_text()
 
 
+DISTILLATIONS = {
+    "distil": (distil_words, same_distillation),
+    "distil a stock agent": (distil_stock_words, same_distillation),
+    "distil recorded episodes": (distil_recorded_words, same_distillation),
+    "distil further": (distil_further_words, same_distillation_further),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*RECIPES, "fit", "collect"])
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", [*RECIPES, *DISTILLATIONS, "fit", "collect"])
 def test_many_moments(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "fit":
         killed_and_resumed(fit_words(tmp_path), tmp_path, KILLS, same_fit, kept_of_fit, monkeypatch, seed=1)
     elif kind == "collect":
         words = collect_words(tmp_path)
         killed_and_resumed(words, tmp_path, KILLS, same_dataset, kept_of_collection, monkeypatch, seed=1)
+    elif kind in DISTILLATIONS:
+        words_of, same = DISTILLATIONS[kind]
+        killed_and_resumed(words_of(tmp_path), tmp_path, KILLS, same, None, monkeypatch, seed=1)
     else:
-        words = train_words(tmp_path, kind)
-        killed_and_resumed(words, tmp_path, 15, same_training, kept_of_training, monkeypatch, seed=1)
+        words, kills = train_words(tmp_path, kind), KILLS if kind == "masks" else 15
+        killed_and_resumed(words, tmp_path, kills, same_training, kept_of_training, monkeypatch, seed=1)
+
+
+@pytest.mark.slow
+def test_levels_of_data_are_made_on_after_kills(tmp_path: Path) -> None:
+    run = level_run(tmp_path / "run")
+    words = [run, "--rollouts", "3", "--reference-episodes", "4", "--random", "0.05"]
+    levels = ("random", "medium", "expert")
+
+    def make(out: Path, kill_at: int | None = None) -> int:
+        out.mkdir(exist_ok=True)
+        moments = Moments(out, kill_at)
+        assert run_script(*words, "--out", out) == 0
+        return moments.count
+
+    moments, random = in_child(lambda: make(tmp_path / "whole"), tmp_path), Random(1)
+    for kill in range(KILLS):
+        out, moment = tmp_path / f"killed-{kill}", 1 + (moments * kill + random.randrange(moments)) // KILLS
+        ended = run_in_child(lambda: make(out, moment), tmp_path)  # noqa: B023 (called here and now)
+        assert ended.code == -signal.SIGKILL, ended.output
+        in_child(lambda: make(out), tmp_path)  # noqa: B023
+        for level in levels:
+            whole, found = (
+                Rollouts.load(f / "ncp" / "pendulum" / f"{level}-r05-v0") for f in (tmp_path / "whole", out)
+            )
+            assert len(whole) == len(found) == 3
+            for one, other in zip(whole, found, strict=True):
+                assert_array_equal(one.observations, other.observations)
+                assert_array_equal(one.actions, other.actions)
+        assert not clean(out), f"killed at moment {moment} of {moments}"

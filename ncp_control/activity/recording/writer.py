@@ -90,7 +90,7 @@ class Writer:
             for name, (shape, kind) in self._shapes.items():
                 header = {"descr": npy.dtype_to_descr(kind), "fortran_order": False, "shape": (self.steps, *shape)}
                 with (
-                    file.open(f"{name}.npy", "w", force_zip64=True) as member,
+                    file.open(self._member(name), "w", force_zip64=True) as member,
                     (self._folder / name).open("rb") as rows,
                 ):
                     npy.write_array_header_1_0(member, header)
@@ -99,8 +99,12 @@ class Writer:
             os.fsync(whole.fileno())
         temporary.replace(self.path)
 
-    @staticmethod
-    def _write(file: zipfile.ZipFile, name: str, values: Array) -> None:
+    def _write(self, file: zipfile.ZipFile, name: str, values: Array) -> None:
         buffer = io.BytesIO()
         npy.write_array(buffer, values, allow_pickle=False)
-        file.writestr(f"{name}.npy", buffer.getvalue())
+        file.writestr(self._member(name), buffer.getvalue())
+
+    @staticmethod
+    def _member(name: str) -> zipfile.ZipInfo:
+        """Names an array in the file, without the time of day: equal rollouts make equal files."""
+        return zipfile.ZipInfo(f"{name}.npy")
