@@ -8,8 +8,8 @@ from torch import Tensor
 
 import ncp_control as nc
 from helpers.audited_cells import grown
-from helpers.cell_values import set_values
-from helpers.cells import REPRESENTATIVES, compiled, kept
+from helpers.cell_values import close_to, set_values
+from helpers.cells import REPRESENTATIVES, build, compiled, kept
 from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.cells.named import known_of
 from ncp_control.audit.intervals import between
@@ -90,3 +90,24 @@ def test_no_cell_leaves_its_certified_range_in_thousands_of_steps(level: str, sc
         inputs[::2] = inputs[::2].sign()
         for elapsed in (torch.ones(()), 0.001 + 7 * torch.rand(20, 4000, generator=generator) ** 4):
             assert_certified(cell, inputs, elapsed, "cpu", name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in compiled(launch.KINDS) if kept(name).guarantee.holds])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+def test_no_cell_leaves_its_bounds_in_a_hundred_thousand_extreme_steps(
+    level: str, name: str, dtype: torch.dtype
+) -> None:
+    """Inputs and times of any size from 1e-38 to 1e38; some are zero, and some are held for a while."""
+    cell, generator = build(name, dtype), torch.Generator().manual_seed(1)
+    low, high = close_to(cell.state_bounds())
+    state = None
+    for part in range(10):
+        exponent = torch.rand(5, 10_000, cell.inputs + 1, generator=generator) * 76 - 38
+        exponent[part % 5, :] = exponent[part % 5, :1]  # a row that stands still
+        size = (10**exponent.double()).clamp(max=1e38).to(dtype)
+        sign = torch.randint(-1, 2, size.shape, generator=generator)
+        with torch.no_grad():
+            states = nc.scan(cell, (size * sign)[..., 1:], state, (size * sign.abs())[..., 0], backend="cpu")
+        assert ((states >= low) & (states <= high)).all()
+        state = states[:, -1]
