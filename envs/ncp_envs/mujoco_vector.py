@@ -56,6 +56,11 @@ class MujocoVectorEnv(SyncVectorEnv):
             raise ValueError(f"MujocoVectorEnv cannot step these environments: {reason}, or use SyncVectorEnv")
         self._stepper = MujocoStepper(self.envs, layers)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes the bodies of a copy, which are new ones, as Gymnasium's copies are made anew."""
+        self.__dict__.update(state)
+        self._stepper.refresh()
+
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the environments, or those that `options["reset_mask"]` names."""
         result = super().reset(seed=seed, options=options)

@@ -1,7 +1,10 @@
 """`MujocoVectorEnv` returns what Gymnasium's `SyncVectorEnv` returns, bit for bit, and refuses what it cannot step."""
 
+import copy
+import pickle
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +168,22 @@ def test_an_attribute_that_is_set_counts_from_then_on() -> None:
     play(theirs, ours, actions)
     with pytest.raises(ValueError, match="environment 1 has another ctrl_cost_weight than the first one"):
         ours.set_attr("_ctrl_cost_weight", [7.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda envs: pickle.loads(pickle.dumps(envs))], ids=["copy", "pickle"]
+)
+def test_a_copy_has_bodies_of_its_own_as_gymnasiums_copies_do(copied: Callable[[Any], Any]) -> None:
+    make = partial(gym.make, "Hopper-v5", max_episode_steps=23, disable_env_checker=True)
+    theirs, ours = SyncVectorEnv([make] * 2), MujocoVectorEnv([make] * 2)
+    actions = actions_of(ours, np.float32)[10:40]
+    assert_same(theirs.reset(seed=0), ours.reset(seed=0))
+    play(theirs, ours, actions[:3])
+    theirs_too, ours_too = copied(theirs), copied(ours)
+    play(theirs_too, ours_too, actions[3:6])  # Gymnasium makes the body of a copy anew
+    assert_same(theirs_too.reset(seed=1), ours_too.reset(seed=1))
+    assert play(theirs_too, ours_too, actions[6:])
+    play(theirs, ours, actions[3:6])
 
 
 def test_overwritten_actions_stay_outside() -> None:

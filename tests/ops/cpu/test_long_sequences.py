@@ -105,7 +105,7 @@ def test_no_cell_leaves_its_bounds_in_a_hundred_thousand_extreme_steps(
     for part in range(10):
         exponent = torch.rand(5, 10_000, cell.inputs + 1, generator=generator) * 76 - 38
         exponent[part % 5, :] = exponent[part % 5, :1]  # a row that stands still
-        size = (10**exponent.double()).clamp(max=1e38).to(dtype)
+        size = (10 ** exponent.double()).clamp(max=1e38).to(dtype)
         sign = torch.randint(-1, 2, size.shape, generator=generator)
         with torch.no_grad():
             states = nc.scan(cell, (size * sign)[..., 1:], state, (size * sign.abs())[..., 0], backend="cpu")
