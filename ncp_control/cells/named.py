@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -76,7 +77,19 @@ def make_cell(
     :param extra: further classes of cells that can be named
     :param settings: keyword arguments of the class's constructor
     """
-    return named_cell(cell, extra)(inputs, plan, **settings)
+    kind = named_cell(cell, extra)
+    check_settings(kind, settings)
+    return kind(inputs, plan, **settings)
+
+
+def check_settings(kind: type[Cell], settings: Iterable[str]) -> None:
+    """Raises a ValueError that names what a class of cells can be given, if there are other settings."""
+    takes = inspect.signature(kind).parameters
+    named = [name for name in takes if name not in ("inputs", "plan")]
+    unknown = [name for name in settings if name not in named]
+    if unknown and not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values()):
+        fix = f"choose from {', '.join(named)}" if named else "it has none"
+        raise ValueError(f"{kind.__name__} has no setting {unknown[0]!r}: {fix}")
 
 
 def cell_config(cell: Cell) -> dict[str, Any]:

@@ -70,6 +70,8 @@ def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping
         )
     try:
         return RecurrentPPO("NCPPolicy", envs, policy_kwargs=arguments, seed=seed, device="cpu")
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         envs.close()
+        if isinstance(error, ValueError):
+            raise
         raise ValueError(f"the cell {cell} does not take the settings {dict(cell_kwargs or {})}: {error}") from error

@@ -22,3 +22,12 @@ def test_every_named_cell_is_in_the_zoo_and_in_the_help_of_fit(capsys: pytest.Ca
     words = capsys.readouterr().out
     names = {kind: kind.__name__.lower() for kind in CELLS} | {kind: name for name, kind in SHORT_NAMES.items()}
     assert [name for name in names.values() if name not in words] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("mlp", "LaggedMLP has no setting 'x': choose from lags"), ("lstm", "LSTM has no setting 'x': it has none")],
+)
+def test_a_setting_that_a_cell_does_not_have_is_refused_with_those_it_has(name: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make_cell(name, 2, 3, x=1)

@@ -64,7 +64,10 @@ def test_settings_of_the_cell_are_in_the_circuit(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "told"),
-    [("nonsense=3", "the cell ltc does not take the settings"), ("nonsense", "KEY=VALUE, such as unfolds=6")],
+    [
+        ("nonsense=3", "LTC has no setting 'nonsense': choose from solver, unfolds, "),
+        ("nonsense", "KEY=VALUE, such as unfolds=6"),
+    ],
 )
 def test_settings_that_the_cell_does_not_have_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], given: str, told: str

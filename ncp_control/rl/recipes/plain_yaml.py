@@ -1,17 +1,27 @@
-"""A guard around `yaml.safe_load`, which accepts more than a recipe needs.
+"""A guard around a safe load of YAML, which accepts more than a recipe needs.
 
-A few nested aliases make `safe_load` build billions of values, so they are counted first. It also returns dates, bytes
+A few nested aliases make it build billions of values, so they are counted first. It also returns dates, bytes
 and sets, so the types of the values are checked afterwards.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import yaml
 
 MOST_VALUES, MOST_LEVELS = 10_000, 50
+
+
+class Loader(yaml.SafeLoader):
+    """Reads 1e-3 as a number, as YAML 1.2 does; YAML 1.1 takes it for a text."""
+
+
+Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
 
 
 def read_yaml(text: str, where: str) -> Any:
@@ -21,10 +31,10 @@ def read_yaml(text: str, where: str) -> Any:
     :param where: the text's name, for error messages
     """
     try:
-        node = yaml.compose(text, yaml.SafeLoader)
+        node = yaml.compose(text, Loader)
         if node is not None:
             _count_values(node, {}, 0)
-        found = yaml.safe_load(text)
+        found = yaml.load(text, Loader)
         _check_plain(found)
     except (yaml.YAMLError, ValueError, AttributeError, TypeError, RecursionError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__

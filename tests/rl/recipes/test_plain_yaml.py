@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from ncp_control.rl.recipes.plain_yaml import MOST_LEVELS, MOST_VALUES, read_yaml
@@ -20,6 +22,8 @@ def test_plain_values_are_read() -> None:
         "e": {"d": "text"},
     }
     assert read_yaml("", "it") is None
+    assert read_yaml("[1e-3, -1.5E+3, .5e2, 1e400]", "it") == [0.001, -1500.0, 50.0, math.inf]
+    assert read_yaml("[lin_1e-3, 1e, e5, 1e-3x]", "it") == ["lin_1e-3", "1e", "e5", "1e-3x"]
 
 
 @pytest.mark.parametrize(
