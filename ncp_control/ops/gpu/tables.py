@@ -69,14 +69,19 @@ _CACHE: Any = WeakTensorKeyDictionary()
 
 
 def tables_of(program: Program, features: int, units: int) -> SynapseTables:
-    """Returns the tables of a program; they are made once for its index tensors."""
-    key = (program.kind, *map(id, program.indexes))
+    """Returns the tables of a program; they are made once for its index tensors, and anew after a change in place."""
+    key = (program.kind, *map(_mark, program.indexes))
     found = _CACHE.get(program.indexes[0])
     if found is None or found[0] != key:
         found = key, _make_tables(program, features, units)
         _CACHE[program.indexes[0]] = found
     tables: SynapseTables = found[1]
     return tables
+
+
+def _mark(index: Tensor) -> tuple[int, ...]:
+    """Which tensor an index is, and which values it has; one made in inference mode does not count its changes."""
+    return id(index), index.data_ptr(), 0 if index.is_inference() else index._version
 
 
 def _make_tables(program: Program, features: int, units: int) -> SynapseTables:
