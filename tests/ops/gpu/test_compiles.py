@@ -51,7 +51,9 @@ QUICK = (
 )
 
 
-def compile_all(cells: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+def compile_all(
+    cells: list[tuple[str, str, int]], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, dict[str, Any]]:
     """Compiles cells in a process of its own, because Triton is told only once which device there is."""
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(folder))
@@ -68,7 +70,10 @@ def compile_all(cells: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> di
 
 @pytest.mark.system
 def test_kernels_of_every_kind_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_all(QUICK, tmp_path, monkeypatch)
+    usual = "nc.LTC(17, nc.AutoNCP(32, 6))"
+    kernels = compile_all([*QUICK, (usual, "float32", 90)], tmp_path, monkeypatch)
+    # what one warp spills, which has to hold all synapses, is 864 bytes a thread
+    assert kernels[f"{usual}, float32, backward, sm_90"]["spilled"] < 300
 
 
 @pytest.mark.slow
