@@ -262,7 +262,7 @@ def show(rows: list[dict[str, Any]], memory: dict[str, float], console: Console)
         )
 
 
-def growth(repeats: int) -> dict[str, Any]:
+def growth(repeats: int, device: str) -> dict[str, Any]:
     """Milliseconds of a forward and backward pass as one size grows and the others stay (32 neurons, 64 x 32)."""
     base = {"batch": 64, "time": 32, "neurons": 32, "sparsity": 0.5}
     axes = {
@@ -280,15 +280,15 @@ def growth(repeats: int) -> dict[str, Any]:
             units = int(size["neurons"])
             plan = nc.AutoNCP(units, 6, sparsity=float(size["sparsity"]))
             networks = {name: nc.RNN(nc.make_cell(name, INPUTS, plan)) for name in ("LTC", "NeuralLTC", "CfC")}
-            runs = {name: run_of(network, work) for name, network in networks.items()}
-            runs["LSTM"] = run_of(torch.nn.LSTM(INPUTS, units, batch_first=True), work)
-            for name, milliseconds in medians(runs, repeats).items():
+            runs = {name: run_of(network, work, device) for name, network in networks.items()}
+            runs["LSTM"] = run_of(torch.nn.LSTM(INPUTS, units, batch_first=True), work, device)
+            for name, milliseconds in medians(runs, repeats, None, device).items():
                 lines[name].append(milliseconds)
         found[axis] = {"values": values, "milliseconds": lines}
     return found
 
 
-def draw(found: dict[str, Any], path: Path) -> None:
+def draw(found: dict[str, Any], path: Path, where: str) -> None:
     """Draws one panel for each size."""
     import matplotlib as mpl
 
@@ -308,7 +308,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("forward + backward, ms")
     panels[0].legend(frameon=False)
-    figure.suptitle("One CPU thread; AutoNCP(32, 6) on 64 sequences of 32 steps, one size varied", fontsize=11)
+    figure.suptitle(f"{where}; AutoNCP(32, 6) on 64 sequences of 32 steps, one size varied", fontsize=11)
     figure.savefig(path, dpi=130)
 
 
@@ -332,9 +332,9 @@ def main() -> None:
     where = torch.cuda.get_device_name() if arguments.device == "cuda" else library.load()[1]
     console.print(f"one thread, medians of {repeats}, {where}, torch {torch.__version__}")
     show(rows, memory, console)
-    found = growth(3 if arguments.quick else max(3, repeats // 3)) if arguments.figure else {}
+    found = growth(3 if arguments.quick else max(3, repeats // 3), arguments.device) if arguments.figure else {}
     if arguments.figure:
-        draw(found, arguments.figure)
+        draw(found, arguments.figure, where if arguments.device == "cuda" else "One CPU thread")
         console.print(f"figure: {arguments.figure}")
     if arguments.json:
         arguments.json.write_text(json.dumps({"rows": rows, "memory": memory, "growth": found}, indent=2))

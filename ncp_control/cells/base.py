@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -67,13 +67,20 @@ class Cell(IndexedModule, ABC):
         for parameter in self._parameters.values():
             if parameter is not None:
                 return parameter.dtype
-        return next(self.parameters()).dtype
+        return self._first_parameter().dtype
+
+    def _first_parameter(self) -> Tensor:
+        """A parameter of the cell or of a part of it; `torch.nn.DataParallel` gives its replicas copies instead."""
+        named: Iterator[dict[str, Tensor | None]] = (
+            {**part._parameters, **vars(part).get("_former_parameters", {})} for part in self.modules()
+        )
+        return next(parameter for own in named for parameter in own.values() if parameter is not None)
 
     def initial_state(
         self, batch: int, *, dtype: torch.dtype | None = None, device: torch.device | None = None
     ) -> Tensor:
         """Returns the state before the first step and after a reset: zeros, (batch, N)."""
-        device = next(self.parameters()).device if device is None else device
+        device = self._first_parameter().device if device is None else device
         return torch.zeros(batch, self.state_size, dtype=dtype or self.dtype, device=device)
 
     def step(self, inputs: Tensor, state: Tensor, elapsed: Span = 1.0) -> Tensor:

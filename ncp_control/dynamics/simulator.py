@@ -95,6 +95,8 @@ class Simulator(nn.Module, ABC):
             time = ahead[None] if isinstance(ahead, Tensor) and ahead.dim() == 1 else ahead
             return self.predict(history[None], horizon, one, time)[0]
         self.check(history, actions, ahead, horizon)
+        if ahead is not None:
+            check_times(ahead)
         return self.continued(history, horizon, actions, ahead)
 
     def continued(self, history: Tensor, horizon: int, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
@@ -130,6 +132,8 @@ class Simulator(nn.Module, ABC):
         self, observations: Tensor, actions: Tensor | None, ahead: Tensor | float | None, horizon: int = 1
     ) -> None:
         """Refuses observations, actions and times that this model cannot read.
+
+        Times on a GPU are not looked at here: that waits for the GPU, which `predict` does once for all its steps.
 
         :param horizon: how many observations are to be predicted after the last one
         """
@@ -171,7 +175,7 @@ class Simulator(nn.Module, ABC):
                 f"{given} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
                 f"got {tuple(ahead.shape)}"
             )
-        if ahead is not None:
+        if ahead is not None and not (isinstance(ahead, Tensor) and ahead.device.type != "cpu"):
             check_times(ahead)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from contextlib import nullcontext
 from typing import Any
 
@@ -15,6 +14,7 @@ from ncp_control.ops.program import Kernels, Program
 from ncp_control.ops.readable import odd_gradient, settled, unreadable, watched
 
 REFERENCE = 'run the scan with backend="reference"'
+MOST_SCALARS = 64
 
 
 def run(kernels: Kernels, problem: ScanProblem) -> Tensor:
@@ -30,7 +30,7 @@ def run(kernels: Kernels, problem: ScanProblem) -> Tensor:
         return run_as_operator(program, problem)
     inputs, state, elapsed = problem.inputs, problem.state, problem.elapsed
     if not isinstance(elapsed, Tensor):
-        elapsed = _scalar(elapsed, inputs.dtype, inputs.device)
+        elapsed = scalar(elapsed, inputs.dtype, inputs.device)
     motor = program.motor if problem.with_outputs else None
     if torch.is_grad_enabled():
         scale, shift = (None, None) if motor is None else (motor.scale, motor.shift)
@@ -46,11 +46,22 @@ def run(kernels: Kernels, problem: ScanProblem) -> Tensor:
     return kernels.forward(program, inputs, state, elapsed, problem.reset, problem.mask, problem.outputs)
 
 
-@functools.lru_cache(maxsize=64)
-def _scalar(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+_SCALARS: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
+
+
+def scalar(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A scalar tensor, made once for each value; nothing writes to it."""
-    with torch.inference_mode(False):  # one made in inference mode could not be saved for a backward pass later
-        return torch.full((), value, dtype=dtype, device=device)
+    place = (value, dtype, device)
+    found = _SCALARS.get(place)
+    if found is None:
+        with torch.inference_mode(False):  # one made in inference mode could not be saved for a backward pass later
+            found = torch.full((), value, dtype=dtype, device=device)
+        # a tensor that is made while a CUDA graph is captured lies in the graph's memory, so it is not kept
+        if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+            if len(_SCALARS) == MOST_SCALARS:
+                _SCALARS.clear()
+            _SCALARS[place] = found
+    return found
 
 
 class CompiledScan(torch.autograd.Function):

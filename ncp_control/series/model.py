@@ -62,6 +62,7 @@ class SeriesModel(nn.Module):
     std: Tensor
     target_mean: Tensor
     target_std: Tensor
+    has_flag: Tensor
 
     def __init__(
         self,
@@ -181,19 +182,29 @@ class SeriesModel(nn.Module):
         if inputs.shape[-1] != len(self.inputs):
             raise ValueError(f"the model reads {len(self.inputs)} inputs, and was given {inputs.shape[-1]}")
         missing = torch.isnan(inputs)
-        has_flag: Tensor = self.has_flag  # type: ignore[assignment]
-        if bool((missing & ~has_flag).any()):
-            column = int(torch.nonzero((missing & ~has_flag).flatten(0, -2).any(0))[0])
-            raise ValueError(f"a value of {self.inputs[column]!r} is missing, and none was in the training part")
+        if inputs.device.type == "cpu":
+            self.check_missing(missing)
         z = ((inputs - self.mean) / self.std).clamp(-self.clip, self.clip)
-        parts = [torch.where(missing, torch.zeros_like(z), z)]
-        if any(self.flagged):
-            parts.append(missing[..., has_flag].to(z.dtype))
+        parts = [torch.where(missing & self.has_flag, torch.zeros_like(z), z)]
+        parts += [missing[..., k : k + 1].to(z.dtype) for k, flag in enumerate(self.flagged) if flag]
         if self.tells_time:
             span = self.span(elapsed)
             time = span if isinstance(span, Tensor) else z.new_tensor(span)
             parts.append(time.to(z.dtype).expand(z.shape[:2])[..., None])
         return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]
+
+    def check_missing(self, missing: Tensor) -> None:
+        """Refuses a missing value in a column without a flag.
+
+        `predict` and a fit look before the values go to a GPU: to look at them there would wait for it. Such a value
+        that is on a GPU already stays NaN, and so does all that follows from it.
+
+        :param missing: (..., I) bool
+        """
+        found = (missing & ~torch.tensor(self.flagged)).flatten(0, -2).any(0).nonzero()
+        if len(found):
+            name = self.inputs[int(found[0])]
+            raise ValueError(f"a value of {name!r} is missing, and none was in the training part")
 
     def decode(self, outputs: Tensor) -> Tensor:
         """Returns logits (..., C) or numbers (..., O) from motor neurons."""
@@ -216,13 +227,14 @@ class SeriesModel(nn.Module):
         :return: the probability of each class (T, C), or numbers (T, O); of a whole series (C,) or (O,)
         """
         device = self.mean.device
-        inputs = torch.as_tensor(series.inputs, dtype=torch.float32, device=device)[None]
+        inputs = torch.as_tensor(series.inputs, dtype=torch.float32)[None]
+        self.check_missing(torch.isnan(inputs))
         elapsed = None
         if series.elapsed is not None:
             elapsed = torch.as_tensor(series.elapsed, dtype=torch.float32, device=device)[None]
         was_training = self.training
         self.eval()
-        told = self(inputs, elapsed)[0][0].double()
+        told = self(inputs.to(device), elapsed)[0][0].double()
         self.train(was_training)
         found: Floats = (told.softmax(-1) if self.classes else told).cpu().numpy()
         return found

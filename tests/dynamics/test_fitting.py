@@ -39,20 +39,21 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
     assert torch.equal(random, torch.random.get_rng_state())
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("stop", [1, 3])
-def test_stopped_and_resumed_is_as_if_never_stopped(stop: int, tmp_path: Path) -> None:
+def test_stopped_and_resumed_is_as_if_never_stopped(stop: int, device: str, tmp_path: Path) -> None:
     whole, parted = make(), make()
-    found = fit(whole, PARTS, SETTINGS, out=tmp_path / "whole", progress=False)
+    found = fit(whole, PARTS, SETTINGS, out=tmp_path / "whole", progress=False, device=device)
 
     def interrupt(epoch: int) -> None:
         if epoch == stop:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(parted, PARTS, SETTINGS, out=tmp_path / "parted", progress=False, on_epoch=interrupt)
+        fit(parted, PARTS, SETTINGS, out=tmp_path / "parted", progress=False, on_epoch=interrupt, device=device)
     assert len((tmp_path / "parted" / CURVE).read_text().splitlines()) == 1 + stop
     again = make()
-    resumed = fit(again, PARTS, SETTINGS, out=tmp_path / "parted", resume=True, progress=False)
+    resumed = fit(again, PARTS, SETTINGS, out=tmp_path / "parted", resume=True, progress=False, device=device)
     assert resumed.curve == found.curve
     assert resumed.best == found.best
     assert torch.equal(weights(again), weights(whole))

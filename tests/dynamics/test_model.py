@@ -170,6 +170,17 @@ def test_bad_input_is_refused_in_a_sentence() -> None:
         DynamicsModel.of(oscillators(), "ltcc")
 
 
+@pytest.mark.parametrize("cell", ["ltc", "gru"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_timed_model_does_not_wait_for_its_device_in_a_step(cell: str, members: int) -> None:
+    """On torch's device "meta", where nothing has a value, a wait for one is an error."""
+    models = [make_model(cell, rollouts=oscillators(elapsed=True)) for _ in range(members)]
+    model: Simulator = (models[0] if members == 1 else Ensemble(models)).to("meta")
+    history, ahead = (torch.empty(3, *size, device="meta") for size in ((4, 2), (8,)))
+    assert model.continued(history, 5, None, ahead).shape == (3, 5, 2)
+    assert Simulator.run_free(model, history[:, :1], model(history, ahead=ahead[:, :4])[1], 4, None, ahead[:, 4:])
+
+
 def test_old_names_still_work_and_warn() -> None:
     rollouts = oscillators(actions=True)
     with pytest.warns(DeprecationWarning, match="argument inputs of a DynamicsModel is now reads"):

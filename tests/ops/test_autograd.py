@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ncp_control as nc
 from helpers.cells import build
+from ncp_control.ops import autograd
 from ncp_control.ops.cpu.backend import available
 
 pytestmark = pytest.mark.skipif(not available()[0], reason=available()[1])
@@ -22,6 +23,19 @@ def test_a_backward_pass_after_inference_mode():
         nc.scan(cell, inputs, elapsed=0.123, backend="cpu")
     nc.scan(cell, inputs, elapsed=0.123, backend="cpu").sum().backward()
     assert cell.mu.grad.abs().sum() > 0
+
+
+def test_a_number_is_not_kept_that_was_made_while_a_cuda_graph_was_captured(monkeypatch):
+    """The tensors only pretend to be on a GPU, so that this runs where there is none."""
+    place = (0.123, torch.float32, torch.device("cuda", 0))
+    with FakeTensorMode():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+        captured = autograd.scalar(*place)
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+        outside = autograd.scalar(*place)
+        assert outside is not captured
+        assert autograd.scalar(*place) is outside
+    del autograd._SCALARS[place]
 
 
 @pytest.mark.parametrize("power", [1, 2])

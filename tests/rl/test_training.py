@@ -75,6 +75,23 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(name: str, stop: str, tmp_pa
     same(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.gpu
+def test_a_run_on_a_gpu_goes_on_after_a_resume(tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path, RECIPES["ppo"]))
+
+    class Stop(BaseCallback):
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_end(self) -> None:
+            if self.num_timesteps >= 0.7 * recipe.n_timesteps:
+                raise Stopped
+
+    with pytest.raises(Stopped):
+        train(recipe, tmp_path / "run", callbacks=[Stop()], device="cuda", **QUIET)
+    assert train(recipe, tmp_path / "run", resume=True, device="cuda", **QUIET).steps >= recipe.n_timesteps
+
+
 @pytest.mark.system
 def test_a_run_of_version_0_1_that_names_no_cell_goes_on_as_the_ltc_that_it_was(tmp_path: Path) -> None:
     file = recipe_file(tmp_path)

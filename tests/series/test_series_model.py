@@ -131,6 +131,16 @@ def test_a_flag_is_read_where_a_value_is_missing_and_nothing_else_may_be() -> No
         model.check(replace(data, series=(lacking,)))
     with pytest.raises(ValueError, match="a value of 'x' is missing"):
         model.predict(lacking)
+    with pytest.raises(ValueError, match="a value of 'x' is missing"):
+        model(torch.tensor([[[torch.nan, 5.0, 5.0]]]), torch.ones(1, 1))
+
+
+@pytest.mark.parametrize("cell", ["ltc", "gru"])
+def test_a_model_does_not_wait_for_its_device(cell: str) -> None:
+    """On torch's device "meta", where nothing has a value, a wait for one is an error."""
+    model = SeriesModel.of(some(), cell, 5).to("meta")
+    inputs, elapsed = (torch.empty(2, 6, *size, device="meta") for size in ((3,), ()))
+    assert model(inputs, elapsed)[0].shape == (2, 6, 3)
 
 
 def test_cells_that_ignore_time_read_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 
@@ -19,7 +20,7 @@ MOST_NEURONS = 256
 MOST_SYNAPSES = 8192
 
 
-def available() -> tuple[bool, str]:
+def present() -> tuple[bool, str]:
     """Whether Triton and a CUDA device are there (or Triton's interpreter, for tests on a machine without a GPU)."""
     if importlib.util.find_spec("triton") is None:
         return False, "Triton is not installed: on Linux it comes with torch's CUDA builds"
@@ -34,8 +35,19 @@ def available() -> tuple[bool, str]:
     return True, "Triton kernels"
 
 
+def available() -> tuple[bool, str]:
+    """Whether Triton and a CUDA device are there, and Triton can compile kernels, which is tried once."""
+    able, reason = present()
+    if able and not interpreting():
+        obstacle = importlib.import_module("ncp_control.ops.gpu.toolchain").obstacle()  # imports Triton
+        if obstacle is not None:
+            return False, obstacle
+    return able, reason
+
+
 # As torch.compiler.assume_constant_result does it, which would import the compiler: 3 seconds for every program.
-available._dynamo_marked_constant = True  # type: ignore[attr-defined]
+for function in (present, available):
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def interpreting() -> bool:
@@ -45,7 +57,7 @@ def interpreting() -> bool:
 
 def supports(problem: ScanProblem) -> tuple[bool, str]:
     """Whether the kernels can run `problem`, and why: CUDA tensors, and a compiled cell that fits a multiprocessor."""
-    able, reason = available()
+    able, reason = present()
     if not able:
         return False, reason
     device = problem.inputs.device
@@ -61,7 +73,7 @@ def supports(problem: ScanProblem) -> tuple[bool, str]:
         return False, f"{neurons} neurons are too many: at most {MOST_NEURONS} fit"
     if synapses > MOST_SYNAPSES:
         return False, f"{synapses} synapses are too many: at most {MOST_SYNAPSES} fit"
-    return True, reason
+    return available()
 
 
 def run(problem: ScanProblem) -> Tensor:

@@ -76,6 +76,12 @@ def test_cells_of_real_size(name, plan, batch, time, poisoned):
         compare("cuda", getattr(nc, name)(17, plan), batch, time, dtype)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("units", [5, 33, 40, 66, 80])
+def test_dense_cfcs_that_once_did_not_compile(units, poisoned):
+    compare("cuda", nc.CfC(5, units), 17, 5, torch.float32)
+
+
 @pytest.mark.parametrize("flags", [True, False])
 @pytest.mark.parametrize("time_dims", [0, 1, 2])
 @pytest.mark.parametrize("name", KINDS)

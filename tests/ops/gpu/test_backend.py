@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -109,6 +110,45 @@ def test_the_package_works_without_triton():
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+WITHOUT_COMPILER = """
+import json, sys, types, warnings
+import torch
+torch.cuda.is_available = lambda: True  # there is no GPU, but there is Triton, which believes it
+torch.cuda.get_device_name = lambda index: "a GPU"
+torch.cuda.device_count = lambda: 1
+import ncp_control as nc
+from helpers.cells import build
+from ncp_control.cli import doctor
+from ncp_control.ops import fallback
+from ncp_control.ops.gpu import backend
+
+nc.scan(build("ltc-gaps-quick"), torch.randn(1, 2, 3))
+nc.scan(build("lstm"), torch.randn(1, 2, 3))
+assert "triton" not in sys.modules, "scans on the CPU do not wait for a GPU's compiler"
+able, reason = backend.available()
+assert doctor.examine_backends()["gpu"] == {"ok": able, "reason": reason}
+backend.supports = lambda problem: (able, reason)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        fallback.warn_of_reference(types.SimpleNamespace(inputs=types.SimpleNamespace(device=torch.device("cuda"))))
+print(json.dumps([able, reason, [str(each.message) for each in caught]]))
+"""
+
+
+def test_where_triton_finds_no_c_compiler_it_is_said_once(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name not in ("CC", "CXX", "TRITON_INTERPRET")}
+    environment |= {"PATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path), "TRITON_LIBCUDA_PATH": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", WITHOUT_COMPILER]
+    done = subprocess.run(command, env=environment, timeout=120, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    able, reason, (warned,) = json.loads(done.stdout)
+    assert not able
+    assert "Triton cannot compile kernels here: Failed to find C compiler" in reason
+    assert reason in warned
 
 
 class Recorder:

@@ -55,3 +55,14 @@ def test_compilers_on_a_gpu(name):
     got = torch.compile(rnn, backend="aot_eager", fullgraph=True)(inputs)[0]
     assert torch.equal(got, want)
     assert torch.equal(torch.autograd.grad(got.square().sum(), inputs)[0], grad)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", KINDS)
+def test_compilers_and_strided_inputs_on_a_gpu(name):
+    rnn = nc.RNN(build(name)).cuda()
+    compiled = torch.compile(rnn, fullgraph=True)
+    for inputs in (torch.randn(7, 4, 3).cuda().transpose(0, 1), torch.randn(4, 9, 3).cuda()[:, :-2]):
+        leaf = inputs.requires_grad_()
+        want, found = (torch.autograd.grad(run(leaf)[0].square().sum(), leaf)[0] for run in (rnn, compiled))
+        torch.testing.assert_close(found, want)

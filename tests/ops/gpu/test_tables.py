@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import ncp_control as nc
 from helpers.cells import build, compiled
@@ -11,6 +12,18 @@ from ncp_control.ops.gpu import launch
 from ncp_control.ops.gpu.tables import power_of_two, tables_of
 
 LARGE = {kind.__name__: kind(17, nc.AutoNCP(40, 9)) for kind in (nc.LTC, nc.CTRNN, nc.CfC)}
+
+
+@pytest.mark.parametrize("name", ["ltc-gaps-quick", "neural-ltc-quick", "cfc-default"])
+def test_an_index_that_is_changed_in_place_is_read_again(name: str, interpreted: None) -> None:
+    cell = build(name)
+    inputs = torch.randn(2, 2, cell.inputs)
+    before = nc.scan(cell, inputs, backend="gpu")
+    source = cell.program().indexes[3]
+    source.copy_((source + 1) % cell.inputs)
+    wanted, found = (nc.scan(cell, inputs, backend=backend) for backend in ("reference", "gpu"))
+    assert (wanted - before).abs().max() > 1e-3
+    torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("name", [*compiled(launch.KINDS, wide=False), *LARGE])

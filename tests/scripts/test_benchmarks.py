@@ -1,0 +1,48 @@
+"""The benchmarks time what they say: on the device that was asked for, and no compiler."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module
+
+
+def test_the_figure_of_a_gpu_is_timed_on_it(
+    script: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan, devices = script("benchmark_scan"), []
+
+    def run_of(network: object, work: object, device: str = "cpu") -> None:
+        devices.append(device)
+
+    def medians(runs: dict[str, object], repeats: int, threads: object = None, device: str = "cpu") -> dict[str, float]:
+        devices.append(device)
+        return dict.fromkeys(runs, 1.0)
+
+    monkeypatch.setattr(scan, "run_of", run_of)
+    monkeypatch.setattr(scan, "medians", medians)
+    found = scan.growth(1, "cuda")
+    assert set(devices) == {"cuda"}
+    scan.draw(found, tmp_path / "growth.png", "a GPU")
+    assert (tmp_path / "growth.png").stat().st_size
+
+
+def test_the_first_epoch_of_a_fit_is_not_timed(
+    script: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = script("benchmark_fit")
+    seconds = iter([99.0, 99.0, 1.0, 2.0])
+    monkeypatch.setattr(fit, "epoch", lambda *given: next(seconds))
+    fit.main(fit.Arguments(repeats=1))
+    assert "here 1.00 s an epoch, ncps 2.00 s: 2.0 times faster" in capsys.readouterr().out
