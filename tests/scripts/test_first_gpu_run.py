@@ -55,7 +55,7 @@ def test_every_step_has_a_verdict_and_the_last_line_of_what_it_printed(
     assert "a / b" in (tmp_path / "table.md").read_text()
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_steps_name_tests_and_scripts_that_there_are(script: Any, tmp_path: Path) -> None:
     for step in script.steps(2, tmp_path):

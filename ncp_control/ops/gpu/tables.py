@@ -115,12 +115,9 @@ def _make_tables(program: Program, features: int, units: int) -> SynapseTables:
     moving = sum(tables[name].slots for name in TABLES[program.kind] if name in FORWARD)
     flowing = sum(table.slots for table in ordered)
     slots = SLOTS_OF_A_WARP[program.kind]
-    forward_warps, backward_warps = _warps(moving / slots), _warps(flowing / (2 * slots))
-    # An LTC's backward pass keeps four sums for each slot: for AutoNCP(32, 6) on sm_90 one warp spills 864 bytes a
-    # thread, and two spill 64, with as many warps on a multiprocessor. So the compiler says; it is not timed yet.
-    if program.kind == "ltc" and flowing > slots:
-        backward_warps = max(backward_warps, 2)
-    return SynapseTables(numbers.to(program.indexes[0].device), shapes, settings, forward_warps, backward_warps)
+    return SynapseTables(
+        numbers.to(program.indexes[0].device), shapes, settings, _warps(moving / slots), _warps(flowing / (2 * slots))
+    )
 
 
 def _warps(wanted: float) -> int:

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,7 @@ QUICK = (
 )
 
 
-def compile_all(
-    cells: list[tuple[str, str, int]], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, dict[str, Any]]:
+def compile_all(cells: Sequence[tuple[str, str, int]], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiles cells in a process of its own, because Triton is told only once which device there is."""
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(folder))
@@ -65,15 +64,11 @@ def compile_all(
     assert len(kernels) == 2 * len(cells)
     for name, kernel in kernels.items():
         assert 16 <= kernel["registers"] <= 255, (name, kernel)
-    return kernels
 
 
 @pytest.mark.system
 def test_kernels_of_every_kind_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = "nc.LTC(17, nc.AutoNCP(32, 6))"
-    kernels = compile_all([*QUICK, (usual, "float32", 90)], tmp_path, monkeypatch)
-    # what one warp spills, which has to hold all synapses, is 864 bytes a thread
-    assert kernels[f"{usual}, float32, backward, sm_90"]["spilled"] < 300
+    compile_all(QUICK, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
