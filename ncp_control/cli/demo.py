@@ -16,6 +16,8 @@ TEACHING = ("--iterations", "4", "--first", "0.4", "--handover", "3", "--batches
 Step = tuple[str, Path, list[str]]  # title, result, and the words after `ncp-control`
 RESUMED = ("fit", "distil")  # their folders exist before they have ended; --resume goes on
 
+EXTRAS = (None, "envs", "rl", "data", "plot")  # whose packages the steps use; the extra "all" installs them
+
 
 @dataclass
 class Arguments:
@@ -89,7 +91,8 @@ def require_packages() -> None:
 
     from ncp_control.cli.packages import PACKAGES
 
-    missing = [package.distribution for package in PACKAGES if find_spec(package.module) is None]
+    needed = [package for package in PACKAGES if package.extra in EXTRAS]
+    missing = [package.distribution for package in needed if find_spec(package.module) is None]
     if missing:
         names = ", ".join(missing)
         raise ValueError(f'the demo needs what is not installed here ({names}): pip install "ncp-control[all]"')

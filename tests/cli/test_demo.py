@@ -58,6 +58,18 @@ def test_without_a_package_it_says_how_to_install_it_before_the_first_step(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_it_asks_for_nothing_that_the_extra_all_does_not_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has no reader of TOML")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    (line,) = extras["all"]  # of the form ncp-control[envs,rl]
+    installed = line.partition("[")[2].rstrip("]").split(",")
+    there = [one for one in PACKAGES if one.extra is None or one.extra in installed]
+    absent = [one._replace(module="no_such_module") for one in PACKAGES if one not in there]
+    assert "ray" in [one.distribution for one in absent]
+    monkeypatch.setattr("ncp_control.cli.packages.PACKAGES", (*there, *absent))
+    demo.require_packages()
+
+
 @pytest.mark.slow
 def test_the_whole_tour(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     sizes = {"rollouts": "5", "epochs": "1", "video-steps": "5", "distil-steps": "20000"}
