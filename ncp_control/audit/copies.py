@@ -177,7 +177,9 @@ class Copies:
         source, target = torch.as_tensor(probes.source), torch.as_tensor(probes.target)
         sensory, whole = torch.as_tensor(probes.sensory), torch.as_tensor(probes.target < 0)
         inner, aimed, layer = ~sensory, every[~whole], torch.as_tensor(probes.layer)
-        earlier, later = layer < layer[target][:, None], layer > layer[target][:, None]
+        earlier = (layer < layer[target][:, None]) & ~whole[:, None]
+        later = (layer > layer[target][:, None]) & ~whole[:, None]
+        passed_on = bool(later.any())  # within a step
         itself = torch.zeros_like(earlier)
         itself[every[inner], source[inner]] = True
         # of what a step has computed, the changed copy sees the source's replaced value, or all but the target's layer
@@ -197,13 +199,13 @@ class Copies:
             for _ in range(substeps):
                 both = torch.cat([plain, changed])
                 plain, usual = cell.advance(constants, sensed.repeat(2, 1), both, span.repeat(2, 1)).chunk(2)
-                replaced = torch.where(earlier & ~whole[:, None], usual, changed)
+                replaced = torch.where(earlier, usual, changed)
                 rise = values[:, t] - torch.cat([replaced, seen], 1)[every, source + sensory * cell.units]
                 replaced[every[inner], source[inner]] = values[inner, t]
                 other = cell.advance_held(constants, misled, replaced, span, held)
                 steep = (other - usual)[every, target] * rise.sign()
                 usual[aimed, target[aimed]] = other[aimed, target[aimed]]
-                if later.any():  # they read the target in this very step
+                if passed_on:
                     read = torch.where(later, changed, usual)
                     usual = cell.advance_held(constants, sensed, read, span, ~later)
                 changed = torch.where(whole[:, None], other, usual)

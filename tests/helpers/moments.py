@@ -6,11 +6,19 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
+
+
+def spread(moments: int, kills: int, random: Random) -> Iterator[int]:
+    """Draws moments for some kills, spread over all, and other ones for another number of kills."""
+    for kill in range(kills):
+        yield 1 + (moments * kill + random.randrange(moments)) // kills
 
 
 class Moments:

@@ -44,7 +44,7 @@ from helpers.long_commands import (
     train_words,
     write_data,
 )
-from helpers.moments import Moments
+from helpers.moments import Moments, spread
 from helpers.waiting import wait_until
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
@@ -120,11 +120,9 @@ def killed_and_resumed(
     moments, renamed = in_child(lambda: command(words, folder / "counted" / "out"), folder)
     assert renamed
     same(folder / "whole" / "out", folder / "counted" / "out")
-    for kill in range(kills):
+    for kill, moment in enumerate(spread(moments, kills, random)):
         place = folder / f"killed-{kill}"
         out = place / "out"
-        # spread over all moments, and other ones for another number of kills
-        moment = 1 + (moments * kill + random.randrange(moments)) // kills
         half = bool(kill % 2)
         ended = run_in_child(lambda: command(words, out, moment, half), folder)  # noqa: B023 (called here and now)
         assert ended.code == -signal.SIGKILL, ended.output
@@ -311,9 +309,9 @@ def test_levels_of_data_are_made_on_after_kills(tmp_path: Path) -> None:
         assert run_script(*words, "--out", out) == 0
         return moments.count
 
-    moments, random = in_child(lambda: make(tmp_path / "whole"), tmp_path), Random(1)
-    for kill in range(KILLS):
-        out, moment = tmp_path / f"killed-{kill}", 1 + (moments * kill + random.randrange(moments)) // KILLS
+    moments = in_child(lambda: make(tmp_path / "whole"), tmp_path)
+    for kill, moment in enumerate(spread(moments, KILLS, Random(1))):
+        out = tmp_path / f"killed-{kill}"
         ended = run_in_child(lambda: make(out, moment), tmp_path)  # noqa: B023 (called here and now)
         assert ended.code == -signal.SIGKILL, ended.output
         in_child(lambda: make(out), tmp_path)  # noqa: B023

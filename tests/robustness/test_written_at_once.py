@@ -16,7 +16,7 @@ import pytest
 
 from helpers.children import in_child, run_in_child
 from helpers.forgeries import policy_file
-from helpers.moments import Moments
+from helpers.moments import Moments, spread
 from helpers.recordings import WORM, make_recording, write_recording
 from ncp_control.cli import main
 
@@ -81,12 +81,11 @@ def test_a_killed_command(command: str, kills: int, given: dict[str, Path], tmp_
         assert run(command, given, out) == 0
         return moments.count
 
-    moments, random = in_child(lambda: work(tmp_path / "whole"), tmp_path), Random(0)
+    moments = in_child(lambda: work(tmp_path / "whole"), tmp_path)
     whole = contents(tmp_path / "whole")
     assert whole
-    for kill in range(min(kills, moments)):
+    for kill, moment in enumerate(spread(moments, min(kills, moments), Random(0))):
         out = tmp_path / f"killed-{kill}"
-        moment = 1 + (moments * kill + random.randrange(moments)) // min(kills, moments)
         ended = run_in_child(lambda: work(out, moment, bool(kill % 2)), tmp_path)  # noqa: B023 (called here and now)
         assert ended.code == -signal.SIGKILL, ended.output
         assert_partly(contents(out), whole)

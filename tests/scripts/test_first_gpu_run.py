@@ -38,7 +38,7 @@ def test_every_step_has_a_verdict_and_the_last_line_of_what_it_printed(
     made = [
         script.Step("one", python("print('first'); print('a | b')"), 60),
         script.Step("two", python("raise SystemExit('broken')"), 60),
-        script.Step("three", python("import time; time.sleep(600)"), 1),
+        script.Step("three", python("import threading; threading.Event().wait()"), 1),
         script.Step("four", (), 60, "there is one GPU"),
     ]
     monkeypatch.setattr(script, "steps", lambda cards, folder: made)
