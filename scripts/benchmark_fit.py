@@ -81,9 +81,7 @@ def main(arguments: Arguments) -> None:
     settings = FitSettings()
     ours, theirs = [], []
     for _ in range(1 + arguments.repeats):
-        ours.append(
-            epoch(windows, arguments, model, lambda b: fit_loss(model, b, None, 0.0, 1, torch.default_generator))
-        )
+        ours.append(epoch(windows, arguments, model, lambda b: fit_loss(model, b, None, 0.0, 1, None)))
         theirs.append(epoch(windows, arguments, peer, lambda b: (peer(b.observations) - b.targets).square().mean()))
     one, other = statistics.median(ours[1:]), statistics.median(theirs[1:])
     print(f"{len(windows)} windows of {settings.length} steps, batches of {arguments.batch}, {arguments.device}")

@@ -9,6 +9,7 @@ is fine, 1 where one is not, and 2 where there is no GPU. It needs a checkout wi
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -20,10 +21,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import torch
 import tyro
 
 import ncp_control as nc
+from ncp_control.data import Rollout, Rollouts, Windows
+from ncp_control.dynamics import DynamicsModel, FitSettings, fit
 from ncp_control.ops.gpu import launch
 from ncp_control.ops.gpu.tables import tables_of
 from ncp_control.support.timing import medians
@@ -43,6 +47,9 @@ class Arguments:
 
     time_warps: bool = False
     """The script itself uses this: time numbers of warps and registers in this process, and stop."""
+
+    time_graphs: bool = False
+    """The script itself uses this: time fits with and without CUDA graphs in this process, and stop."""
 
 
 @dataclass(frozen=True)
@@ -90,13 +97,14 @@ def steps(cards: int, folder: Path) -> list[Step]:
 
     agreement, operator, streams = (f"tests/ops/gpu/test_{name}.py" for name in ("agreement", "operator", "streams"))
     checked = (tool or "", "--error-exitcode", "1", *tests(agreement, "every_cell and cuda and f32"))
-    warps = (sys.executable, __file__, "--time-warps")
+    warps, graphs = ((sys.executable, __file__, f"--time-{what}") for what in ("warps", "graphs"))
     return [
         Step("every cell against the reference", tests(agreement, "every_cell and cuda"), 900),
         Step("dense CfCs that once did not compile", tests(agreement, "once_did_not"), 600),
         Step("no access out of bounds", checked, 1800, "" if tool else "compute-sanitizer is not installed"),
         Step("compiled, with strided inputs", tests(operator), 600),
         Step("a fit, stopped and resumed", tests("tests/dynamics/test_fitting.py"), 600),
+        Step("a fit from CUDA graphs", tests("tests/dynamics/test_captured_step.py"), 600),
         Step("recurrent PPO, stopped and resumed", tests("tests/rl/test_training.py"), 600),
         Step("all other tests on a GPU", tests("tests", "not (every_cell or once_did_not)"), 3600),
         Step("CUDA graphs", tests(streams, "captured"), 300),
@@ -106,6 +114,7 @@ def steps(cards: int, folder: Path) -> list[Step]:
         Step("scans against cuDNN's", script("benchmark_scan", "--json", str(folder / "scan.json")), 900),
         Step("growth with each size", script("benchmark_scan", "--quick", "--figure", str(folder / "scan.png")), 900),
         Step("warps and registers", warps, 900),
+        Step("fits with and without CUDA graphs", graphs, 900),
         *(Step(f"a fit of {batch} windows, {device}", script("benchmark_fit", "--batch", batch, device=device), 600)
           for batch in ("16", "256") for device in ("cuda", "cpu")),
     ]  # fmt: skip
@@ -152,6 +161,19 @@ def timed(batch: int, warps: int, most: int, device: str, length: int = 128, rep
         return medians({"": both}, repeats, None, device)[""]
 
 
+def step_time(cell: str, batch: int, horizon: int, graph: bool, device: str, epochs: int = 16) -> float:
+    """Milliseconds of a step of a fit, to which the validation adds a little: the median of the last four epochs."""
+    random = np.random.default_rng(0)
+    parts = Rollouts(tuple(Rollout(random.normal(size=(1000, 17))) for _ in range(10))).split()
+    settings, ends = FitSettings(epochs=epochs, batch=batch, horizon=horizon), []
+    fit(
+        DynamicsModel.of(parts.train, cell, 32), parts, settings, device=device, graph=graph, progress=False,
+        on_epoch=lambda _: ends.append(time.perf_counter()),
+    )  # fmt: skip
+    steps_of_epoch = -(-len(Windows(parts.train, settings.length, settings.stride)) // batch)
+    return float(np.median(np.diff(ends)[-4:])) * 1000 / steps_of_epoch
+
+
 def table(results: list[Result]) -> str:
     """The results as a table in Markdown."""
     rows = [f"| {each.name} | {each.verdict} | {each.seconds} s | {each.told.replace('|', '/')} |" for each in results]
@@ -168,6 +190,12 @@ def main(arguments: Arguments) -> int:
         for batch in (1, 64, 512, 4096):
             for warps, most in WARPS:
                 print(f"| {batch} | {warps} | {most} | {timed(batch, warps, most, 'cuda'):.3f} |", flush=True)
+        return 0
+    if arguments.time_graphs:
+        print("| cell | batch | horizon | ms a step | ms a step from a graph |\n|---|---|---|---|---|")
+        for cell, batch, horizon in itertools.product(("ltc", "gru"), (16, 64, 256), (1, 8)):
+            usual, captured = (step_time(cell, batch, horizon, graph, "cuda") for graph in (False, True))
+            print(f"| {cell} | {batch} | {horizon} | {usual:.3f} | {captured:.3f} |", flush=True)
         return 0
     folder = arguments.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)

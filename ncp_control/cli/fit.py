@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ncp_control.support.ranks import Ranks
 
 SELDOM = (
-    "stream", "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust", "average",
+    "graph", "stream", "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust", "average",
     "horizon", "forced", "patience",
 )  # fmt: skip
 
@@ -67,6 +67,9 @@ class Arguments:
 
     device: str = "auto"
     """cpu, cuda, or auto, which chooses a GPU if there is one."""
+
+    graph: bool = False
+    """Launch the kernels of a step together, from a CUDA graph; this has never run on a GPU yet."""
 
     stream: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "auto"
     """yes: copy the data to a temporary file beside the fit's folder and read each window when it is needed; no: read
@@ -128,7 +131,8 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     words = ["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]
     common: dict[str, Any] = {
         "seed": arguments.seed, "out": out, "resume": arguments.resume, "device": arguments.device,
-        "command": shlex.join(words), "note": {"data": arguments.data, "command": shlex.join(words)},
+        "graph": arguments.graph, "command": shlex.join(words),
+        "note": {"data": arguments.data, "command": shlex.join(words)},
     }  # fmt: skip
     model: Simulator
     if arguments.members > 1:

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.data import Windows
+from ncp_control.dynamics.captured_step import CapturedStep
 from ncp_control.dynamics.earlier_files import todays_names
 from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
-from ncp_control.dynamics.loss import fit_loss
+from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
@@ -76,6 +77,7 @@ class EpochLoop(ABC, Generic[M]):
     :param tracker: shows the progress
     :param on_epoch: called after each epoch with the number of epochs done
     :param ranks: the processes that share the fit
+    :param graph: replay the steps of whole batches from a CUDA graph, in a single process on a GPU
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class EpochLoop(ABC, Generic[M]):
         tracker: Tracker,
         on_epoch: Callable[[int], None] | None = None,
         ranks: Ranks | None = None,
+        graph: bool = False,
     ) -> None:
         self.model, self.settings, self.seed, self.out, self.tracker = model, settings, seed, out, tracker
         self.note, self.on_epoch, self.ranks = note, on_epoch, ranks or Ranks()
@@ -99,6 +102,8 @@ class EpochLoop(ABC, Generic[M]):
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True
         )
+        size = min(settings.batch, windows)
+        self.captured = CapturedStep(self.update, self.optimizer, size, place) if graph else None
         self.steps = -(-windows // settings.batch)
         self.fitted = Fitted()
         self.best: dict[str, Tensor] = {}
@@ -119,7 +124,11 @@ class EpochLoop(ABC, Generic[M]):
         """Yields a batch of training windows for each tensor of their numbers."""
 
     @abstractmethod
-    def loss(self, batch: Any, horizon: int, generator: torch.Generator) -> Tensor:
+    def draw(self, horizon: int, generator: torch.Generator) -> Tensor | None:
+        """Draws what is random about the loss of a batch."""
+
+    @abstractmethod
+    def loss(self, batch: Any, horizon: int, drawn: Tensor | None) -> Tensor:
         """Returns the mean loss of the model on a batch."""
 
     @abstractmethod
@@ -151,24 +160,36 @@ class EpochLoop(ABC, Generic[M]):
         horizon = settings.horizon_at(epoch)
         total = torch.zeros((), device=self.place)
         model.train()
-        parameters = list(model.parameters())
         # A process without a share computes a window whose weight is 0, so that all draw the same random numbers.
         read = (share if len(share) else whole[:1] for share, whole in zip(shares, wholes, strict=True))
         for k, batch in enumerate(self.batches(read)):
             share, whole = len(shares[k]), len(wholes[k])
             for group in self.optimizer.param_groups:
                 group["lr"] = settings.rate((epoch * self.steps + k) / (settings.epochs * self.steps))
-            loss = self.loss(batch, horizon, generator)
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.ranks.average([one.grad for one in parameters if one.grad is not None], share / whole)
-            torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
-            self.optimizer.step()
-            total += loss.detach() * share
+            drawn = self.draw(horizon, generator)
+            if self.captured is not None:
+                loss = self.captured(batch, horizon, drawn)
+            else:
+                loss = self.update(batch, horizon, drawn, share / whole)
+            total += loss * share
             if settings.average:
                 self.update_average(epoch * self.steps + k)
             self.tracker.advance(work=whole)
         return float(self.ranks.sum(total)) / self.windows
+
+    def update(self, batch: Any, horizon: int, drawn: Tensor | None, weight: float = 1.0) -> Tensor:
+        """Takes a step down the loss of a batch, and returns the loss. A CUDA graph can hold all of it.
+
+        :param weight: of this process's share of the batch
+        """
+        parameters = list(self.model.parameters())
+        loss = self.loss(batch, horizon, drawn)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.ranks.average([one.grad for one in parameters if one.grad is not None], weight)
+        torch.nn.utils.clip_grad_norm_(parameters, self.settings.max_grad_norm)
+        self.optimizer.step()
+        return loss.detach()
 
     def update_average(self, step: int) -> None:
         """Moves the running average towards the weights, faster in the first steps."""
@@ -253,6 +274,7 @@ class EpochLoop(ABC, Generic[M]):
     def finish(self) -> None:
         """Writes the last state, and gives the model its best weights."""
         self.fitted.seconds = self.seconds()
+        self.captured = None  # which takes memory of the GPU
         self.write()
         if self.board is not None:
             self.board.close()
@@ -281,10 +303,14 @@ class FitLoop(EpochLoop[DynamicsModel]):
         """Yields a batch of training windows for each tensor of their numbers."""
         return self.train.batches(numbers)
 
-    def loss(self, batch: Any, horizon: int, generator: torch.Generator) -> Tensor:
+    def draw(self, horizon: int, generator: torch.Generator) -> Tensor | None:
+        """Draws the steps from which the model continues on its own."""
+        return draw_starts(self.train.length, horizon, generator, self.place)
+
+    def loss(self, batch: Any, horizon: int, drawn: Tensor | None) -> Tensor:
         """Returns the mean loss of the next observation and, with a horizon, of the model's own continuation."""
         settings = self.settings
-        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, generator, settings.forced)
+        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, drawn, settings.forced)
 
     def valid_error(self) -> float:
         """Returns the median error over the validation rollouts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import sys
@@ -26,6 +27,7 @@ from ncp_control.support.ranks import Ranks, joined
 PACKAGES = ("ncp-control", "torch", "numpy")
 RANKS = "processes"  # how many share the fit, in the record if there are several
 DEVICE = "device"  # what it computes on, in the record if this is not a CPU, which rounds otherwise
+GPU_BATCH = 64  # windows from which a GPU pays, by an estimate from 1.44 ms for a default step on one thread of a CPU
 
 
 def fit(
@@ -37,6 +39,7 @@ def fit(
     out: str | Path | None = None,
     resume: bool = False,
     device: str | torch.device = "auto",
+    graph: bool = False,
     command: str = "",
     note: dict[str, Any] | None = None,
     progress: bool = True,
@@ -62,6 +65,7 @@ def fit(
     :param out: a folder for this fit alone; None writes nothing
     :param resume: continue the fit in `out`, or start it if the folder holds none
     :param device: "auto" chooses a GPU if there is one
+    :param graph: launch the kernels of a step together, from a CUDA graph; the weights are the same up to rounding
     :param command: kept in the record
     :param note: kept in the model's file
     :param progress: show a progress bar on stderr
@@ -70,10 +74,15 @@ def fit(
     settings = (settings or FitSettings()).of_cell(model.cell_name)
     parts = rollouts if isinstance(rollouts, Split) else rollouts.split()
     check(model, parts)
-    with joined(pick_device(device)) as ranks:
+    where = pick_device(device)
+    with joined(where) as ranks:
+        if graph:
+            check_graph(where, ranks.count)
+        if progress and ranks.first and device == "auto" and where.type == "cuda":
+            advise_on_batch(settings.batch)
         return fit_of_ranks(
             ranks, model, parts, settings, seed=seed, folder=None if out is None else Path(out), resume=resume,
-            where=ranks.device(pick_device(device)), command=command, note=note, progress=progress and ranks.first,
+            where=ranks.device(where), graph=graph, command=command, note=note, progress=progress and ranks.first,
             on_epoch=on_epoch,
         )  # fmt: skip
 
@@ -88,6 +97,7 @@ def fit_of_ranks(
     folder: Path | None,
     resume: bool,
     where: torch.device,
+    graph: bool,
     command: str,
     note: dict[str, Any] | None,
     progress: bool,
@@ -130,7 +140,7 @@ def fit_of_ranks(
         noted = {**noted_split(parts), **(note or {})}
         kept = folder if ranks.first else None
         held.callback(model.to, model.mean.device)
-        loop = FitLoop(model.to(where), train, valid, settings, seed, kept, noted, tracker, on_epoch, ranks)
+        loop = FitLoop(model.to(where), train, valid, settings, seed, kept, noted, tracker, on_epoch, ranks, graph)
         try:
             loop.run()
         except KeyboardInterrupt:
@@ -145,6 +155,25 @@ def fit_of_ranks(
         finally:
             loop.finish()
     return loop.fitted
+
+
+@functools.cache
+def advise_on_batch(batch: int) -> None:
+    """Says, once, that small batches may be slower on a GPU."""
+    if batch < GPU_BATCH:
+        print(
+            f"a batch of {batch} windows may keep the GPU waiting for the processor: by an estimate, a GPU pays from "
+            f"about --batch {GPU_BATCH} on, and below that --device cpu may be faster",
+            file=sys.stderr,
+        )
+
+
+def check_graph(device: torch.device, processes: int) -> None:
+    """Refuses a CUDA graph where there can be none."""
+    if device.type != "cuda":
+        raise ValueError(f"a CUDA graph needs a GPU, and this fit runs on the {device.type}: leave --graph out")
+    if processes > 1:
+        raise ValueError("a CUDA graph holds the steps of one process: leave --graph out, or start without torchrun")
 
 
 def check_ranks(record: Path, count: int, resume: bool) -> None:

@@ -52,12 +52,13 @@ _SCALARS: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
 def scalar(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A scalar tensor, made once for each value; nothing writes to it."""
     place = (value, dtype, device)
-    found = _SCALARS.get(place)
+    # What is made while a CUDA graph is captured lies in the graph's memory, and what is kept here may go before it.
+    capturing = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    found = None if capturing else _SCALARS.get(place)
     if found is None:
         with torch.inference_mode(False):  # one made in inference mode could not be saved for a backward pass later
             found = torch.full((), value, dtype=dtype, device=device)
-        # a tensor that is made while a CUDA graph is captured lies in the graph's memory, so it is not kept
-        if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+        if not capturing:
             if len(_SCALARS) == MOST_SCALARS:
                 _SCALARS.clear()
             _SCALARS[place] = found

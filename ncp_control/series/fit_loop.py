@@ -36,8 +36,11 @@ class SeriesLoop(EpochLoop[SeriesModel]):
         """Yields a batch of pieces for each tensor of their numbers."""
         return self.train.batches(numbers)
 
-    def loss(self, batch: SeriesBatch, horizon: int, generator: torch.Generator) -> Tensor:
-        """Returns the mean error over known targets; series know no horizon, and nothing is drawn."""
+    def draw(self, horizon: int, generator: torch.Generator) -> None:
+        """Draws nothing."""
+
+    def loss(self, batch: SeriesBatch, horizon: int, drawn: Tensor | None) -> Tensor:
+        """Returns the mean error over known targets; series know no horizon."""
         told, _ = self.model(batch.inputs, batch.elapsed, count=batch.counts if self.model.whole else None)
         return error_of(self.model, told, batch.targets)
 

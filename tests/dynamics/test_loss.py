@@ -5,7 +5,7 @@ import torch
 from helpers.dynamics_models import make_model
 from helpers.oscillators import oscillators
 from ncp_control.data import Windows
-from ncp_control.dynamics.loss import fit_loss, step_loss
+from ncp_control.dynamics.loss import draw_starts, fit_loss, step_loss
 
 
 def test_a_robust_loss_counts_outliers_less() -> None:
@@ -22,7 +22,8 @@ def test_the_loss_of_a_horizon_is_that_of_the_models_own_predictions() -> None:
     rollouts = oscillators(actions=True)
     model = make_model("ltc", rollouts=rollouts, reads="observations+actions")
     batch = Windows(rollouts, 9, 7)[[0, 3, 11]]
-    found = fit_loss(model, batch, None, 0.0, 4, torch.Generator().manual_seed(5))
+    drawn = draw_starts(9, 4, torch.Generator().manual_seed(5), torch.device("cpu"))
+    found = fit_loss(model, batch, None, 0.0, 4, drawn)
     assert batch.actions is not None
     starts = torch.randint(0, 9 - 4 + 1, (4,), generator=torch.Generator().manual_seed(5)).tolist()
     free = []
@@ -31,7 +32,7 @@ def test_the_loss_of_a_horizon_is_that_of_the_models_own_predictions() -> None:
         free.append((predictions[:, 1:] - batch.targets[:, start + 1 : start + 4]).square())
     forced = (model(batch.observations, batch.actions)[0] - batch.targets).square().mean()
     torch.testing.assert_close(found, 0.5 * (forced + torch.stack(free).mean()), rtol=1e-4, atol=1e-5)
-    shares = [fit_loss(model, batch, None, 0.0, 4, torch.Generator().manual_seed(5), share) for share in (1.0, 0.25)]
+    shares = [fit_loss(model, batch, None, 0.0, 4, drawn, share) for share in (1.0, 0.25)]
     torch.testing.assert_close(shares[0], forced)
     torch.testing.assert_close(shares[1], 0.25 * forced + 0.75 * torch.stack(free).mean(), rtol=1e-4, atol=1e-5)
     found.backward()

@@ -25,7 +25,7 @@ def test_a_backward_pass_after_inference_mode():
     assert cell.mu.grad.abs().sum() > 0
 
 
-def test_a_number_is_not_kept_that_was_made_while_a_cuda_graph_was_captured(monkeypatch):
+def test_a_cuda_graph_shares_no_number_with_what_is_kept(monkeypatch):
     """The tensors only pretend to be on a GPU, so that this runs where there is none."""
     place = (0.123, torch.float32, torch.device("cuda", 0))
     with FakeTensorMode():
@@ -35,6 +35,8 @@ def test_a_number_is_not_kept_that_was_made_while_a_cuda_graph_was_captured(monk
         outside = autograd.scalar(*place)
         assert outside is not captured
         assert autograd.scalar(*place) is outside
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+        assert autograd.scalar(*place) is not outside
     del autograd._SCALARS[place]
 
 

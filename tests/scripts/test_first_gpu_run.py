@@ -70,6 +70,10 @@ def test_the_steps_name_tests_and_scripts_that_there_are(script: Any, tmp_path: 
             assert all(word in done.stdout for word in command[2:] if word.startswith("--")), step.name
 
 
+def test_steps_of_a_fit_are_timed(script: Any) -> None:
+    assert script.step_time("gru", 256, 2, False, "cpu", 4) > 0
+
+
 @pytest.mark.system
 def test_settings_of_the_backward_kernel_are_timed(script: Any) -> None:
     """In Triton's interpreter, on CPU tensors."""

@@ -34,7 +34,7 @@ for name, dtype, architecture in json.loads(sys.argv[1]):
     cell = build(name) if name in ZOO else eval(name)
     for kernel in compile_kernels(cell.to(getattr(torch, dtype)), architecture):
         kernels[f"{name}, {dtype}, {kernel.name}, sm_{kernel.architecture}"] = kernel._asdict()
-print(json.dumps(kernels))
+print(json.dumps(kernels, default=len))
 """
 # A circuit of each kind, solver, activation and table, with gap junctions or without, and the dense sizes of a CfC that
 # once failed; the others, and the other architecture, are in the slow tier.
