@@ -10,6 +10,7 @@ whose names begin with Vector are for vector environments.
 The tasks of `ncp_envs.memory` need a memory and nothing else.
 """
 
+from ncp_envs.action_bursts import ActionBursts
 from ncp_envs.delay import ActionDelay, VectorActionDelay
 from ncp_envs.dropout import ObservationDropout, VectorObservationDropout
 from ncp_envs.history import History, VectorHistory
@@ -25,6 +26,7 @@ from ncp_envs.previous import PreviousAction
 from ncp_envs.random_actions import RandomActionOverwrite, VectorRandomActionOverwrite
 
 __all__ = [
+    "ActionBursts",
     "ActionDelay",
     "History",
     "IrregularTime",

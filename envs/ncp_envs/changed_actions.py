@@ -15,6 +15,18 @@ from ncp_envs.vector_infos import join_infos
 Info = dict[str, Any]
 
 
+def joined(notes: Info, info: Info) -> Info:
+    """Returns the info of a step with a rule's notes.
+
+    An inner wrapper may have changed the action again, so its entries take precedence; but an action is a random one if
+    any wrapper has drawn it.
+    """
+    found = notes | info
+    if "is_random" in notes and "is_random" in info:
+        found["is_random"] = notes["is_random"] | info["is_random"]
+    return found
+
+
 class ActionRule(ABC):
     """Decides which actions one environment executes."""
 
@@ -48,8 +60,7 @@ class ChangedActions(gym.Wrapper[Any, Any, Any, Any]):
         """Executes the action that the rule returns."""
         executed, notes = self._rule.act(action)
         observation, reward, terminated, truncated, info = self.env.step(executed)
-        # An inner wrapper may have changed the action again, so its entries take precedence.
-        return observation, reward, terminated, truncated, notes | info
+        return observation, reward, terminated, truncated, joined(notes, info)
 
 
 class VectorChangedActions(gym.vector.VectorWrapper):

@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from numpy.typing import NDArray
 
+from ncp_envs.action_bursts import ActionBursts
+from ncp_envs.changed_actions import joined
 from ncp_envs.mujoco_tasks import StepOutcome
 from ncp_envs.observations import KeepObservations
 from ncp_envs.random_actions import RandomActionOverwrite
@@ -88,7 +90,7 @@ class KeptLayer:
 
 
 class OverwriteLayer:
-    """Overwrites some actions with random ones, as `RandomActionOverwrite` does."""
+    """Overwrites some actions with random ones, as `RandomActionOverwrite` and `ActionBursts` do."""
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
         self._rules = [wrapper._rule for wrapper in wrappers]
@@ -102,8 +104,8 @@ class OverwriteLayer:
         return list(executed) if executed.dtype == object else executed
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
-        """Adds the executed actions to the info, unless an inner wrapper has overwritten them again."""
-        return outcome._replace(info=self._info | outcome.info)
+        """Adds to the info what was executed, as `joined` does for one environment."""
+        return outcome._replace(info=joined(self._info, outcome.info))
 
 
 def stacked(rows: Sequence[Array]) -> Array:
@@ -121,4 +123,5 @@ LAYERS: Mapping[type, type[Any]] = {
     TimeLimit: LimitLayer,
     KeepObservations: KeptLayer,
     RandomActionOverwrite: OverwriteLayer,
+    ActionBursts: OverwriteLayer,
 }

@@ -16,25 +16,33 @@ from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed
 _SAMPLED = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
 
 
-class _Overwrite(ActionRule):
-    def __init__(self, space: gym.Space[Any], probability: float, layer: int, seed: int | None) -> None:
-        self._probability = check_probability("RandomActionOverwrite", probability)
+class Overwrite(ActionRule):
+    """Executes a random action instead of the agent's, with some probability.
+
+    :param name: the wrapper's, for messages
+    :param stream: of its random numbers
+    """
+
+    def __init__(
+        self, name: str, stream: Stream, space: gym.Space[Any], probability: float, layer: int, seed: int | None
+    ) -> None:
+        self._probability = check_probability(name, probability)
         if not isinstance(space, _SAMPLED):
-            raise TypeError(f"RandomActionOverwrite needs actions from a Box or a discrete space, and got {space}")
+            raise TypeError(f"{name} needs actions from a Box or a discrete space, and got {space}")
         if isinstance(space, gym.spaces.Box) and not space.is_bounded():
-            raise ValueError(
-                f"RandomActionOverwrite cannot draw uniformly from a space without bounds, and got {space}"
-            )
-        self._random = RandomStream(Stream.ACTION_OVERWRITE, layer, seed)
+            raise ValueError(f"{name} cannot draw uniformly from a space without bounds, and got {space}")
+        self._random = RandomStream(stream, layer, seed)
         self._space = copy.deepcopy(space)  # so that sampling from the environment's own space changes nothing here
         self._seed_space()
 
     def start(self, seed: int | None) -> None:
+        """Begins an episode."""
         if seed is not None:
             self._random.restart(seed)
             self._seed_space()
 
     def act(self, action: Any) -> tuple[Any, Info]:
+        """Returns the action to execute, and notes both entries of the info."""
         executed, is_random = self.draw(action)
         return executed, {"executed_action": np.array(executed)[()], "is_random": is_random}
 
@@ -46,6 +54,10 @@ class _Overwrite(ActionRule):
     def _seed_space(self) -> None:
         # Actions have a stream of their own, so that the overwritten steps are the same for every action space.
         self._space.seed(int(self._random.generator.integers(2**63)))
+
+
+def _overwrite(space: gym.Space[Any], probability: float, layer: int, seed: int | None) -> Overwrite:
+    return Overwrite("RandomActionOverwrite", Stream.ACTION_OVERWRITE, space, probability, layer, seed)
 
 
 class RandomActionOverwrite(ChangedActions, RecordConstructorArgs):
@@ -70,7 +82,7 @@ class RandomActionOverwrite(ChangedActions, RecordConstructorArgs):
     def __init__(self, env: gym.Env[Any, Any], probability: float = 0.05, seed: int | None = None) -> None:
         RecordConstructorArgs.__init__(self, probability=probability, seed=seed)
         layer = count_layers(env, RandomActionOverwrite)
-        super().__init__(env, _Overwrite(env.action_space, probability, layer, seed))
+        super().__init__(env, _overwrite(env.action_space, probability, layer, seed))
 
 
 class VectorRandomActionOverwrite(VectorChangedActions):
@@ -89,5 +101,5 @@ class VectorRandomActionOverwrite(VectorChangedActions):
         layer = count_layers(env, VectorRandomActionOverwrite)
         space = env.single_action_space
         super().__init__(
-            env, [_Overwrite(space, probability, layer, offset_seed(seed, index)) for index in range(env.num_envs)]
+            env, [_overwrite(space, probability, layer, offset_seed(seed, index)) for index in range(env.num_envs)]
         )

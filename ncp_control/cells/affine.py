@@ -15,6 +15,7 @@ from ncp_control.cells.initial import fan_in
 from ncp_control.cells.ode import ODECell
 from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.program import AffineSettings, Program
+from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 INDEXES = ("start", "source", "sensory_start", "sensory_source")
@@ -129,6 +130,14 @@ class AffineODECell(ODECell):
             weights_of(self.gamma, self.sensory_source, self.sensory_target, self.inputs, self.units),
             weights_of(self.gamma_r, self.source, self.target, self.units, self.units),
         )
+
+    def linear_weights(self) -> list[LinearWeights]:
+        """Returns gamma and gamma_r, for `Muon`."""
+        inputs, units = self.inputs, self.units
+        return [
+            LinearWeights(self.gamma, (1, inputs, units), self.sensory_source * units + self.sensory_target),
+            LinearWeights(self.gamma_r, (1, units, units), self.source * units + self.target),
+        ]
 
     def sense(self, constants: AffineConstants, inputs: Tensor) -> Tensor:
         """Returns `gamma I + mu`, (..., N)."""

@@ -18,6 +18,7 @@ from ncp_control.cells.edges import Weights, arriving, split_last, weights_of
 from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.program import CfCSettings, Program
 from ncp_control.solvers import Span
+from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 # How many linear maps of x = [inputs, state] each mode needs.
@@ -146,6 +147,18 @@ class CfC(Cell):
         sensory = weights_of(self.sensory_weight, self.sensory_source, self.sensory_target, self.inputs, self.units)
         recurrent = weights_of(self.weight, self.source, self.target, self.units, self.units)
         return CfCConstants(*(weights.each(lambda matrix: matrix.transpose(0, 1)) for weights in (sensory, recurrent)))
+
+    def linear_weights(self) -> list[LinearWeights]:
+        """Returns the weights of all maps, for `Muon`."""
+        maps, inputs, units = self.maps, self.inputs, self.units
+        if self.backbone_widths:
+            return [LinearWeights(self.head, (maps, units, self.backbone_widths[-1]))]
+        return [
+            LinearWeights(
+                self.sensory_weight, (maps, inputs, units), self.sensory_source * units + self.sensory_target
+            ),
+            LinearWeights(self.weight, (maps, units, units), self.source * units + self.target),
+        ]
 
     def sense(self, constants: CfCConstants, inputs: Tensor) -> Tensor:
         """Returns the inputs' share of every map, (..., H N), and with a backbone the inputs themselves."""

@@ -14,6 +14,7 @@ from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.program_form import ProgramForm
 from ncp_control.ops.program import GatedSettings, Program
+from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -52,6 +53,13 @@ class GatedCell(Cell):
 
     def constants(self) -> None:
         """Prepares nothing: the step uses the parameters as they are."""
+
+    def linear_weights(self) -> list[LinearWeights]:
+        """Returns the weights of every gate, for `Muon`."""
+        return [
+            LinearWeights(self.weight_ih, (self.gates, self.units, self.inputs)),
+            LinearWeights(self.weight_hh, (self.gates, self.units, self.units)),
+        ]
 
     def sense(self, constants: None, inputs: Tensor) -> Tensor:
         """Returns `W_ih x + b_ih`, (..., G U)."""

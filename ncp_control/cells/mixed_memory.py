@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 from ncp_control.cells.base import Cell, Guarantee
 from ncp_control.cells.currents import Currents
 from ncp_control.solvers import Span
+from ncp_control.support.muon import LinearWeights
 
 
 class MixedMemoryConstants(NamedTuple):
@@ -48,6 +49,14 @@ class MixedMemory(Cell):
     def constants(self) -> MixedMemoryConstants:
         """Returns the inner cell's constants."""
         return MixedMemoryConstants(self.cell.constants())
+
+    def linear_weights(self) -> list[LinearWeights]:
+        """Returns the weights of the LSTM's gates, for `Muon`."""
+        size = self.cell.state_size
+        return [
+            LinearWeights(self.input_weight, (4, size, self.cell.inputs)),
+            LinearWeights(self.recurrent_weight, (4, size, size)),
+        ]
 
     def sense(self, constants: MixedMemoryConstants, inputs: Tensor) -> Tensor:
         """Returns the inputs' share of the LSTM's gates, followed by what the inner cell senses."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 
-SELDOM = ("author", "author_email", "code_link", "shared")
+SELDOM = ("bursts", "max_steps", "author", "author_email", "code_link", "shared")
 LOCAL = "local"
 
 
@@ -34,6 +34,12 @@ class Arguments:
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.05
     """The probability that a step's action is overwritten by a random one."""
+
+    bursts: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
+    """The probability that a step begins a burst: for 5 to 20 steps, actions of an earlier moment or random ones."""
+
+    max_steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """End episodes after this many steps, rather than at the environment's own limit."""
 
     seed: int = 0
     """The seed of everything random."""
@@ -79,10 +85,11 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Collects rollouts, writes the dataset, and prints a summary."""
     from ncp_control.data.dataset import tidy, unfinished
-    from ncp_control.data.environments import spec_of
+    from ncp_control.data.environments import spec_of, with_limit
     from ncp_control.data.minari_files import place_of
 
     spec = spec_of(arguments.env)
+    spec = spec if arguments.max_steps is None else with_limit(spec, arguments.max_steps)
     policy, name = read_policy(arguments.policy)
     dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random))
     if folder.exists():
@@ -106,6 +113,7 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
     from ncp_control.data.dataset import collect_dataset
 
     words = f"{arguments.rollouts} rollouts of {name} in {spec.id}, {100 * arguments.random:.3g} % random actions"
+    words += f", bursts of others with probability {arguments.bursts:g}" if arguments.bursts else ""
     known = {
         "description": arguments.description or words,
         "command": command(arguments, dataset_id),
@@ -129,6 +137,7 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
             resume=arguments.resume,
             rollouts=arguments.rollouts,
             random_action_fraction=arguments.random,
+            bursts=arguments.bursts,
             seed=arguments.seed,
             workers=1 if arguments.workers is None else arguments.workers,
             elsewhere=elsewhere,
@@ -186,6 +195,8 @@ def command(arguments: Arguments, dataset_id: str) -> str:
     """Returns the command that makes the dataset again."""
     words = []
     for key, value in vars(arguments).items():
+        if key == "bursts" and not value:  # earlier versions did not write it
+            continue
         if value is not None and not isinstance(value, bool) and key not in ("out", "workers", "on", "shared"):
             words += [f"--{key.replace('_', '-')}", str(value)]
     flags = ["--sample"] if arguments.sample else []

@@ -47,6 +47,7 @@ def collect(
     resume: bool = False,
     progress: bool = True,
     elsewhere: Elsewhere | None = None,
+    bursts: float = 0.0,
 ) -> Rollouts:
     """Collects rollouts.
 
@@ -73,11 +74,15 @@ def collect(
     :param progress: show a progress bar on stderr
     :param elsewhere: computes groups somewhere else than in processes of this machine, such as
         `ncp_control.scale.collecting.on_place` does
+    :param bursts: the probability that a step begins a burst, in which other actions are executed for 5 to 20 steps:
+        those of an earlier moment, or random ones (see `ncp_envs.ActionBursts`)
     """
     if rollouts < 1 or workers < 1 or group < 1:
         raise ValueError(f"rollouts, workers and group must be at least 1, got {rollouts}, {workers} and {group}")
     if not 0 <= random_action_fraction <= 1:
         raise ValueError(f"random_action_fraction is a probability, got {random_action_fraction}")
+    if not 0 <= bursts <= 1:
+        raise ValueError(f"bursts is a probability, got {bursts}")
     spec = spec_of(env)
     with make(spec) as example:
         check_spaces(example)
@@ -94,6 +99,7 @@ def collect(
         chosen.name,
         chosen.sha256,
         deterministic,
+        bursts,
     )
     if keep is not None:
         found = _collect_into(Path(keep), plan, chosen, workers, resume, progress, elsewhere)

@@ -31,6 +31,7 @@ class CollectionPlan:
     :param controller: the policy's name
     :param sha256: a hash of the policy; None if there is no such hash
     :param deterministic: whether a policy that can do both takes its deterministic action rather than a sample
+    :param bursts: the probability that a burst of other actions begins at a step
     """
 
     env: str
@@ -41,6 +42,14 @@ class CollectionPlan:
     controller: str
     sha256: str | None
     deterministic: bool
+    bursts: float = 0.0
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns the fields for `plan.json`, which earlier versions wrote without bursts."""
+        found = asdict(self)
+        if not self.bursts:
+            del found["bursts"]
+        return found
 
     def seed_of(self, rollout: int) -> int:
         """Returns the seed with which the environment of a rollout is reset."""
@@ -58,6 +67,7 @@ class CollectionPlan:
             "controller": {"name": self.controller, "sha256": self.sha256, "deterministic": self.deterministic},
             "env": json.loads(self.env)["id"],
             "random_action_fraction": self.random_action_fraction,
+            **({"bursts": self.bursts} if self.bursts else {}),
             "seed": self.seed,
             "group": self.group,
             "versions": versions(PACKAGES),
@@ -99,7 +109,7 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
                 raise ValueError(f"{folder} holds rollouts, but no {RECORD} to continue them by: remove the folder")
             if not resume:
                 raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
-            about = asdict(plan)
+            about = plan.recorded()
             begun = read_record(record).get("env")
             if isinstance(begun, str) and task_in(begun) == task_in(plan.env):
                 about["env"] = begun
@@ -111,7 +121,7 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
                     "attribute sha256"
                 )
         else:
-            write_atomically(record, json.dumps(asdict(plan), indent=2).encode())
+            write_atomically(record, json.dumps(plan.recorded(), indent=2).encode())
     except BaseException:
         hold.release()
         raise

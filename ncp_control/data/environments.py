@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import gymnasium as gym
@@ -44,6 +45,15 @@ def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
             'entry_point="module:Class", and with plain values for its arguments'
         ) from error
     return spec
+
+
+def with_limit(spec: EnvSpec, steps: int) -> EnvSpec:
+    """Returns a spec whose episodes end after at most so many steps."""
+    if steps < 1:
+        raise ValueError(f"an episode has at least one step, got a limit of {steps}")
+    found = copy.deepcopy(spec)
+    found.max_episode_steps = steps
+    return found
 
 
 def _registered(env: str) -> EnvSpec:

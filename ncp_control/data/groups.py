@@ -51,10 +51,12 @@ def collect_groups(
 
 
 def made(plan: CollectionPlan) -> gym.Env[Any, Any]:
-    """Makes an environment of a plan, with the wrapper that overwrites actions."""
-    from ncp_envs import RandomActionOverwrite
+    """Makes an environment of a plan, with the wrappers that overwrite actions."""
+    from ncp_envs import ActionBursts, RandomActionOverwrite
 
-    return RandomActionOverwrite(make(EnvSpec.from_json(plan.env)), plan.random_action_fraction)
+    env = make(EnvSpec.from_json(plan.env))
+    env = ActionBursts(env, plan.bursts) if plan.bursts else env
+    return RandomActionOverwrite(env, plan.random_action_fraction)
 
 
 @contextmanager

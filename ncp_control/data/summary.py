@@ -64,7 +64,8 @@ def random_actions(rollouts: Rollouts) -> dict[str, Any] | None:
         return None
     count, of = int(sum(np.sum(part) for part in flags)), sum(len(part) for part in flags)
     low, high = binomial_interval(count, of)
-    wanted = rollouts.about.get("random_action_fraction")
+    # bursts of random actions have no probability that one could compare with their share
+    wanted = None if rollouts.about.get("bursts") else rollouts.about.get("random_action_fraction")
     return {"share": count / of, "low": low, "high": high, "count": count, "of": of, "wanted": wanted}
 
 

@@ -31,6 +31,7 @@ from ncp_control.storage.notes import read_object
 from ncp_control.storage.packing import check_optimizer, pack, unpack
 from ncp_control.storage.run_folder import seed_of
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
+from ncp_control.support.muon import Muon
 from ncp_control.support.progress import Tracker
 from ncp_control.support.ranks import Ranks
 
@@ -99,9 +100,7 @@ class EpochLoop(ABC, Generic[M]):
         self.windows, self.place = windows, place
         # the model that is validated and kept: the running average of the weights, or the model itself
         self.validated = copy.deepcopy(model) if settings.average else model
-        self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True
-        )
+        self.optimizer = make_optimizer(model, settings)
         size = min(settings.batch, windows)
         self.captured = CapturedStep(self.update, self.optimizer, size, place) if graph else None
         self.steps = -(-windows // settings.batch)
@@ -330,6 +329,13 @@ class FitLoop(EpochLoop[DynamicsModel]):
             return errors
         free = free_errors(model, valid, horizon, weight, settings.robust, self.ranks)
         return settings.forced * errors + (1 - settings.forced) * free
+
+
+def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.Optimizer:
+    """Returns the optimizer of a fit, at its first learning rate."""
+    if settings.optimizer == "muon":
+        return Muon(model, settings.rate(0), settings.weight_decay)
+    return torch.optim.AdamW(model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True)
 
 
 def read_state(path: Path) -> tuple[Path, str, dict[str, Tensor]] | None:

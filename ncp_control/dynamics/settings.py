@@ -9,8 +9,10 @@ from typing import Any
 # The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
 RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,
          "neuralode": 0.005, "laggedmlp": 0.003, "mlp": 0.003}  # fmt: skip
+ADDED = ("forced", "optimizer")  # settings that earlier versions did not have
 LOSSES = ("raw", "normalised")
 SCHEDULES = ("constant", "cosine")
+OPTIMIZERS = ("adam", "muon")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,9 @@ class FitSettings:
 
     learning_rate: float | None = None
     """Adam's learning rate; the default depends on the cell, from 0.003 to 0.01."""
+
+    optimizer: str = "adam"
+    """adam; or muon, which makes the momentum of weight matrices orthogonal and often fits better in the same time."""
 
     schedule: str = "constant"
     """constant, or cosine: the learning rate rises over the first twentieth of the fit, then falls to a hundredth."""
@@ -67,6 +72,8 @@ class FitSettings:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if (self.learning_rate is not None and not self.learning_rate > 0) or not self.max_grad_norm > 0:
             raise ValueError("learning_rate and max_grad_norm must be positive")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer is {' or '.join(OPTIMIZERS)}, not {self.optimizer!r}")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule is {' or '.join(SCHEDULES)}, not {self.schedule!r}")
         if self.loss not in LOSSES:
@@ -88,7 +95,9 @@ class FitSettings:
         """Returns the settings for the record of a fit. What earlier versions did not know is left out if it has its
         default, so that their fits can be resumed."""
         found = asdict(self)
-        return {name: value for name, value in found.items() if name != "forced" or value != FitSettings.forced}
+        return {
+            name: value for name, value in found.items() if name not in ADDED or value != getattr(FitSettings, name)
+        }
 
     def rate(self, done: float) -> float:
         """Returns the learning rate after a share of the fit, 0 to 1."""

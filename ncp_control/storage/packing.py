@@ -11,7 +11,7 @@ import torch
 # The tensors that an optimizer keeps for each parameter.
 NEEDED = {
     "Adam": ("step", "exp_avg", "exp_avg_sq"), "AdamW": ("step", "exp_avg", "exp_avg_sq"),
-    "RMSprop": ("step", "square_avg"),
+    "RMSprop": ("step", "square_avg"), "Muon": ("mean",),
 }  # fmt: skip
 
 

@@ -60,3 +60,19 @@ def test_a_dataset_goes_to_a_folder_given_by_a_relative_path(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     assert main(["collect", "--env", "Pendulum-v1", "--rollouts", "2", "--out", "./kept/pendulum-v0"]) == 0
     assert len(Rollouts.load("./kept/pendulum-v0")) == 2
+
+
+def test_bursts_are_flagged_recorded_and_follow_from_the_seed() -> None:
+    def once(bursts: float) -> Rollouts:
+        return collect(still, short(), 3, random_action_fraction=0.0, bursts=bursts, progress=False)
+
+    one, again, none = once(0.1), once(0.1), once(0.0)
+    assert same(one, again)
+    assert one.about["bursts"] == 0.1
+    assert "bursts" not in none.about
+    assert not any(rollout.is_random.any() for rollout in none)
+    assert 0.3 < np.mean([rollout.is_random for rollout in one]) < 1
+    for rollout in one:  # an earlier moment of this policy is no other action
+        assert rollout.is_random[(rollout.actions != np.float32(0.125))[:, 0]].all()
+    with pytest.raises(ValueError, match="bursts is a probability, got 2"):
+        once(2)

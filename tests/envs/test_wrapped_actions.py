@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 gym = pytest.importorskip("gymnasium")
 
 from helpers.episode_counter import EpisodeCounter  # noqa: E402
-from ncp_envs import ActionDelay, IrregularTime, RandomActionOverwrite  # noqa: E402
+from ncp_envs import ActionBursts, ActionDelay, IrregularTime, RandomActionOverwrite  # noqa: E402
 
 MINE = np.array([0.123], dtype=np.float32)
 
@@ -168,3 +168,64 @@ def test_an_overwrite_lasts_as_long_as_a_repeated_action() -> None:
     once.reset(seed=9)
     observation, *_, info = once.step(MINE)
     assert observation.tolist() == [0, 3, info["executed_action"][0]]
+
+
+def bursts_of(env: Any, seed: int, steps: int = 400) -> tuple[list[float], list[float], list[bool]]:
+    """The actions that were given, those that were executed, and their flags."""
+    env.reset(seed=seed)
+    given = [0.1 + 0.001 * step for step in range(steps)]
+    infos = [env.step(np.array([action]))[-1] for action in given]
+    return given, [float(info["executed_action"][0]) for info in infos], [bool(info["is_random"]) for info in infos]
+
+
+def runs_of(flags: list[bool]) -> list[tuple[int, int]]:
+    """The first and the last step of each stretch of flags that are set."""
+    edges = np.flatnonzero(np.diff([False, *flags, False]))
+    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
+
+
+def test_a_burst_repeats_an_earlier_moment_or_holds_random_actions() -> None:
+    given, executed, flags = bursts_of(ActionBursts(EpisodeCounter((10**6,)), 0.02, 4, 6), 0, 3000)
+    runs = runs_of(flags)
+    assert all(executed[step] == given[step] for step, flag in enumerate(flags) if not flag)
+    single = [run for run in runs if run[1] - run[0] <= 6]  # two bursts may follow one another
+    assert len(single) > 20
+    assert {last - first for first, last in single} == {4, 5, 6}
+    repeated, lengths = 0, set()
+    for first, last in single:
+        steps = np.diff(executed[first:last])
+        if np.allclose(steps, 0.001, atol=1e-9):
+            repeated += 1
+            assert executed[first] < given[first]
+        else:
+            changes = np.flatnonzero(steps)
+            lengths.update(np.diff(changes).tolist())
+            assert all(-1 <= action <= 1 for action in executed[first:last])
+    assert 0.25 < repeated / len(single) < 0.75
+    assert {1, 2} <= lengths <= {1, 2, 3, 4, 5}
+
+
+def test_bursts_follow_from_the_seed_and_begin_anew_with_each_episode() -> None:
+    env = ActionBursts(EpisodeCounter((10**6,)), 0.1)
+    first = bursts_of(env, 3)
+    assert bursts_of(env, 3) == first
+    assert bursts_of(ActionBursts(EpisodeCounter((10**6,)), 0.1), 3) == first
+    assert bursts_of(env, 4) != first
+    assert not any(bursts_of(ActionBursts(EpisodeCounter(), 0.0), 3)[2])
+    assert all(bursts_of(ActionBursts(EpisodeCounter((10**6,)), 1.0), 3)[2])
+
+
+@pytest.mark.parametrize(("shortest", "longest"), [(0, 5), (6, 5)])
+def test_a_burst_has_a_length(shortest: int, longest: int) -> None:
+    with pytest.raises(ValueError, match=f"a burst has at least one step .* got {shortest} to {longest}"):
+        ActionBursts(EpisodeCounter(), 0.1, shortest, longest)
+
+
+@pytest.mark.parametrize("outer", [ActionBursts, RandomActionOverwrite])
+def test_an_action_is_random_whichever_wrapper_has_drawn_it(outer: Any) -> None:
+    inner = RandomActionOverwrite if outer is ActionBursts else ActionBursts
+    env = outer(inner(EpisodeCounter((10**6,)), 0.2), 0.2)
+    given, executed, flags = bursts_of(env, 1)
+    assert [one != other for one, other in zip(given, executed, strict=True)] == flags
+    alone = bursts_of(outer(EpisodeCounter((10**6,)), 0.2), 1)[2]
+    assert sum(flags) > sum(alone) > 0

@@ -1,0 +1,219 @@
+"""Two questions to a model of the dynamics, and how well the simulator itself could answer them.
+
+A model that reads the actions of a controller can tell from them what the controller saw. So its predictions along
+recorded actions say little about what it knows of other actions, which is what planning asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ncp_control.data import Rollouts, Windows
+from ncp_control.data.environments import make, spec_of
+from ncp_control.dynamics.errors import squared_errors
+from ncp_control.dynamics.open_loop import free_runs
+from ncp_control.dynamics.simulator import Simulator
+
+Array = NDArray[Any]
+STARTS, FOREIGN = 200, 7  # at most so many starts; the spawn key of what is drawn here
+CHUNK = 256
+SAME = 1e-6  # by which a replayed observation may differ from the recorded one
+
+RECORDED, OTHERS = "recorded", "foreign"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Squared errors 1 .. H steps ahead from S starts, over the variances of the observations, (S, H) each.
+
+    :param model: of the model, for the questions "recorded" and "foreign", if it was asked
+    :param floor: of the simulator, started with errors as large as the model's own one step ahead
+    :param unknown: why there is no answer to "foreign", or no floor
+    """
+
+    model: dict[str, Array]
+    floor: dict[str, Array] = field(default_factory=dict)
+    unknown: str = ""
+
+
+def ask(
+    model: Simulator,
+    rollouts: Rollouts,
+    horizon: int,
+    warm_up: int = 32,
+    seed: int = 0,
+    advance: Callable[[], None] = lambda: None,
+) -> Answers:
+    """Asks a model what follows recorded states, after the recorded actions and after those of other episodes.
+
+    :param rollouts: episodes that the model has not seen
+    :param horizon: number of steps to predict, H
+    :param warm_up: number of observations that the model reads first
+    :param seed: chooses the other episodes and the errors of the simulator
+    :param advance: called after each start that was simulated
+    """
+    steps = sum(max(len(rollout.observations) - warm_up - horizon + 1, 0) for rollout in rollouts)
+    every = max(1, -(-steps // STARTS))
+    runs = free_runs(model, rollouts, horizon, warm_up, every)
+    std = model.std.double().cpu().numpy()
+    found = {RECORDED: np.stack([over(run.free, run.real, std) for run in runs])}
+    if not model.action_size:
+        return Answers(found, unknown="the model reads no actions")
+    try:
+        bodies = Bodies(rollouts)
+    except ValueError as error:
+        return Answers(found, unknown=str(error))
+    with bodies:
+        return simulate(model, rollouts, bodies, found, horizon, warm_up, every, seed, advance)
+
+
+def simulate(
+    model: Simulator,
+    rollouts: Rollouts,
+    bodies: Bodies,
+    found: dict[str, Array],
+    horizon: int,
+    warm_up: int,
+    every: int,
+    seed: int,
+    advance: Callable[[], None],
+) -> Answers:
+    """Does the part of `ask` that needs the simulator."""
+    random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(FOREIGN,)))
+    std = model.std.double().cpu().numpy()
+    noise = one_step_noise(model, rollouts, warm_up)
+    rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", RECORDED, OTHERS)}
+    for k, rollout in enumerate(rollouts):
+        first = [warm_up - 1 + start for start in range(0, len(rollout.observations) - warm_up - horizon + 1, every)]
+        try:
+            states = bodies.states(rollout, first)
+        except ValueError as error:
+            return Answers(found, unknown=str(error))
+        for start, state in zip(first, states, strict=True):
+            other = choose_other(rollouts, k, horizon, random)
+            real = bodies.follow(state, other)
+            own = rollout.actions[start : start + horizon]  # type: ignore[index]
+            rows["seen"].append(rollout.observations[start - warm_up + 1 : start + 1])
+            rows["actions"].append(np.concatenate([rollout.actions[start - warm_up + 1 : start], other]))  # type: ignore[index]
+            rows["real"].append(real)
+            if bodies.skip is not None:
+                shift = noise * random.normal(size=noise.shape)
+                seen = rollout.observations[start + 1 : start + 1 + horizon]
+                rows[RECORDED].append(over(bodies.follow(state, own, shift), seen, std))
+                rows[OTHERS].append(over(bodies.follow(state, other, shift), real, std))
+            advance()
+    free = predict(model, np.stack(rows["seen"]), np.stack(rows["actions"]), horizon)
+    found[OTHERS] = over(free, np.stack(rows["real"]), std)
+    if bodies.skip is None:
+        return Answers(found, unknown="the observations are not the simulator's positions and velocities")
+    return Answers(found, {key: np.stack(rows[key]) for key in (RECORDED, OTHERS)})
+
+
+def predict(model: Simulator, seen: Array, actions: Array, horizon: int) -> Array:
+    """Returns what a model predicts, (S, H, n), after observations (S, W, n), with actions (S, W + H - 1, m)."""
+    like, ahead = model.mean, 1.0 if model.timed else None
+    parts = [torch.as_tensor(values, dtype=like.dtype, device=like.device).split(CHUNK) for values in (seen, actions)]
+    found = [model.predict(one, horizon, other.flatten(2), ahead) for one, other in zip(*parts, strict=True)]
+    return torch.cat(found).double().cpu().numpy()
+
+
+def over(free: Array, real: Array, std: Array) -> Array:
+    """Returns squared errors over the variances, averaged over the features."""
+    return np.asarray(np.mean(((free - real) / std) ** 2, axis=-1))
+
+
+def one_step_noise(model: Simulator, rollouts: Rollouts, length: int) -> Array:
+    """Returns the root mean square of the model's errors of the next observation, (n,)."""
+    length = min(length, min(rollout.steps for rollout in rollouts))
+    errors = squared_errors(model, Windows(rollouts, length, length, device=model.mean.device))
+    return np.asarray(errors.double().mean((0, 1)).sqrt().cpu().numpy())
+
+
+def choose_other(rollouts: Rollouts, own: int, horizon: int, random: np.random.Generator) -> Array:
+    """Returns actions (H, m) of a random moment of another rollout, or of the same one if there is no other."""
+    others = [k for k, one in enumerate(rollouts) if k != own and one.steps >= horizon] or [own]
+    actions = rollouts[others[int(random.integers(len(others)))]].actions
+    assert actions is not None
+    first = int(random.integers(len(actions) - horizon + 1))
+    return np.asarray(actions[first : first + horizon])
+
+
+class Bodies:
+    """The MuJoCo environment in which rollouts were recorded, in the states that were recorded.
+
+    A state is found by running an episode again from its seed, with the actions that were executed.
+
+    :param rollouts: as `collect` makes them
+    :ivar skip: how many of the simulator's positions the observations leave out, if they are its positions and
+        velocities; None if they are something else
+    """
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        self.env = make_recorded(rollouts)
+        import mujoco
+
+        body: Any = self.env.unwrapped
+        self.body, self.mujoco = body, mujoco
+        self.kind = mujoco.mjtState.mjSTATE_INTEGRATION
+        self.size = mujoco.mj_stateSize(body.model, self.kind)
+        observation, _ = self.env.reset(seed=0)
+        skip = body.model.nq + body.model.nv - len(observation)
+        same = skip >= 0 and np.array_equal(observation, np.concatenate([body.data.qpos[skip:], body.data.qvel]))
+        self.skip = skip if same else None
+
+    def __enter__(self) -> Bodies:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.env.close()
+
+    def states(self, rollout: Any, steps: list[int]) -> list[Array]:
+        """Returns the simulator's states at some steps of a rollout, in ascending order."""
+        found: list[Array] = []
+        observation, _ = self.env.reset(seed=rollout.seed)
+        for step in range(steps[-1] + 1 if steps else 0):
+            if not np.allclose(observation, rollout.observations[step], rtol=SAME, atol=SAME):
+                raise ValueError(
+                    f"the simulator here does not repeat what was recorded ({rollout.name} differs at step {step})"
+                )
+            if step in steps:
+                state = np.empty(self.size)
+                self.mujoco.mj_getState(self.body.model, self.body.data, state, self.kind)
+                found.append(state)
+            observation = self.env.step(rollout.actions[step])[0]
+        return found
+
+    def follow(self, state: Array, actions: Array, error: Array | None = None) -> Array:
+        """Returns the observations (H, n) that follow actions (H, m) from a state.
+
+        :param error: added to the state before, in the units of the observations, (n,)
+        """
+        model, data = self.body.model, self.body.data
+        self.mujoco.mj_setState(model, data, state, self.kind)
+        if error is not None:
+            assert self.skip is not None
+            positions = model.nq - self.skip
+            data.qpos[self.skip :] += error[:positions]
+            data.qvel[:] += error[positions:]
+        return np.array([self.env.step(action)[0] for action in actions])
+
+
+def make_recorded(rollouts: Rollouts) -> gym.Env[Any, Any]:
+    """Makes the environment that rollouts were recorded in, and says so if it cannot."""
+    name = rollouts.about.get("env")
+    if not isinstance(name, str) or ":" in name:
+        raise ValueError("the data does not name a registered environment that it was recorded in")
+    if any(rollout.seed is None or rollout.actions is None for rollout in rollouts):
+        raise ValueError("the data has no seeds and actions, by which its episodes could be run again")
+    env = make(spec_of(name))
+    if not all(hasattr(env.unwrapped, part) for part in ("model", "data", "frame_skip")):
+        env.close()
+        raise ValueError(f"{name} is not simulated by MuJoCo")
+    return env
