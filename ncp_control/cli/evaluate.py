@@ -76,12 +76,14 @@ def run_model(arguments: Arguments) -> int:
         needs = "the table for it" if kind is Kind.SERIES else "the rollouts for it"
         raise ValueError(f"{arguments.policy} holds {kind.value if kind else 'a model'}: add --data, {needs}")
     torch.set_num_threads(1)
-    model = evaluate_series if kind is Kind.SERIES else evaluate_model
-    found = model.evaluate(arguments.policy, arguments.data, arguments.figures)
+    if kind is Kind.SERIES:
+        found = evaluate_series.evaluate(arguments.policy, arguments.data, arguments.figures)
+    else:
+        found = evaluate_model.evaluate(arguments.policy, arguments.data, arguments.figures, not arguments.json)
     if arguments.json:
         print(json.dumps(found))
     else:
-        model.show(found)
+        (evaluate_series if kind is Kind.SERIES else evaluate_model).show(found)
     return 0
 
 

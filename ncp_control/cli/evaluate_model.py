@@ -13,12 +13,13 @@ WARM_UP, SHOWN = 32, 100
 MEASURES = ("energy", "frequency", "peak")
 
 
-def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
+def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False) -> dict[str, Any]:
     """Returns one-step errors, open-loop errors and the statistics of long runs, as JSON values.
 
     :param path: the model's file
     :param data: the rollouts, whose test part is used
     :param figures: a folder for pictures, or None
+    :param progress: show a progress bar on stderr
     """
     import numpy as np
 
@@ -26,7 +27,8 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
     from ncp_control.dynamics import load_model
     from ncp_control.dynamics.earlier_files import split_of_model
     from ncp_control.dynamics.errors import squared_errors
-    from ncp_control.dynamics.open_loop import long_runs, open_loop
+    from ncp_control.dynamics.open_loop import long_runs
+    from ncp_control.dynamics.questions import ask
 
     model = load_model(path)
     rollouts = Rollouts.load(data)
@@ -39,7 +41,7 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
     over = raw / model.std.double().numpy() ** 2
     warm_up = min(WARM_UP, shortest // 2)
     horizon = min(HORIZONS[-1], shortest + 1 - warm_up)
-    loop = open_loop(model, test, horizon, warm_up)
+    answers = ask(model, test, horizon, warm_up, progress=progress)
     runs = long_runs(model, test)
     found = {
         "checkpoint": str(path),
@@ -50,26 +52,21 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
             {"name": name, "raw": float(one), "normalised": float(other)}
             for name, one, other in zip(model.observation_names, raw, over, strict=True)
         ],
-        "open_loop": [
-            {
-                "horizon": k, "mean": float(loop.mean[k - 1]), "low": float(loop.band[0][k - 1]),
-                "high": float(loop.band[1][k - 1]), "persistence": float(loop.persistence[k - 1]),
-            }
-            for k in HORIZONS if k <= horizon
-        ],
-        "level": loop.level,
+        "open_loop": answers.rows(k for k in HORIZONS if k <= horizon),
+        "not_known": answers.unknown,
+        "level": answers.recorded.level,
         "long_run": {
             kind: {key: float(np.median([getattr(one, key) for one in several])) for key in MEASURES}
             for kind, several in runs.items()
         },
     }  # fmt: skip
     if figures is not None:
-        draw(model, test, loop, over, warm_up, horizon, figures)
+        draw(model, test, answers, over, warm_up, horizon, figures)
         found["figures"] = sorted(str(file) for file in figures.glob("*.png"))
     return found
 
 
-def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
+def draw(model: Any, test: Any, answers: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
     """Draws all pictures that this model and these rollouts allow."""
     import numpy as np
 
@@ -86,7 +83,7 @@ def draw(model: Any, test: Any, loop: Any, over: Any, warm_up: int, horizon: int
         "traces": pictures.draw_traces(
             replace(run, real=run.real[:SHOWN], free=run.free[:SHOWN]), test[0].observations[:warm_up], names
         ),
-        "horizon": pictures.draw_horizon(loop),
+        "horizon": pictures.draw_horizon(answers.recorded),
         "errors": pictures.draw_errors(over, names),
     }
     if model.features == 17 and may_be_half_cheetah(names):
@@ -111,11 +108,7 @@ def show(found: dict[str, Any]) -> None:
     print(f"{'observation'.ljust(width)}  {'error':>10}  {'over variance':>13}")
     for name, row in zip(names, found["observations"], strict=True):
         print(f"{name.ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
-    print(f"\nsteps ahead, open loop  {'error over variance':>20}  {'8 of 10 starts':>18}  {'no change':>15}")
-    for row in found["open_loop"]:
-        band = f"{row['low']:.3g} to {row['high']:.3g}"
-        print(f"{row['horizon']:>22}  {row['mean']:>20.3g}  {band:>18}  {row['persistence']:>15.3g}")
-    print(f"predicting the mean of the training rollouts: {found['level']:.3g}\n")
+    show_open_loop(found)
     real, free = found["long_run"]["real"], found["long_run"]["free"]
     print(
         "long open-loop runs: "
@@ -124,3 +117,23 @@ def show(found: dict[str, Any]) -> None:
     )
     if "figures" in found:
         print("pictures: " + ", ".join(found["figures"]))
+
+
+def show_open_loop(found: dict[str, Any]) -> None:
+    """Prints how errors grow with the number of steps that a model predicts without looking."""
+    columns = [("recorded", ""), ("simulator", "floor_"), ("foreign", "foreign_"), ("simulator", "foreign_floor_")]
+    known = [(name, key) for name, key in columns if found["open_loop"][0][key + "mean"] is not None]
+    heads = [f"{name:>20}" for name, _ in known]
+    print(
+        f"\nsteps ahead, without looking: mean error over variance (median)\n{'':>5}{''.join(heads)}  {'no change':>10}"
+    )
+    for row in found["open_loop"]:
+        cells = [f"{row[key + 'mean']:.3g} ({row[key + 'median']:.2g})" for _, key in known]
+        print(f"{row['horizon']:>5}{''.join(f'{cell:>20}' for cell in cells)}  {row['persistence']:>10.3g}")
+    print(f"predicting the mean of the training rollouts: {found['level']:.3g}")
+    print("recorded: after the actions that were recorded", end="")
+    if len(known) > 1:
+        print("; foreign: after those of other episodes, from the same states", end="")
+    if len(known) > 2:
+        print("\nsimulator: MuJoCo itself, started with errors as large as the model's own one step ahead", end="")
+    print(f"\nnot known: {found['not_known']}\n" if found["not_known"] else "\n")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ncp_control.support.ranks import Ranks
 
 SELDOM = (
-    "graph", "stream", "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust", "average",
-    "horizon", "forced", "patience",
+    "set", "graph", "stream", "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust",
+    "average", "horizon", "forced", "patience",
 )  # fmt: skip
 
 WHEN = ("auto", "yes", "no")
@@ -46,6 +46,9 @@ class Arguments:
 
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
     """A plan such as "AutoNCP(32, 8)" instead of all synapses."""
+
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
+    """Settings of the cell, such as backbone=[64] of cfc or unfolds=3 of ltc."""
 
     actions: bool = False
     """Read the actions as well as the observations."""
@@ -123,10 +126,13 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
     parts = split_of_run(read(arguments, out, ranks), out, arguments.resume)
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
+    changes = cell_settings(arguments.set)
 
     def make() -> DynamicsModel:
         reads = READS[arguments.actions]
-        return DynamicsModel.of(parts.train, arguments.cell, wiring, reads=reads, residual=arguments.residual)
+        return DynamicsModel.of(
+            parts.train, arguments.cell, wiring, reads=reads, residual=arguments.residual, settings=changes
+        )
 
     words = ["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]
     common: dict[str, Any] = {
@@ -168,6 +174,15 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
             f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
         )
     return 0
+
+
+def cell_settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the settings of a cell that are written as KEY=VALUE."""
+    if not words:
+        return {}
+    from ncp_control.rl.recipes.recipe import read_changes
+
+    return read_changes(list(words), "unfolds=3")
 
 
 def read(arguments: Arguments, out: Path, ranks: Ranks) -> Rollouts:

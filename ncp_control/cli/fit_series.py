@@ -19,6 +19,7 @@ def run(arguments: Any) -> int:
     import torch
 
     from ncp_control.cli.evaluate_series import picture
+    from ncp_control.cli.fit import cell_settings
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
     from ncp_control.series.fitting import check_settings
@@ -34,7 +35,7 @@ def run(arguments: Any) -> int:
     parts = split_series(data)
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
     torch.manual_seed(arguments.seed)
-    model = SeriesModel.of(parts.train, arguments.cell, wiring)
+    model = SeriesModel.of(parts.train, arguments.cell, wiring, settings=cell_settings(arguments.set))
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
     command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     fitted = fit_series(

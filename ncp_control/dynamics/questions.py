@@ -6,7 +6,7 @@ recorded actions say little about what it knows of other actions, which is what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,29 +18,46 @@ from numpy.typing import NDArray
 from ncp_control.data import Rollouts, Windows
 from ncp_control.data.environments import make, spec_of
 from ncp_control.dynamics.errors import squared_errors
-from ncp_control.dynamics.open_loop import free_runs
+from ncp_control.dynamics.open_loop import OpenLoop, open_loop
 from ncp_control.dynamics.simulator import Simulator
+from ncp_control.support.progress import Tracker, tracked
 
 Array = NDArray[Any]
-STARTS, FOREIGN = 200, 7  # at most so many starts; the spawn key of what is drawn here
+EVERY, STARTS = 50, 200  # steps from one start to the next at least; about so many starts at most
+DRAWN = 7  # the spawn key of what is drawn here
 CHUNK = 256
 SAME = 1e-6  # by which a replayed observation may differ from the recorded one
-
-RECORDED, OTHERS = "recorded", "foreign"
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Squared errors 1 .. H steps ahead from S starts, over the variances of the observations, (S, H) each.
+    """Squared errors 1 .. H steps ahead from S starts, over the variances of the observations.
 
-    :param model: of the model, for the questions "recorded" and "foreign", if it was asked
-    :param floor: of the simulator, started with errors as large as the model's own one step ahead
-    :param unknown: why there is no answer to "foreign", or no floor
+    :param recorded: of the model, after the actions that were recorded
+    :param foreign: of the model, after those of other episodes, (S, H); None if that is not known
+    :param floors: of the simulator, started with errors as large as the model's own one step ahead, for "recorded" and
+        "foreign", (S, H) each; empty if they are not known
+    :param unknown: why something is not known
     """
 
-    model: dict[str, Array]
-    floor: dict[str, Array] = field(default_factory=dict)
+    recorded: OpenLoop
+    foreign: Array | None = None
+    floors: dict[str, Array] = field(default_factory=dict)
     unknown: str = ""
+
+    def rows(self, horizons: Iterable[int]) -> list[dict[str, float | None]]:
+        """Returns the errors at some horizons, as JSON values; None for what is not known."""
+        loop, found = self.recorded, []
+        floor, foreign_floor = (self.floors.get(key) for key in ("recorded", "foreign"))
+        columns = {"": loop.errors, "foreign_": self.foreign, "floor_": floor, "foreign_floor_": foreign_floor}
+        for k in horizons:
+            row: dict[str, float | None] = {"horizon": k}
+            for name, errors in columns.items():
+                for key, of in (("mean", np.mean), ("median", np.median)):
+                    row[name + key] = None if errors is None else float(of(errors[:, k - 1]))
+            row |= {"low": float(loop.band[0][k - 1]), "high": float(loop.band[1][k - 1])}
+            found.append({**row, "persistence": float(loop.persistence[k - 1])})
+        return found
 
 
 def ask(
@@ -49,7 +66,7 @@ def ask(
     horizon: int,
     warm_up: int = 32,
     seed: int = 0,
-    advance: Callable[[], None] = lambda: None,
+    progress: bool = False,
 ) -> Answers:
     """Asks a model what follows recorded states, after the recorded actions and after those of other episodes.
 
@@ -57,46 +74,42 @@ def ask(
     :param horizon: number of steps to predict, H
     :param warm_up: number of observations that the model reads first
     :param seed: chooses the other episodes and the errors of the simulator
-    :param advance: called after each start that was simulated
+    :param progress: show a progress bar on stderr
     """
-    steps = sum(max(len(rollout.observations) - warm_up - horizon + 1, 0) for rollout in rollouts)
-    every = max(1, -(-steps // STARTS))
-    runs = free_runs(model, rollouts, horizon, warm_up, every)
-    std = model.std.double().cpu().numpy()
-    found = {RECORDED: np.stack([over(run.free, run.real, std) for run in runs])}
+    rollouts = rollouts[:STARTS]
+    starts = sum(max(len(rollout.observations) - warm_up - horizon + 1, 0) for rollout in rollouts)
+    every = max(EVERY, -(-starts // STARTS))
+    recorded = open_loop(model, rollouts, horizon, warm_up, every)
     if not model.action_size:
-        return Answers(found, unknown="the model reads no actions")
+        return Answers(recorded, unknown="the model reads no actions")
     try:
-        bodies = Bodies(rollouts)
-    except ValueError as error:
-        return Answers(found, unknown=str(error))
-    with bodies:
-        return simulate(model, rollouts, bodies, found, horizon, warm_up, every, seed, advance)
+        with (
+            Bodies(rollouts) as bodies,
+            tracked("simulating other actions", len(recorded.errors), unit="starts", shown=progress) as tracker,
+        ):
+            return simulate(model, rollouts, bodies, recorded, warm_up, every, seed, tracker)
+    except UnknownBodyError as error:
+        return Answers(recorded, unknown=str(error))
 
 
 def simulate(
     model: Simulator,
     rollouts: Rollouts,
     bodies: Bodies,
-    found: dict[str, Array],
-    horizon: int,
+    recorded: OpenLoop,
     warm_up: int,
     every: int,
     seed: int,
-    advance: Callable[[], None],
+    tracker: Tracker,
 ) -> Answers:
     """Does the part of `ask` that needs the simulator."""
-    random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(FOREIGN,)))
-    std = model.std.double().cpu().numpy()
+    random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(DRAWN,)))
+    std, horizon = model.std.double().cpu().numpy(), recorded.errors.shape[1]
     noise = one_step_noise(model, rollouts, warm_up)
-    rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", RECORDED, OTHERS)}
+    rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", "recorded", "foreign")}
     for k, rollout in enumerate(rollouts):
         first = [warm_up - 1 + start for start in range(0, len(rollout.observations) - warm_up - horizon + 1, every)]
-        try:
-            states = bodies.states(rollout, first)
-        except ValueError as error:
-            return Answers(found, unknown=str(error))
-        for start, state in zip(first, states, strict=True):
+        for start, state in zip(first, bodies.states(rollout, first), strict=True):
             other = choose_other(rollouts, k, horizon, random)
             real = bodies.follow(state, other)
             own = rollout.actions[start : start + horizon]  # type: ignore[index]
@@ -106,14 +119,15 @@ def simulate(
             if bodies.skip is not None:
                 shift = noise * random.normal(size=noise.shape)
                 seen = rollout.observations[start + 1 : start + 1 + horizon]
-                rows[RECORDED].append(over(bodies.follow(state, own, shift), seen, std))
-                rows[OTHERS].append(over(bodies.follow(state, other, shift), real, std))
-            advance()
+                rows["recorded"].append(over(bodies.follow(state, own, shift), seen, std))
+                rows["foreign"].append(over(bodies.follow(state, other, shift), real, std))
+            tracker.advance(done=1)
     free = predict(model, np.stack(rows["seen"]), np.stack(rows["actions"]), horizon)
-    found[OTHERS] = over(free, np.stack(rows["real"]), std)
+    foreign = over(free, np.stack(rows["real"]), std)
     if bodies.skip is None:
-        return Answers(found, unknown="the observations are not the simulator's positions and velocities")
-    return Answers(found, {key: np.stack(rows[key]) for key in (RECORDED, OTHERS)})
+        why = "the observations are not the simulator's positions and velocities, so that it cannot start with errors"
+        return Answers(recorded, foreign, unknown=why)
+    return Answers(recorded, foreign, {key: np.stack(rows[key]) for key in ("recorded", "foreign")})
 
 
 def predict(model: Simulator, seen: Array, actions: Array, horizon: int) -> Array:
@@ -143,6 +157,10 @@ def choose_other(rollouts: Rollouts, own: int, horizon: int, random: np.random.G
     assert actions is not None
     first = int(random.integers(len(actions) - horizon + 1))
     return np.asarray(actions[first : first + horizon])
+
+
+class UnknownBodyError(ValueError):
+    """The simulator cannot tell what would have followed other actions than those that were recorded."""
 
 
 class Bodies:
@@ -180,7 +198,7 @@ class Bodies:
         observation, _ = self.env.reset(seed=rollout.seed)
         for step in range(steps[-1] + 1 if steps else 0):
             if not np.allclose(observation, rollout.observations[step], rtol=SAME, atol=SAME):
-                raise ValueError(
+                raise UnknownBodyError(
                     f"the simulator here does not repeat what was recorded ({rollout.name} differs at step {step})"
                 )
             if step in steps:
@@ -209,11 +227,14 @@ def make_recorded(rollouts: Rollouts) -> gym.Env[Any, Any]:
     """Makes the environment that rollouts were recorded in, and says so if it cannot."""
     name = rollouts.about.get("env")
     if not isinstance(name, str) or ":" in name:
-        raise ValueError("the data does not name a registered environment that it was recorded in")
+        raise UnknownBodyError("the data does not name a registered environment that it was recorded in")
     if any(rollout.seed is None or rollout.actions is None for rollout in rollouts):
-        raise ValueError("the data has no seeds and actions, by which its episodes could be run again")
-    env = make(spec_of(name))
+        raise UnknownBodyError("the data has no seeds and actions, by which its episodes could be run again")
+    try:
+        env = make(spec_of(name))
+    except ValueError as error:
+        raise UnknownBodyError(str(error)) from error
     if not all(hasattr(env.unwrapped, part) for part in ("model", "data", "frame_skip")):
         env.close()
-        raise ValueError(f"{name} is not simulated by MuJoCo")
+        raise UnknownBodyError(f"{name} is not simulated by MuJoCo")
     return env

@@ -80,7 +80,7 @@ def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted
     assert names == {"traces.png", "horizon.png", "errors.png", "time-constants.png"}
     assert main(["evaluate", file, "--data", str(data)]) == 0
     text = capsys.readouterr().out
-    assert "steps ahead, open loop" in text
+    assert "steps ahead, without looking" in text
     assert "long open-loop runs" in text
 
 

@@ -57,7 +57,7 @@ def test_a_collection_is_that_of_single_steps(task: str, dtype: Any, monkeypatch
     policy = Waving(spec.make().action_space.shape[0], dtype)  # type: ignore[index]
 
     def collected() -> Rollouts:
-        return collect(policy, spec, 7, random_action_fraction=0.3, seed=2, group=3, progress=False)
+        return collect(policy, spec, 7, random_action_fraction=0.3, seed=2, group=3, progress=False, bursts=0.1)
 
     ours = collected()
     assert stepped_together(task)
