@@ -45,9 +45,7 @@ def fit_loss(
 
     actions, ahead = steps(read["actions"], 1, horizon), steps(read["ahead"], 1, horizon)
     last, state = steps(predictions, 0, 1), steps(states, 0, 1)[:, 0]
-    import os
-
-    found, _ = model.run_free(last, state, horizon - 1, actions, ahead, detached=bool(os.environ.get("DETACH")))
+    found, _ = model.run_free(last, state, horizon - 1, actions, ahead)
     free = step_loss(found, steps(batch.targets, 1, horizon), weight, robust)
     return share * forced + (1 - share) * free
 

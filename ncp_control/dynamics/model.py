@@ -208,13 +208,9 @@ class DynamicsModel(Simulator):
 
     def run_free(
         self, last: Tensor, state: Tensor, steps: int, actions: Tensor | None = None,
-        ahead: Tensor | float | None = None, detached: bool = False,
+        ahead: Tensor | float | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """Predicts as described in `Simulator`, in scaled observations z from step to step.
-
-        :param detached: let no gradient flow through the predictions that are fed back, only through the circuit's
-            state: a step then learns to go on from what was predicted, and not to make that easier to go on from
-        """
+        """Predicts as described in `Simulator`, in scaled observations z from step to step."""
         weight: Tensor = self.readout.weight
         bias: Tensor = self.readout.bias
         if self.residual:
@@ -223,7 +219,6 @@ class DynamicsModel(Simulator):
         beside, span = self.beside(last.expand(-1, steps, -1), actions, ahead), self.span(ahead)
         z, found = (last[:, 0] - self.mean) / self.std, []
         for k in range(steps):
-            z = z.detach() if detached else z
             x = z.clamp(-self.clip, self.clip)
             x = x if beside is None else torch.cat([x, beside[:, k]], dim=-1)
             y, state = self.rnn.step(x, state, span[:, k] if isinstance(span, Tensor) and span.dim() == 2 else span)
