@@ -23,7 +23,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
     """
     import numpy as np
 
-    from ncp_control.data import Rollouts, Windows
+    from ncp_control.data import Rollouts, Scaler, Windows
     from ncp_control.dynamics import load_model
     from ncp_control.dynamics.earlier_files import split_of_model
     from ncp_control.dynamics.errors import squared_errors
@@ -38,7 +38,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
         raise ValueError(f"{path} predicts {model.features} observations, and {data} has {test.features} a step")
     shortest = min(rollout.steps for rollout in test)
     raw = squared_errors(model, Windows(test, min(WARM_UP, shortest), 10)).double().mean((0, 1)).numpy()
-    over = raw / model.std.double().numpy() ** 2
+    over = raw / Scaler.fit(test).std ** 2
     warm_up = min(WARM_UP, shortest // 2)
     horizon = min(HORIZONS[-1], shortest + 1 - warm_up)
     answers = ask(model, test, horizon, warm_up, progress=progress)
@@ -130,7 +130,7 @@ def show_open_loop(found: dict[str, Any]) -> None:
     for row in found["open_loop"]:
         cells = [f"{row[key + 'mean']:.3g} ({row[key + 'median']:.2g})" for _, key in known]
         print(f"{row['horizon']:>5}{''.join(f'{cell:>20}' for cell in cells)}  {row['persistence']:>10.3g}")
-    print(f"predicting the mean of the training rollouts: {found['level']:.3g}")
+    print(f"predicting the mean: {found['level']:.3g}")
     print("recorded: after the actions that were recorded", end="")
     if len(known) > 1:
         print("; foreign: after those of other episodes, from the same states", end="")

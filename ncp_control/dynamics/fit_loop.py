@@ -24,7 +24,7 @@ from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
 from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
-from ncp_control.dynamics.settings import FitSettings
+from ncp_control.dynamics.settings import ASTRAY, FitSettings
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.descriptions import described_in
 from ncp_control.storage.notes import read_object
@@ -296,6 +296,9 @@ class FitLoop(EpochLoop[DynamicsModel]):
     ) -> None:
         self.train, self.valid = train, valid
         self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
+        # a state that has parted from the recorded one has nothing to teach: without a limit it would drown the rest
+        usual = 1.0 if settings.loss == "normalised" else float(model.std.square().mean())
+        self.astray = settings.robust or ASTRAY * usual
         super().__init__(model, len(train), train.device, settings, *others)
 
     def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
@@ -309,7 +312,7 @@ class FitLoop(EpochLoop[DynamicsModel]):
     def loss(self, batch: Any, horizon: int, drawn: Tensor | None) -> Tensor:
         """Returns the mean loss of the next observation and, with a horizon, of the model's own continuation."""
         settings = self.settings
-        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, drawn, settings.forced)
+        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, drawn, settings.forced, self.astray)
 
     def valid_error(self) -> float:
         """Returns the median error over the validation rollouts."""
@@ -324,10 +327,10 @@ class FitLoop(EpochLoop[DynamicsModel]):
         that of the model's own continuation, weighted as in the loss."""
         settings, model, valid, weight = self.settings, self.validated, self.valid, self.weight
         errors = window_errors(model, valid, weight, self.ranks)
-        horizon = min(settings.horizon, valid.length)
+        horizon = min(settings.ahead, valid.length)
         if horizon == 1:
             return errors
-        free = free_errors(model, valid, horizon, weight, settings.robust, self.ranks)
+        free = free_errors(model, valid, horizon, weight, self.astray, self.ranks)
         return settings.forced * errors + (1 - settings.forced) * free
 
 

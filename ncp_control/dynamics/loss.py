@@ -16,7 +16,7 @@ STARTS = 4  # steps of each window from which the model continues on its own pre
 
 def fit_loss(
     model: DynamicsModel, batch: Batch, weight: Tensor | None, robust: float, horizon: int, starts: Tensor | None,
-    share: float = 0.5,
+    share: float = 0.5, astray: float = 0.0,
 ) -> Tensor:  # fmt: skip
     """Returns the loss of a batch. Nothing here waits for a GPU, so that a CUDA graph can hold it.
 
@@ -28,6 +28,7 @@ def fit_loss(
     :param horizon: H
     :param starts: these steps, as `draw_starts` returns them
     :param share: the weight of the teacher-forced loss, 0 to 1
+    :param astray: R for the steps that the model predicts from its own predictions
     """
     if starts is None:
         predictions, _ = model(**read_batch(model, batch))
@@ -46,7 +47,7 @@ def fit_loss(
     actions, ahead = steps(read["actions"], 1, horizon), steps(read["ahead"], 1, horizon)
     last, state = steps(predictions, 0, 1), steps(states, 0, 1)[:, 0]
     found, _ = model.run_free(last, state, horizon - 1, actions, ahead)
-    free = step_loss(found, steps(batch.targets, 1, horizon), weight, robust)
+    free = step_loss(found, steps(batch.targets, 1, horizon), weight, astray)
     return share * forced + (1 - share) * free
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.data import Rollout, Rollouts
+from ncp_control.data import Rollout, Rollouts, Scaler
 from ncp_control.dynamics.simulator import Simulator
 
 Array = NDArray[np.float64]
@@ -22,7 +22,7 @@ class OpenLoop:
 
     :param errors: the errors from each of S starts, (S, H)
     :param persistence: the mean errors of predicting that nothing changes, (H,)
-    :param level: the error of always predicting the mean of the training rollouts, the same for every horizon
+    :param level: the error of always predicting the mean of the rollouts, the same for every horizon
     """
 
     errors: Array
@@ -108,9 +108,13 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
 
 
 def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up: int = 32, every: int = 50) -> OpenLoop:
-    """Returns the errors of open-loop predictions 1 .. H steps ahead; see `free_runs` for the parameters."""
+    """Returns the errors of open-loop predictions 1 .. H steps ahead; see `free_runs` for the parameters.
+
+    The variances are those of these rollouts: a model that was fitted to wilder ones is not measured more kindly.
+    """
     runs = free_runs(model, rollouts, horizon, warm_up, every)
-    mean, std = (value.double().cpu().numpy() for value in (model.mean, model.std))
+    scaler = Scaler.fit(rollouts)
+    mean, std = scaler.mean, scaler.std
     errors = np.stack([np.mean(((run.free - run.real) / std) ** 2, axis=1) for run in runs])
     still = np.stack([np.mean(((run.last - run.real) / std) ** 2, axis=1) for run in runs])
     level = float(np.mean([np.mean(((mean - run.real) / std) ** 2) for run in runs]))
@@ -121,7 +125,7 @@ def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up:
 class RunStatistics:
     """Statistics of a long run, to compare a model's own run with a real one.
 
-    :param energy: the mean square of the scaled observations; 1 is the value over the training rollouts
+    :param energy: the mean square of the scaled observations; 1 is the value over all rollouts
     :param frequency: the gait's frequency in cycles a step, where the spectrum of the scaled observations peaks
     :param peak: the share of the spectrum at that peak, 0 to 1; it is near 0 if there is no gait
     """
@@ -161,7 +165,8 @@ def long_runs(
     if length < 16:
         raise ValueError(f"the rollouts are too short: after a warm-up of {warm_up} a long run needs 16 observations")
     runs = free_runs(model, rollouts, length, warm_up, every=10**9)
-    mean, std = (value.double().cpu().numpy() for value in (model.mean, model.std))
+    scaler = Scaler.fit(rollouts)
+    mean, std = scaler.mean, scaler.std
     return {
         "real": [statistics_of(run.real, mean, std) for run in runs],
         "free": [statistics_of(run.free, mean, std) for run in runs],

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ncp_control.data import Rollouts, Windows
+from ncp_control.data import Rollouts, Scaler, Windows
 from ncp_control.data.environments import make, spec_of
 from ncp_control.dynamics.errors import squared_errors
 from ncp_control.dynamics.open_loop import OpenLoop, open_loop
@@ -104,7 +104,7 @@ def simulate(
 ) -> Answers:
     """Does the part of `ask` that needs the simulator."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(DRAWN,)))
-    std, horizon = model.std.double().cpu().numpy(), recorded.errors.shape[1]
+    std, horizon = Scaler.fit(rollouts).std, recorded.errors.shape[1]
     noise = one_step_noise(model, rollouts, warm_up)
     rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", "recorded", "foreign")}
     for k, rollout in enumerate(rollouts):

@@ -39,7 +39,7 @@ class ComparisonRow:
         changes: Changes = {**self.changes, "learning_rate": self.learning_rate, "loss": loss}
         if loss == "normalised" and "robust" in changes:
             changes["robust"] = NORMALISED * float(changes["robust"])
-        return FitSettings(epochs=epochs, **changes)  # type: ignore[arg-type]
+        return FitSettings(epochs=epochs, horizon=1, **changes)  # type: ignore[arg-type]
 
 
 # Each learning rate had the lowest validation error of two or three that were tried, from 0.002 to 0.02, in fits of 50

@@ -9,7 +9,8 @@ from typing import Any
 # The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
 RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,
          "neuralode": 0.005, "laggedmlp": 0.003, "mlp": 0.003}  # fmt: skip
-ADDED = ("forced", "optimizer")  # settings that earlier versions did not have
+ADDED = {"forced": 0.5, "optimizer": "adam"}  # settings that earlier versions did not have, with what they did
+AHEAD, ASTRAY = 20, 0.1  # the usual horizon; the part of the variance from which continuations count as gone astray
 LOSSES = ("raw", "normalised")
 SCHEDULES = ("constant", "cosine")
 OPTIMIZERS = ("adam", "muon")
@@ -50,14 +51,16 @@ class FitSettings:
     """raw: squared errors in the units of the observations; normalised: divided by the observations' variances."""
 
     robust: float = 0.0
-    """R: count a step's squared error e as R log(1 + e / R), so that large errors count less; 0: count e itself."""
+    """R: count a step's squared error e as R log(1 + e / R), so that large errors count less; 0: count e itself, but
+    with a horizon, for what the model predicts from its own predictions, take a tenth of the variance for R."""
 
     average: float = 0.0
     """Validate and keep a running average of the weights, which retains this share of itself at every step; 0: keep the
     weights themselves."""
 
-    horizon: int = 1
-    """Number of steps that the loss predicts from the model's own predictions; it grows from 1 over the first half."""
+    horizon: int = 0
+    """Number of steps that the loss predicts from the model's own predictions; it grows from 1 over the first half. 0:
+    20 steps, or a whole window if that is shorter; 1: only the next observation counts."""
 
     forced: float = 0.5
     """With a horizon: the weight of the next observation's error in the loss and in the validation error, from 0 to 1;
@@ -67,7 +70,7 @@ class FitSettings:
     """Stop after this many epochs without a lower validation error; 0: never stop early."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "length", "stride", "horizon"):
+        for name in ("epochs", "batch", "length", "stride"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if (self.learning_rate is not None and not self.learning_rate > 0) or not self.max_grad_norm > 0:
@@ -84,20 +87,25 @@ class FitSettings:
             raise ValueError("robust, weight_decay and patience must not be negative")
         if not 0 <= self.forced <= 1:
             raise ValueError(f"forced is a weight from 0 to 1, got {self.forced}")
+        if self.horizon < 0:
+            raise ValueError(f"horizon is a number of steps, or 0 for the usual one, got {self.horizon}")
         if self.horizon > self.length:
             raise ValueError(f"a horizon of {self.horizon} does not fit into windows of {self.length} steps")
+
+    @property
+    def ahead(self) -> int:
+        """The number of steps that the loss predicts from the model's own predictions."""
+        return self.horizon or min(AHEAD, self.length)
 
     def of_cell(self, cell: str) -> FitSettings:
         """Returns these settings, with the default learning rate of a cell if none was given."""
         return self if self.learning_rate is not None else replace(self, learning_rate=RATES.get(cell.lower(), 0.005))
 
     def recorded(self) -> dict[str, Any]:
-        """Returns the settings for the record of a fit. What earlier versions did not know is left out if it has its
-        default, so that their fits can be resumed."""
+        """Returns the settings for the record of a fit. What earlier versions did not know is left out if it says what
+        they did, so that their fits can be resumed."""
         found = asdict(self)
-        return {
-            name: value for name, value in found.items() if name not in ADDED or value != getattr(FitSettings, name)
-        }
+        return {name: value for name, value in found.items() if name not in ADDED or value != ADDED[name]}
 
     def rate(self, done: float) -> float:
         """Returns the learning rate after a share of the fit, 0 to 1."""
@@ -111,4 +119,4 @@ class FitSettings:
 
     def horizon_at(self, epoch: int) -> int:
         """Returns the horizon of the loss in an epoch; the first epoch is 0."""
-        return 1 + round((self.horizon - 1) * min(1.0, 2 * (epoch + 1) / self.epochs))
+        return 1 + round((self.ahead - 1) * min(1.0, 2 * (epoch + 1) / self.epochs))

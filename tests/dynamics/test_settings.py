@@ -16,6 +16,8 @@ from ncp_control.dynamics import FitSettings
         ({"robust": -1.0}, "must not be negative"),
         ({"forced": 1.5}, "forced is a weight from 0 to 1, got 1.5"),
         ({"horizon": 40}, "does not fit into windows of 32"),
+        ({"horizon": -1}, "0 for the usual one, got -1"),
+        ({"optimizer": "sgd"}, "adam or muon"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, float], words: str) -> None:
@@ -36,4 +38,8 @@ def test_the_schedule_goes_up_and_down() -> None:
 def test_a_record_leaves_out_what_earlier_versions_did_not_know() -> None:
     assert "forced" not in FitSettings().recorded()
     assert FitSettings(forced=0.9).recorded()["forced"] == 0.9
-    assert FitSettings().recorded()["horizon"] == 1
+    assert "optimizer" not in FitSettings().recorded()
+    assert FitSettings(optimizer="muon").recorded()["optimizer"] == "muon"
+    assert FitSettings().recorded()["horizon"] == 0
+    assert [FitSettings(length=length).ahead for length in (8, 32)] == [8, 20]
+    assert FitSettings(horizon=1).ahead == 1
