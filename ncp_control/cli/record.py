@@ -154,4 +154,7 @@ def record_model(arguments: Arguments) -> Any:
         raise ValueError(f"{arguments.data} has {len(rollouts)} rollouts: --rollout is 0 to {len(rollouts) - 1}")
     model = load_model(arguments.checkpoint)
     rollout = rollouts[arguments.rollout]
-    return record_model(model, rollout, arguments.out, warm_up=arguments.look, steps=arguments.steps)
+    return record_model(
+        model, rollout, arguments.out, warm_up=arguments.look, steps=arguments.steps,
+        controller=arguments.checkpoint.stem,
+    )  # fmt: skip
