@@ -15,6 +15,19 @@ PARTED = 0.5
 WARM_UP = 32  # steps that a model sees before the continuation that is shown first
 
 
+class Run(NamedTuple):
+    """One continuation with a body.
+
+    :param start: the first step that the model did not see
+    :param ends: (H, K, 2, 2), the capsules of the predicted body
+    :param parted: the step at which it parts from the real one, or None if they stay together
+    """
+
+    start: int
+    ends: Array
+    parted: int | None
+
+
 class Continued(NamedTuple):
     """The continuations of a recording, S of H steps each.
 
@@ -42,6 +55,18 @@ class Continued(NamedTuple):
         """
         late = np.flatnonzero(self.starts >= max(first, WARM_UP))
         return int(late[0]) if len(late) else len(self.starts) - 1
+
+    def run(self, look: int | None, first: int = 0) -> Run | None:
+        """Returns a continuation, or None if it has no body.
+
+        :param look: its first step, which the model does not see; by default as in `first_shown`
+        :param first: the first step that is shown
+        """
+        if look is not None and look not in self.starts:
+            nearest = int(self.starts[np.abs(self.starts - look).argmin()])
+            raise ValueError(f"no prediction was recorded from step {look} on: the nearest begins at step {nearest}")
+        number = self.first_shown(first) if look is None else int((self.starts == look).argmax())
+        return None if self.ends is None else Run(int(self.starts[number]), self.ends[number], self.parted[number])
 
 
 def continued_of(activity: Activity) -> Continued | None:
