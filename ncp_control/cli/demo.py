@@ -23,8 +23,8 @@ EXTRAS = (None, "envs", "rl", "data", "plot")  # whose packages the steps use; t
 class Arguments:
     """A tour of a minute or two: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording becomes
     a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
-    the half-cheetah's dynamics from rollouts, and its error is compared. Where npm can fetch MuJoCo's WebAssembly, a
-    page in which the circuit runs live is written last.
+    the half-cheetah's dynamics from rollouts: a page shows the body that it predicts beside the real one, and its error
+    is compared. Where npm can fetch MuJoCo's WebAssembly, a page in which the circuit runs live is written last.
 
     Each step prints its command, so that you can run it yourself. The folder also gets checkpoints/, the trained agents
     and the model that the README's commands name. Files that exist already are kept.
@@ -124,6 +124,9 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
     agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("novel", "teacher"))
     episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
     rollouts, model, student = out / "rollouts", out / "model", out / "student"
+    predicted, predicted_page = out / "predicted.npz", out / "predicted.html"
+    # The first fifth of the rollouts is for validation, and the next ones are for testing.
+    unseen = ["--data", str(rollouts), "--rollout", str(max(1, arguments.rollouts // 5)), "--steps", "300"]
     shown = ["--start", "300", "--steps", str(arguments.video_steps)]
     collecting = ["--rollouts", str(arguments.rollouts), "--random", "0.05", "--out", str(rollouts), "--resume"]
     teaching = ["--env", "HalfCheetah-v5", "--random", "0.05", "--steps", str(arguments.distil_steps), *TEACHING]
@@ -143,6 +146,16 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
         ),
         ("The teacher's rollouts, 5 % of its actions random", rollouts, ["collect", "--policy", teacher, *collecting]),
         ("A liquid circuit of 24 neurons learns the dynamics", model, ["fit", str(rollouts), *fitting]),
+        (
+            "It predicts a rollout that it was not fitted to, without looking",
+            predicted,
+            ["record", str(model / "best.safetensors"), *unseen, "--out", str(predicted)],
+        ),
+        (
+            "Its body and the real one on a page, until they part",
+            predicted_page,
+            ["view", str(predicted), "--html", str(predicted_page)],
+        ),
     ]
 
 
@@ -194,6 +207,7 @@ def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str
     return f"""
 Done in {seconds:.0f} s. What to do now:
 - open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
+- open {out / "predicted.html"}: the real body, and the body that the model predicts without looking
 {laboratory_words(out / "laboratory.html")}- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
 - ncp-control record {out / "student" / "best.safetensors"} --out {out / "student.npz"}    # what learnt just now
 - ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron

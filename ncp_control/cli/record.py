@@ -59,7 +59,7 @@ class Arguments:
 
     look: int | None = None
     """For a dynamics model: in how many steps it reads the rollout's observations; afterwards it reads its own
-    predictions. The default is all steps."""
+    predictions. The default is all steps, and what it predicts without looking is recorded from about 100 of them."""
 
     json: bool = False
     """Print one JSON object last."""
@@ -153,5 +153,11 @@ def record_model(arguments: Arguments) -> Any:
     if not 0 <= arguments.rollout < len(rollouts):
         raise ValueError(f"{arguments.data} has {len(rollouts)} rollouts: --rollout is 0 to {len(rollouts) - 1}")
     model = load_model(arguments.checkpoint)
+    # A fit calls its models best.safetensors, and its folder says which fit it was.
+    path = arguments.checkpoint.resolve()
+    name = path.parent.name if path.stem == "best" else path.stem
     rollout = rollouts[arguments.rollout]
-    return record_model(model, rollout, arguments.out, warm_up=arguments.look, steps=arguments.steps)
+    return record_model(
+        model, rollout, arguments.out, warm_up=arguments.look, steps=arguments.steps,
+        controller=name,
+    )  # fmt: skip

@@ -39,6 +39,10 @@ class Arguments:
     steps: int | None = None
     """How many steps the video shows. The default is all."""
 
+    look: int | None = None
+    """For the video of a dynamics model: the first step that the model does not see. From there on the body that it
+    predicts is drawn over the real one."""
+
     renderer: str = "auto"
     """What draws the body in the video: mujoco, capsules, or auto, which is MuJoCo if it can draw here."""
 
@@ -77,8 +81,9 @@ def run(arguments: Arguments) -> int:
         from ncp_control.activity.video import write_video
 
         how = write_video(
-            found[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer
-        )
+            found[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer,
+            look=arguments.look,
+        )  # fmt: skip
         written["video"] = str(arguments.video)
         say(f"video: {arguments.video} ({arguments.video.stat().st_size / 1e6:.2f} MB); {how}")
     if arguments.json:

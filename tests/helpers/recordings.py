@@ -89,3 +89,25 @@ def write_recording(activity: Activity, path: Path) -> Path:
         writer.fix(**{name: values for name, values in arrays.items() if name in FIXED})
         writer.append(**{name: values for name, values in arrays.items() if name not in FIXED})
     return path
+
+
+def with_continuations(activity: Activity, starts: tuple[int, ...] = (10, 40, 60), ahead: int = 30) -> Activity:
+    """Gives a made-up recording continuations whose errors grow by 0.05 a step, and returns it.
+
+    :param activity: of at least as many steps as the last start
+    :param starts: the first step of each
+    :param ahead: the length of each
+    """
+    step = np.array(starts)[:, None] + np.arange(ahead)
+    known, inside = step < activity.steps, step.clip(max=activity.steps - 1)
+    error = np.where(known, 0.05 * (np.arange(ahead) + 1), np.nan)
+
+    def shifted(name: str) -> np.ndarray:
+        values = activity.observations if name == "observations" else activity.extras[name]
+        return np.asarray(values[inside] + error.reshape(*error.shape, *[1] * (values.ndim - 1)), np.float32)
+
+    found = {"continuations": shifted("observations"), "continuation_errors": error, "continuation_starts": starts}
+    if "body_ends" in activity.extras:
+        found["continuation_ends"] = shifted("body_ends")
+    activity.extras.update({name: np.asarray(values, np.float32) for name, values in found.items()})
+    return activity

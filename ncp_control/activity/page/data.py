@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body, heights
+from ncp_control.activity.continued import PARTED, continued_of
 from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.page.facts import facts_of, listed, saturated_neurons, still_neurons
 from ncp_control.activity.page.quantised import exact, quantise
@@ -61,6 +62,7 @@ def activity_data(activity: Activity) -> dict[str, Any]:
         "actionNames": _names(about.get("action_names"), activity.get("actions"), "action"),
         "arrays": _arrays(activity),
         "body": _body(activity),
+        "continued": _continued(activity),
     }
 
 
@@ -72,7 +74,7 @@ def _arrays(activity: Activity) -> dict[str, Any]:
         "sensory": quantise(activity.sensory_currents),
         "synapses": quantise(activity.currents),
         "gaps": quantise(activity.gap_currents),
-        "observations": quantise(activity.observations, 16),
+        "observations": quantise(activity.real_observations, 16),
     }
     for name in ("actions", "executed_actions", "rewards", "values"):
         if (values := activity.get(name)) is not None:
@@ -150,4 +152,32 @@ def _body(activity: Activity) -> dict[str, Any] | None:
         "side": float(side),
         "down": low,
         "up": high,
+    }
+
+
+def _continued(activity: Activity) -> dict[str, Any] | None:
+    """Returns what the model predicted without looking. A row of its arrays is a step of one of the continuations."""
+    found = continued_of(activity)
+    if found is None:
+        return None
+    rows = found.errors.size
+    # A row of a trace is a few pixels high, and as wide as the real values: 8 bits are enough, and so are its limits.
+    real = activity.real_observations
+    low, high = np.nanmin(real, axis=0, initial=np.inf), np.nanmax(real, axis=0, initial=-np.inf)
+    body = None
+    if found.ends is not None:
+        ends = _float(found.ends).reshape(rows, -1, 2)
+        middle = ends.mean(axis=1)
+        around = (ends - middle[:, None]).reshape(rows, -1)
+        body = {"ends": quantise(around), "middle": exact(middle)}
+    return {
+        "starts": found.starts.tolist(),
+        "ahead": found.errors.shape[1],
+        "parted": found.parted,
+        "level": PARTED,
+        "first": found.first_shown(),
+        "ofCircuit": activity.get("real_observations") is not None,
+        "errors": exact(found.errors.reshape(rows, 1)),
+        "values": quantise(np.clip(found.values, low, high).reshape(rows, -1)),
+        "body": body,
     }

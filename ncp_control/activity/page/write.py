@@ -20,7 +20,7 @@ from ncp_control.support.web_pages import all_shown, filled, page_head, script_j
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SCRIPTS = ("numbers.js", "circuit.js", "data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",
-           "body.js", "chosen.js", "stage.js", "page.js")  # fmt: skip
+           "body.js", "chosen.js", "stage.js", "ahead.js", "page.js")  # fmt: skip
 
 
 def write_page(activity: Activity | Sequence[Activity], path: str | Path, title: str | None = None) -> None:

@@ -18,6 +18,10 @@ text::
 
 and `wiring` is the wiring as JSON text. Loading unpickles nothing.
 
+A recording of a model of dynamics also holds what the model predicts without looking, from many steps: row i of
+`continuations` begins at step `continuation_starts[i]`, the first one that the model has not seen, after it has read
+all observations before. Rows end with NaN where the recording ends.
+
 NaN in the currents or in the time constants means that the cell does not know them.
 """
 
@@ -40,11 +44,13 @@ from ncp_control.wiring import Wiring
 Array = NDArray[Any]
 FORMAT, VERSION = "ncp_control.activity", 1
 # Arrays without a row for each step.
-FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency")
+CONTINUED = ("continuation_starts", "continuations", "continuation_errors", "continuation_ends")
+FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency", *CONTINUED)
 NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_currents", "currents", "gap_currents",
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
-            "body_ends", "body_radii", "body_places", "body_shapes", "saliency")  # fmt: skip
+            "body_ends", "body_radii", "body_places", "body_shapes", "saliency", "real_observations",
+            *CONTINUED)  # fmt: skip
 # Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
 FEW_COLUMNS = 10_000
 LISTS = ("seeds", "observation_names", "action_names", "silenced")
@@ -76,8 +82,10 @@ class Activity:
         (T,); `is_random` (T,) bool; `elapsed` (T,); `predictions` (T, n) of a model; `body_ends` (T, K, 2, 2), x and z
         of both ends of K capsules, or x and y of a body that is seen from above, with their radii `body_radii` (K,);
         `body_places` (T, K, 7), the positions in space and the orientations (quaternions) of K pieces of geometry, with
-        their MuJoCo types, sizes and colours `body_shapes` (K, 8); and `saliency` (N, I), how much a neuron's next
-        state changes with an input
+        their MuJoCo types, sizes and colours `body_shapes` (K, 8); `saliency` (N, I), how much a neuron's next state
+        changes with an input; `real_observations` (T, n), where a model read its own predictions instead; and from S
+        steps `continuation_starts` (S,) on, H steps each, `continuations` (S, H, n), their `continuation_errors` (S, H)
+        and the bodies in them, `continuation_ends` (S, H, K, 2, 2)
     """
 
     about: dict[str, Any]
@@ -106,6 +114,11 @@ class Activity:
     def steps(self) -> int:
         """How many steps were recorded."""
         return len(self.neurons)
+
+    @property
+    def real_observations(self) -> Array:
+        """What was observed, (T, n), also where a model did not look."""
+        return self.extras.get("real_observations", self.observations)
 
     @property
     def episodes(self) -> list[slice]:
@@ -204,6 +217,8 @@ class Activity:
             "body_ends": (steps, len(self.extras.get("body_radii", ())), 2, 2),
             "body_places": (steps, len(self.extras.get("body_shapes", ())), 7),
             "body_shapes": (len(self.extras.get("body_shapes", ())), 8),
+            "real_observations": self.observations.shape,
+            **self._continued_shapes(),
         }  # fmt: skip
         for name, shape in shapes.items():
             if name in arrays and arrays[name].shape != shape:
@@ -212,6 +227,19 @@ class Activity:
         for name, values in arrays.items():
             if name not in FIXED and len(values) != steps:
                 raise ActivityError(f"{path}: {name} should have {steps} rows, not {len(values)}: the file was altered")
+        starts = self.extras.get("continuation_starts")
+        if starts is not None and not np.isin(starts, np.arange(steps)).all():
+            raise ActivityError(f"{path}: continuation_starts holds what is no step: the file was altered")
+
+    def _continued_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the arrays of continuations."""
+        errors = self.extras.get("continuation_errors")
+        shape = (0, 0) if errors is None or errors.ndim != 2 else errors.shape
+        return {
+            "continuation_starts": shape[:1], "continuation_errors": shape,
+            "continuations": (*shape, *self.observations.shape[1:]),
+            "continuation_ends": (*shape, len(self.extras.get("body_radii", ())), 2, 2),
+        }  # fmt: skip
 
 
 def _all_nan(values: Array) -> bool:

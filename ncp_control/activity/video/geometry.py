@@ -76,7 +76,7 @@ def _half_cheetah(activity: Activity) -> Geometry:
 
     model = half_cheetah_model()
     body = Body(model)
-    seen = np.nan_to_num(np.asarray(activity.observations, np.float64))
+    seen = np.nan_to_num(np.asarray(activity.real_observations, np.float64))
     poses = poses_of(model, half_cheetah_positions(seen, _distance(activity, seen)))
     ends, radii = body.capsules(*poses)
     known = activity.get("body_ends")

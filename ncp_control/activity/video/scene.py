@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.activity.body import FlatBody
+from ncp_control.activity.body import FlatBody, capsule_outlines
+from ncp_control.activity.continued import Run
 from ncp_control.activity.figures.circuit import (
     colour_nodes,
     current_limit,
@@ -33,10 +34,10 @@ from ncp_control.activity.figures.steps import liveliest
 from ncp_control.activity.layout import FONT, Layout, place
 from ncp_control.activity.names import input_labels, shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.activity.video.body import body_view, tick_distance
+from ncp_control.activity.video.body import View, body_view, tick_distance
 from ncp_control.activity.video.frame import INCHES, Box, body_box
 from ncp_control.activity.video.lettering import lettering, outline
-from ncp_control.support.pictures import plain
+from ncp_control.support.pictures import ORANGE, plain
 
 Array = NDArray[Any]
 PAGE = 120  # the raster and the traces show this many steps, and then the next ones
@@ -55,6 +56,7 @@ class Scene:
     :param height: in pixels
     :param rendered: returns the next picture of the body if another program renders it
     :param body: the body whose capsules are drawn, or None to draw none
+    :param run: what a model predicted: the body that is drawn over the other one, or None to draw none
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Scene:
         height: int,
         rendered: Callable[[], Array] | None,
         body: FlatBody | None,
+        run: Run | None = None,
     ) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -84,7 +87,7 @@ class Scene:
         box = body_box(width, height)
         self.body_box = box
         if body is not None:
-            self.add_body(box, body)
+            self.add_body(box, body, run)
         self.add_time(box, rendered is not None or body is not None)
         self.add_circuit(Box(box.left + box.width + 0.35, 0.62, self.size.width - box.left - box.width - 0.55, 6.4))
 
@@ -128,7 +131,7 @@ class Scene:
         self.moving.append(artist)
         return artist
 
-    def add_body(self, box: Box, body: FlatBody) -> None:
+    def add_body(self, box: Box, body: FlatBody, run: Run | None) -> None:
         """Adds the capsules, on a ground with ticks at round numbers of metres, or over a grid if seen from above."""
         from matplotlib.collections import LineCollection, PolyCollection
 
@@ -174,6 +177,30 @@ class Scene:
             outlines, colours = body.drawn(step, view.middle[step])
             drawn.set_verts(list(outlines))
             drawn.set_facecolor(colours)
+
+        self.updates.append(update)
+        if run is not None:
+            self.add_predicted_body(axes, view, body, run, metres_per_point)
+
+    def add_predicted_body(self, axes: Any, view: View, body: FlatBody, run: Run, metres_per_point: float) -> None:
+        """Adds the outline of the body that a model predicts, while it does not look, and says since when."""
+        from matplotlib.collections import PolyCollection
+
+        outlined = self.add_moving(
+            axes.add_collection(PolyCollection([], facecolors="none", edgecolors=ORANGE, linewidths=1.6))
+        )
+        words = self.add_moving(axes.add_patch(lettering()))
+        words.set_facecolor(ORANGE)
+
+        def update(step: int) -> None:
+            ahead = step - run.start
+            shown = 0 <= ahead < len(run.ends) and bool(np.isfinite(run.ends[ahead]).all())
+            outlined.set_verts(list(capsule_outlines(run.ends[ahead] - view.middle[step], body.radii)) if shown else [])
+            text = f"predicted without looking since step {run.start}" if shown else ""
+            if shown and run.parted is not None and step >= run.parted:
+                text += f", parted at step {run.parted}"
+            place = -view.width / 2 + 6 * metres_per_point, view.low + view.height - 10 * metres_per_point
+            words.set_path(outline([(text, *place, 0.0)], 9 * metres_per_point))
 
         self.updates.append(update)
 

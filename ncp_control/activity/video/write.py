@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body
+from ncp_control.activity.continued import Run, continued_of
 from ncp_control.activity.figures.steps import last_step
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.encoder import encoder
@@ -35,6 +36,7 @@ def write_video(
     steps: int | None = None,
     renderer: str = "auto",
     progress: bool = True,
+    look: int | None = None,
 ) -> str:
     """Writes a video with a frame for each step: the moving body, the circuit's activity, the raster and a few traces.
 
@@ -54,15 +56,19 @@ def write_video(
     :param renderer: what draws the body: "capsules" draws the recorded capsules; "mujoco" renders its geometry, which
         needs OpenGL; "auto" is MuJoCo where it can draw, and otherwise capsules
     :param progress: show a progress bar
+    :param look: of a recorded model, the first step that it does not see: from there on the outline of the body that
+        it predicts is drawn over the real one, from capsules. By default a step soon after the first one that is shown
     :return: a sentence that says how the body was drawn, and why
     """
     path = Path(path)
     check(path, fps, width, height, renderer)
     stop = last_step(activity, start, steps)
+    run = run_of(activity, look, start)
     rate = fps or 1 / (activity.seconds_per_step or 1 / DEFAULT_FPS)
     with ExitStack() as stack:
-        rendered, how = choose_renderer(stack, activity, start, stop, renderer, width, height)
-        scene = Scene(activity, start, stop, width, height, rendered, flat_body(activity) if rendered is None else None)
+        rendered, how = choose_renderer(stack, activity, start, stop, renderer, width, height, run)
+        body = flat_body(activity) if rendered is None else None
+        scene = Scene(activity, start, stop, width, height, rendered, body, run)
         send = stack.enter_context(encoder(path, (width, height), rate))
         tracker = stack.enter_context(tracked("drawing", stop - start, unit="frames", shown=progress))
         for step in range(start, stop):
@@ -70,6 +76,16 @@ def write_video(
             tracker.advance(done=1, work=1)
     unknown = "" if activity.currents_are_known else "; no currents are drawn, because they are not known"
     return f"{stop - start} frames, {rate:g} a second; {how}{unknown}"
+
+
+def run_of(activity: Activity, look: int | None, start: int) -> Run | None:
+    """Returns the continuation of a recorded model whose body is drawn, or None."""
+    continued = continued_of(activity)
+    if continued is None:
+        if look is not None:
+            raise ValueError("look is for a recorded model of dynamics, and this recording has no predictions ahead")
+        return None
+    return continued.run(look, start)
 
 
 def check(path: Path, fps: float | None, width: int, height: int, renderer: str) -> None:
@@ -90,11 +106,19 @@ def check(path: Path, fps: float | None, width: int, height: int, renderer: str)
 
 
 def choose_renderer(
-    stack: ExitStack, activity: Activity, start: int, stop: int, renderer: str, width: int, height: int
+    stack: ExitStack,
+    activity: Activity,
+    start: int,
+    stop: int,
+    renderer: str,
+    width: int,
+    height: int,
+    run: Run | None = None,
 ) -> tuple[Callable[[], Array] | None, str]:
     """Chooses what draws the body.
 
     :param stack: ends MuJoCo's process when it is closed
+    :param run: what a model predicted, if its body is drawn over the real one
     :return: a function that returns the next picture from MuJoCo, or None if MuJoCo does not draw; and a clause that
         says how the body is drawn, and why
     """
@@ -103,6 +127,8 @@ def choose_renderer(
         if not capsules:
             raise ValueError('no body was recorded that could be drawn from capsules: leave the renderer at "auto"')
         return None, "the body is drawn from its capsules, as asked for"
+    if run is not None and renderer == "auto":
+        return None, f"the predicted body is drawn over the real one, without looking from step {run.start} on"
     if not has_geometry(activity):
         why = "MuJoCo draws a body whose geometry was recorded, and this recording has none"
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers.recordings import WORM, make_recording, with_unknown_currents
+from helpers.recordings import WORM, make_recording, with_continuations, with_unknown_currents
 from ncp_control.activity.page import write_page
 from ncp_control.activity.page.quantised import quantise
 from ncp_control.activity.recording.activity import Activity
@@ -217,3 +217,34 @@ def test_returns_are_summed_by_episode(tmp_path: Path) -> None:
     activity = make_recording(WORM, 10, starts=(0, 4), rewards=np.arange(10))
     (shown,) = shown_on_page(activity, tmp_path)
     assert ["Returns", "6, 39"] in shown["facts"]
+
+
+def test_what_a_model_predicted_without_looking_is_on_its_page(wiring: Wiring, tmp_path: Path) -> None:
+    activity = with_continuations(make_recording(wiring, 80, body=True))
+    recorded = activity.extras
+    found = shown_on_page(activity, tmp_path)[0]["continued"]
+    assert (found["starts"], found["ahead"], found["first"], found["ofCircuit"]) == ([10, 40, 60], 30, 1, False)
+    # 0.05 a step, counted from 1, is first above 0.5 in the eleventh step; float32 has 0.5 exactly
+    assert found["parted"] == [20, 50, 70]
+    errors = np.frombuffer(base64.b64decode(found["errors"]["data"]), "<f4").reshape(3, 30)
+    np.testing.assert_array_equal(errors, recorded["continuation_errors"])
+    values = unpacked(found["values"], 90).reshape(3, 30, -1)
+    real = activity.observations
+    np.testing.assert_allclose(
+        values, recorded["continuations"].clip(real.min(0), real.max(0)), atol=0.51 * np.ptp(real) / 254
+    )
+    middle = np.frombuffer(base64.b64decode(found["body"]["middle"]["data"]), "<f4").reshape(90, 1, 2)
+    ends = unpacked(found["body"]["ends"], 90).reshape(90, 8, 2) + middle
+    np.testing.assert_allclose(ends.reshape(3, 30, 4, 2, 2), recorded["continuation_ends"], atol=0.01)
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_model_without_a_body_has_its_errors_and_observations_on_the_page(wiring: Wiring, tmp_path: Path) -> None:
+    activity = with_continuations(make_recording(wiring, 80))
+    activity.extras["real_observations"] = activity.observations + 1
+    shown = shown_on_page(activity, tmp_path)[0]
+    assert shown["continued"]["body"] is None
+    assert shown["continued"]["ofCircuit"]
+    seen = unpacked(shown["arrays"]["observations"], 80)
+    np.testing.assert_allclose(seen, activity.observations + 1, atol=1e-3)
+    assert shown_on_page(make_recording(wiring, 80, body=True), tmp_path)[0]["continued"] is None

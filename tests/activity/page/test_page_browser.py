@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.browser_page import Page, running_browser
-from helpers.recordings import make_recording, with_unknown_currents
+from helpers.recordings import make_recording, with_continuations, with_unknown_currents
 from helpers.waiting import wait_until
 from ncp_control.activity.page import write_page
 from ncp_control.activity.recording.activity import Activity
@@ -31,6 +31,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def activity() -> Activity:
     wiring = GapJunctions(AutoNCP(20, 4, seed=1), 3).build(5)
     return make_recording(wiring, 200, starts=(0, 100), body=True, about={"dt": 0.05})
+
+
+@pytest.fixture(scope="module")
+def foreseen() -> Activity:
+    """A recording of a model whose continuations part from the body after ten steps."""
+    activity = make_recording(AutoNCP(20, 4, seed=1).build(5), 80, body=True, about={"kind": "model", "dt": 0.05})
+    return with_continuations(activity)
 
 
 @pytest.fixture(scope="module")
@@ -262,9 +269,13 @@ def test_nothing_hangs_over_the_side(width: int, page: Page, activity: Activity)
     assert wide == []
 
 
-def test_on_a_phone_there_is_one_column(page: Page) -> None:
+def test_on_a_phone_there_is_one_column(opener: Callable[..., Page], foreseen: Activity) -> None:
+    page = opener(foreseen)
     page.open(390, 844)
-    lefts = page.ask("[...document.querySelectorAll('section')].map((one) => one.getBoundingClientRect().left)")
+    assert page.ask("document.documentElement.scrollWidth") <= 390
+    lefts = page.ask(
+        "[...document.querySelectorAll('section:not([hidden])')].map((one) => one.getBoundingClientRect().left)"
+    )
     assert len(set(lefts)) == 1
 
 
@@ -377,4 +388,71 @@ def test_two_hundred_neurons_and_five_thousand_steps_are_drawn(opener: Callable[
         before = page.ask(pictures)
         page.ask("ncp.setStep(4940)")
         assert all(now != then for now, then in zip(page.ask(pictures), before, strict=True))
+    assert page.errors() == []
+
+
+def test_the_models_body_is_shown_over_the_real_one_while_it_does_not_look(
+    opener: Callable[..., Page], foreseen: Activity
+) -> None:
+    page = opener(foreseen)
+    page.open()
+    assert (page.ask("ncp.run()"), page.ask("ncp.step()")) == (1, 40)
+    assert page.find("#parting").text == (
+        "The bodies part at step 50, after 11 steps without looking (0.55 s): the first error above 0.5 (dashed)."
+    )
+    assert page.find("#body-legend").is_displayed()
+    orange = np.array(colour_of_the_model(page))
+
+    def outlined(step: int) -> int:
+        page.ask(f"ncp.setStep({step})")
+        canvas = page.find("#body")
+        places = [(x, y) for x in range(0, canvas.size["width"], 2) for y in range(0, canvas.size["height"], 2)]
+        return int((np.abs(page.pixels("body", places) - orange).max(axis=1) < 40).sum())
+
+    assert outlined(39) == 0
+    assert outlined(45) > 20
+    assert page.find("#error-now").text == "now 0.300, the model's body 0.300 m ahead"
+    assert outlined(55) > 20
+    assert outlined(70) == 0
+    assert page.find("#error-now").text == "now nothing is predicted"
+    assert page.errors() == []
+
+
+def colour_of_the_model(page: Page) -> list[int]:
+    text = page.ask("getComputedStyle(document.documentElement).getPropertyValue('--model')").strip()
+    return [int(text[k : k + 2], 16) for k in (1, 3, 5)]
+
+
+def test_the_step_at_which_the_model_stops_looking_can_be_chosen_by_the_keyboard(
+    opener: Callable[..., Page], foreseen: Activity
+) -> None:
+    left, right = "\ue012", "\ue014"
+    page = opener(foreseen)
+    page.open()
+    page.browser.execute_script("document.getElementById('run').focus()")
+    page.press(right)
+    assert (page.ask("ncp.run()"), page.ask("ncp.step()")) == (2, 60)
+    assert page.find("#run-label").text == "step 60"
+    assert "part at step 70, " in page.find("#parting").text
+    wait_until(lambda: page.ask("location.hash") == "#step=60&from=60", "the address of another start")
+    page.press(left)
+    page.press(left)
+    assert (page.ask("ncp.run()"), page.ask("ncp.step()")) == (0, 10)
+    page.open(address="#step=65&from=60")
+    assert (page.ask("ncp.run()"), page.ask("ncp.step()")) == (2, 65)
+    assert page.errors() == []
+
+
+def test_without_a_body_the_observations_are_compared(opener: Callable[..., Page], activity: Activity) -> None:
+    page = opener([make_recording(activity.wiring, 80), with_continuations(make_recording(activity.wiring, 80))])
+    page.open()
+    assert page.find("#parting").text.startswith("The observations part at step 50, ")
+    assert not page.find("#body-panel").is_displayed()
+    assert page.colours("errors") > 5
+    assert "without looking from step 40 on" in page.find("#seeing-note").text
+    page.ask("ncp.setMoment(0)")
+    assert not page.find("#ahead-panel").is_displayed()
+    assert page.find("#seeing-note").text == ""
+    page.ask("ncp.setMoment(1)")
+    assert page.find("#ahead-panel").is_displayed()
     assert page.errors() == []

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from helpers.recordings import WORM, make_recording, with_unknown_currents
+from helpers.recordings import WORM, make_recording, with_continuations, with_unknown_currents
 from helpers.videos import NAMED, neuron_pixels, with_body
 from ncp_control.activity.body import flat_body
+from ncp_control.activity.continued import continued_of
 from ncp_control.activity.video.scene import Scene
 
 
@@ -20,6 +21,23 @@ def test_frames_change_with_the_body_and_the_cursor():
     assert (first != scene.frame(299)).any()
     assert scene.page == range(180, 300)
     assert (first == scene.frame(0)).all()
+
+
+def test_the_predicted_body_is_drawn_over_the_real_one_while_the_model_does_not_look():
+    activity = with_continuations(with_body(steps=80))
+    continued = continued_of(activity)
+    run = continued.run(None)
+    assert (run.start, run.parted) == (40, 50)
+    scene = Scene(activity, 0, 80, 640, 360, None, flat_body(activity), run)
+
+    def outlined(step: int) -> int:
+        """Counts the pixels of the body's picture in the model's orange."""
+        off = np.abs(scene.frame(step)[28:148, 12:300, :3].astype(int) - (0xD5, 0x5E, 0x00)).max(axis=2)
+        return int((off < 60).sum())
+
+    assert [outlined(step) for step in (0, 39, 70, 79)] == [0, 0, 0, 0]
+    assert outlined(40) > 50
+    assert outlined(52) > outlined(48)  # the words say, too, that they have parted
 
 
 def test_states_that_are_not_numbers_are_drawn_grey():

@@ -4,7 +4,7 @@ import imageio_ffmpeg as ffmpeg
 import numpy as np
 import pytest
 
-from helpers.recordings import ONE, make_recording, with_unknown_currents
+from helpers.recordings import ONE, make_recording, with_continuations, with_unknown_currents
 from helpers.videos import NAMED, SIZE, neuron_pixels, read_video, with_body
 from ncp_control.activity.body import flat_body
 from ncp_control.activity.figures.shades import activity_colours, limits
@@ -100,3 +100,14 @@ def test_it_says_that_currents_are_not_known(tmp_path):
     assert sentence.endswith("no currents are drawn, because they are not known")
     assert len(read_video(tmp_path / "video.mp4")[1]) == 3
     assert "not known" not in write_video(with_body(steps=3), tmp_path / "video.mp4", **SIZE)
+
+
+def test_the_sentence_says_from_which_step_on_a_model_predicts(tmp_path):
+    activity = with_continuations(with_body(steps=80))
+    sentence = write_video(activity, tmp_path / "video.mp4", start=50, steps=2, **SIZE)
+    assert sentence.endswith("the predicted body is drawn over the real one, without looking from step 60 on")
+    assert "from step 10 on" in write_video(activity, tmp_path / "video.mp4", steps=2, look=10, **SIZE)
+    with pytest.raises(ValueError, match="no prediction was recorded from step 12 on: the nearest begins at step 10"):
+        write_video(activity, tmp_path / "video.mp4", look=12, **SIZE)
+    with pytest.raises(ValueError, match="this recording has no predictions ahead"):
+        write_video(with_body(), tmp_path / "video.mp4", look=10, **SIZE)

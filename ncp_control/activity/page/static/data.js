@@ -38,6 +38,16 @@ class Series {
 
 const opened = new Map();
 
+// What a model predicted without looking: a row for each step of each continuation, one after the other.
+function openContinued(packed) {
+  const rows = packed.starts.length * packed.ahead, { body } = packed;
+  const open = (values) => new Series(values, rows);
+  return {
+    ...packed, errors: open(packed.errors), values: open(packed.values),
+    body: body && { ends: open(body.ends), middle: open(body.middle) },
+  };
+}
+
 // A rollout is unpacked when it is first shown.
 function openActivity(number) {
   if (!opened.has(number)) {
@@ -50,7 +60,8 @@ function openActivity(number) {
       along: new Series(packed.body.along, packed.steps),
       depth: packed.body.depth && new Series(packed.body.depth, packed.steps),
     };
-    opened.set(number, { ...packed, ...series, body, arrays: null });
+    const continued = packed.continued && openContinued(packed.continued);
+    opened.set(number, { ...packed, ...series, body, continued, arrays: null });
   }
   return opened.get(number);
 }
@@ -59,5 +70,5 @@ function openActivity(number) {
 const newest = PAGE.activities.length - 1;
 const state = {
   number: newest, activity: openActivity(newest), step: 0, playing: false, speed: 1, window: 0, held: null,
-  colouring: "bounds", chosen: [],
+  colouring: "bounds", chosen: [], run: PAGE.activities[newest].continued?.first || 0,
 };

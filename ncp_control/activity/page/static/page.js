@@ -17,8 +17,9 @@ function rest() {
   resting = setTimeout(() => {
     drawAll();
     const moment = PAGE.activities.length > 1 ? `&moment=${state.number}` : "";
+    const { continued } = state.activity, from = continued ? `&from=${continued.starts[state.run]}` : "";
     try {
-      history.replaceState(null, "", `#step=${state.step}${moment}`);
+      history.replaceState(null, "", `#step=${state.step}${moment}${from}`);
     } catch { /* Some viewers do not let a page change its address. The page works without that. */ }
   }, 150);
 }
@@ -27,6 +28,8 @@ function readAddress(hash) {
   const wanted = new URLSearchParams(hash.slice(1));
   const moment = parseInt(wanted.get("moment"), 10), step = parseInt(wanted.get("step"), 10);
   if (moment >= 0 && moment < PAGE.activities.length && moment !== state.number) setMoment(moment);
+  const from = state.activity.continued?.starts.indexOf(parseInt(wanted.get("from"), 10));
+  if (from >= 0) setRun(from);
   if (Number.isFinite(step)) setStep(step);
 }
 
@@ -110,6 +113,7 @@ function showRecording() {
   byId("raster-note").textContent = "drag to move in time";
   const strongest = activity.currentsKnown ? " strongest" : "";
   byId("thinned").textContent = `drawn: the ${MOST_SYNAPSES.toLocaleString("en")}${strongest} of ${SYNAPSES.length.toLocaleString("en")} synapses`;
+  showRun();
   setColouring(state.colouring);
 }
 
@@ -140,8 +144,8 @@ function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const { target, key } = event;
   if (key === "Escape") return clearChosen();
-  // A menu, the other slider and a button keep their own keys.
-  if (target.tagName === "SELECT" || target.id === "moment") return;
+  // A menu, the other sliders and a button keep their own keys.
+  if (target.tagName === "SELECT" || ["moment", "run"].includes(target.id)) return;
   const far = event.shiftKey ? 10 : 1;
   const moves = { ArrowLeft: -far, ArrowDown: -far, ArrowRight: far, ArrowUp: far };
   const vertical = key === "ArrowDown" || key === "ArrowUp";
@@ -165,16 +169,25 @@ function start() {
   views.push(wiring, new RasterView(setStep), new ChosenView(setStep));
   if (doingLines().length) views.push(new TraceView(byId("doing"), doingLines, setStep, () => state.activity.random));
   else byId("doing-panel").hidden = true;
-  if (seeingLines().length) views.push(new TraceView(byId("seeing"), seeingLines, setStep));
+  if (seeingLines().length) views.push(new TraceView(byId("seeing"), seeingAheadLines, setStep));
   else byId("seeing-panel").hidden = true;
   views.push(new ConstantsView());
+  const hasModel = PAGE.activities.some(({ continued }) => continued);
   const bodies = PAGE.activities.map(({ body }) => body).filter(Boolean);
   if (bodies.length) {
     byId("body-panel").hidden = false;
-    views.push(new BodyView(bodies));
+    const view = new BodyView(bodies, "body", undefined, hasModel ? 210 : 160);
+    view.over = (context) => drawModelBody(view, context);
+    views.push(view);
+  }
+  if (hasModel) {
+    byId("ahead-panel").hidden = false;
+    views.push(new ErrorView(setStep));
+    byId("run").addEventListener("input", () => setRun(+byId("run").value));
   }
   watchViews(resizeAll);
   resizeAll();
+  if (state.activity.continued) setStep(state.activity.continued.starts[state.run]);
   readAddress(location.hash);
 
   byId("step").addEventListener("input", () => setStep(+byId("step").value));
@@ -196,6 +209,7 @@ function start() {
     select: (neuron) => { if (!state.chosen.includes(numberOf(neuron))) toggle(numberOf(neuron)); },
     deselect: clearChosen,
     selected: () => state.chosen.map(nameOf),
+    run: () => state.run, setRun,
     moment: () => state.number, setMoment, setColouring: (way) => { setColouring(way); drawAll(); },
   };
 }

@@ -3,7 +3,8 @@
 const ROW = 22;
 
 class TraceView {
-  // lines(): [{ name, values(step), low, high, also(step)? }]; `also` is a second, dashed line on the same scale.
+  // lines(): [{ name, values(step), low, high, also(step)?, model(step)? }]; `also` is a second, dashed line on the same
+  // scale, and `model` one in the colour of the model.
   // shaded(): steps with a shaded background, such as those with a random action.
   constructor(canvas, lines, go, shaded = () => []) {
     this.surface = new Surface(canvas);
@@ -60,6 +61,10 @@ class TraceView {
         context.strokeStyle = theme.text;
         trace(context, row.also, view, box, row.low, row.high);
         context.setLineDash([]);
+      }
+      if (row.model) {
+        context.strokeStyle = theme.model;
+        trace(context, row.model, view, box, row.low, row.high);
       }
     });
     ticks(context, view.from, view.to, left, across, bottom + 9);

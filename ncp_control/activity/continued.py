@@ -1,0 +1,80 @@
+"""What a recorded model predicted without looking, as the page and the video show it beside what really happened."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.activity.recording.activity import Activity
+
+Array = NDArray[Any]
+# Model and world part at the first step with a greater error over variance; always predicting the mean has about 1.
+PARTED = 0.5
+WARM_UP = 32  # steps that a model sees before the continuation that is shown first
+
+
+class Run(NamedTuple):
+    """One continuation with a body.
+
+    :param start: the first step that the model did not see
+    :param ends: (H, K, 2, 2), the capsules of the predicted body
+    :param parted: the step at which it parts from the real one, or None if they stay together
+    """
+
+    start: int
+    ends: Array
+    parted: int | None
+
+
+class Continued(NamedTuple):
+    """The continuations of a recording, S of H steps each.
+
+    :param starts: (S,), the first step of each that the model did not see
+    :param values: (S, H, n), the predicted observations; NaN after the recording's end
+    :param errors: (S, H), squared errors over the variances of the observations, averaged over the observations
+    :param ends: (S, H, K, 2, 2), the capsules of the predicted body, or None if there is none
+    """
+
+    starts: NDArray[np.int64]
+    values: Array
+    errors: Array
+    ends: Array | None
+
+    @property
+    def parted(self) -> list[int | None]:
+        """The step at which model and world part in each continuation, or None where they stay together."""
+        above = self.errors > PARTED
+        return [int(start + row.argmax()) if row.any() else None for start, row in zip(self.starts, above, strict=True)]
+
+    def first_shown(self, first: int = 0) -> int:
+        """Returns the number of the continuation that is shown unless another one is chosen.
+
+        :param first: the first step that is shown
+        """
+        late = np.flatnonzero(self.starts >= max(first, WARM_UP))
+        return int(late[0]) if len(late) else len(self.starts) - 1
+
+    def run(self, look: int | None, first: int = 0) -> Run | None:
+        """Returns a continuation, or None if it has no body.
+
+        :param look: its first step, which the model does not see; by default as in `first_shown`
+        :param first: the first step that is shown
+        """
+        if look is not None and look not in self.starts:
+            nearest = int(self.starts[np.abs(self.starts - look).argmin()])
+            raise ValueError(f"no prediction was recorded from step {look} on: the nearest begins at step {nearest}")
+        number = self.first_shown(first) if look is None else int((self.starts == look).argmax())
+        return None if self.ends is None else Run(int(self.starts[number]), self.ends[number], self.parted[number])
+
+
+def continued_of(activity: Activity) -> Continued | None:
+    """Returns the continuations of a recording, or None if it has none."""
+    starts, values, errors = (
+        activity.get(name) for name in ("continuation_starts", "continuations", "continuation_errors")
+    )
+    if starts is None or values is None or errors is None or not errors.size:
+        return None
+    ends = activity.get("continuation_ends")
+    return Continued(starts.astype(np.int64), values, errors, ends if activity.get("body_ends") is not None else None)
