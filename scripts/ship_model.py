@@ -15,7 +15,7 @@ from ncp_control.data.linear import linear_error
 from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_model
 from ncp_control.dynamics.card import model_card
 from ncp_control.dynamics.fit_loop import BEST
-from ncp_control.dynamics.open_loop import open_loop
+from ncp_control.dynamics.questions import ask
 from ncp_control.storage.cards import write_card
 from ncp_control.storage.run_folder import RECORD
 
@@ -26,7 +26,8 @@ HORIZONS = (1, 5, 10, 20, 50, 100, 200)
 class Arguments:
     """Make a checkpoint and its card from a fit.
 
-    Example: python scripts/ship_model.py runs/dynamics checkpoints/halfcheetah-dynamics.safetensors --data ./cheetah-v0
+    Example: python scripts/ship_model.py runs/halfcheetah-dynamics checkpoints/halfcheetah-dynamics.safetensors \\
+        --data ./cheetah-bursts-v0 --test ./cheetah-v0
     """
 
     run: Annotated[Path, tyro.conf.Positional]
@@ -38,8 +39,14 @@ class Arguments:
     data: str
     """The rollouts that the model was fitted to."""
 
+    test: str
+    """Other rollouts, all of which are predicted."""
+
     collected: str
     """The command that collected them."""
+
+    tested: str
+    """The command that collected the others."""
 
     beside: tuple[Path, ...] = ()
     """Other fits to the same rollouts, for the card's table."""
@@ -52,26 +59,25 @@ def main() -> None:
     """Evaluates the models and writes the checkpoint and the card."""
     arguments = tyro.cli(Arguments)
     torch.set_num_threads(1)
-    rollouts = Rollouts.load(arguments.data)
-    train, _, test = rollouts.split()
+    train, test = Rollouts.load(arguments.data).split().train, Rollouts.load(arguments.test)
     model = load_model(arguments.run / BEST)
-    scale = Scaler.fit(train).std
+    scale = Scaler.fit(test).std
     rows: list[dict[str, Any]] = []
     for folder in (arguments.run, *arguments.beside):
         one = load_model(folder / BEST)
-        loop = open_loop(one, test)
+        answers = ask(one, test, HORIZONS[-1])
         name = "this model" if folder == arguments.run else folder.name
         rows.append(
             {
                 "name": name,
-                "one_step": one_step_error(one, test, scale=one.std),
-                "errors": [float(loop.mean[k - 1]) for k in HORIZONS],
+                "one_step": one_step_error(one, test, scale=torch.as_tensor(scale, dtype=torch.float32)),
+                "answers": answers.rows(HORIZONS),
             }
         )
-        still, level = loop.persistence, loop.level
+        still, level = answers.recorded.persistence, answers.recorded.level
     actions = model.action_size > 0
     rows += [
-        {"name": "linear, five lags", "one_step": linear_error(train, test, 5, actions, scale), "errors": [None] * 7},
+        {"name": "linear, five lags", "one_step": linear_error(train, test, 5, actions, scale)},
         {"name": "nothing changes", "one_step": float(still[0]), "errors": [float(still[k - 1]) for k in HORIZONS]},
         {"name": "always the mean", "one_step": level, "errors": [level] * 7},
     ]
@@ -82,6 +88,7 @@ def main() -> None:
         "command": records[0]["command"].removesuffix(" --json"),
         "versions": records[0]["versions"],
         "collected": arguments.collected,
+        "tested": arguments.tested,
         "steps": train.steps,
         "seconds": sum(seconds_of(folder) for folder in folders),
         "horizons": list(HORIZONS),

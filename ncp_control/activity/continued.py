@@ -15,7 +15,7 @@ PARTED = 0.5
 WARM_UP = 32  # steps that a model sees before the continuation that is shown first
 
 
-class Run(NamedTuple):
+class BodyAhead(NamedTuple):
     """One continuation with a body.
 
     :param start: the first step that the model did not see
@@ -56,7 +56,7 @@ class Continued(NamedTuple):
         late = np.flatnonzero(self.starts >= max(first, WARM_UP))
         return int(late[0]) if len(late) else len(self.starts) - 1
 
-    def run(self, look: int | None, first: int = 0) -> Run | None:
+    def run(self, look: int | None, first: int = 0) -> BodyAhead | None:
         """Returns a continuation, or None if it has no body.
 
         :param look: its first step, which the model does not see; by default as in `first_shown`
@@ -66,7 +66,9 @@ class Continued(NamedTuple):
             nearest = int(self.starts[np.abs(self.starts - look).argmin()])
             raise ValueError(f"no prediction was recorded from step {look} on: the nearest begins at step {nearest}")
         number = self.first_shown(first) if look is None else int((self.starts == look).argmax())
-        return None if self.ends is None else Run(int(self.starts[number]), self.ends[number], self.parted[number])
+        return (
+            None if self.ends is None else BodyAhead(int(self.starts[number]), self.ends[number], self.parted[number])
+        )
 
 
 def continued_of(activity: Activity) -> Continued | None:

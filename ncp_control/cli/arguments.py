@@ -227,3 +227,12 @@ def field_texts(kind: type[Any]) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
             found[field.target.id] = str(ast.literal_eval(text.value))
     return found
+
+
+def cell_settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the settings of a cell that are written as KEY=VALUE."""
+    if not words:
+        return {}
+    from ncp_control.rl.recipes.recipe import read_changes
+
+    return read_changes(list(words), "unfolds=3")

@@ -112,6 +112,7 @@ def run(arguments: Arguments) -> int:
 
 def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     """Does what `run` says, as one of the processes that share the fit."""
+    from ncp_control.cli.arguments import cell_settings
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
     from ncp_control.dynamics.earlier_files import split_of_run
     from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
@@ -174,15 +175,6 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
             f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
         )
     return 0
-
-
-def cell_settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """Returns the settings of a cell that are written as KEY=VALUE."""
-    if not words:
-        return {}
-    from ncp_control.rl.recipes.recipe import read_changes
-
-    return read_changes(list(words), "unfolds=3")
 
 
 def read(arguments: Arguments, out: Path, ranks: Ranks) -> Rollouts:

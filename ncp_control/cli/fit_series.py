@@ -18,8 +18,8 @@ def run(arguments: Any) -> int:
     """
     import torch
 
+    from ncp_control.cli.arguments import cell_settings
     from ncp_control.cli.evaluate_series import picture
-    from ncp_control.cli.fit import cell_settings
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
     from ncp_control.series.fitting import check_settings

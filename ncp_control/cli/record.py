@@ -59,7 +59,7 @@ class Arguments:
 
     look: int | None = None
     """For a dynamics model: in how many steps it reads the rollout's observations; afterwards it reads its own
-    predictions. The default is all steps, and what it predicts without looking is recorded from about 100 of them."""
+    predictions. The default is all steps."""
 
     json: bool = False
     """Print one JSON object last."""

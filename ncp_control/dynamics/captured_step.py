@@ -18,7 +18,7 @@ from ncp_control.data import Batch
 WARM_UP = 3  # steps before a capture, in which kernels are compiled and libraries take the memory that they keep
 
 
-class Update(Protocol):
+class FitStep(Protocol):
     """A step of the fit, which waits for nothing and returns the loss without its history."""
 
     def __call__(self, batch: Batch, horizon: int, drawn: Tensor | None) -> Tensor: ...
@@ -69,7 +69,7 @@ class CapturedStep:
     :param device: the GPU
     """
 
-    def __init__(self, update: Update, optimizer: torch.optim.Optimizer, size: int, device: torch.device) -> None:
+    def __init__(self, update: FitStep, optimizer: torch.optim.Optimizer, size: int, device: torch.device) -> None:
         self.update, self.optimizer, self.size = update, optimizer, size
         self.rate = torch.zeros((), device=device)  # in float32, as the fused kernel reads it
         self.recorder = Recorder(device)

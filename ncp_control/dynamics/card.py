@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
@@ -12,17 +13,26 @@ from ncp_control.storage.cards import card_text, duration, origin_of, table
 from ncp_control.support.text import markdown, markdown_code
 
 MEANING = """\
-Squared errors on the test rollouts, divided by the variances of the observations. The column "next" has the error
-for the next observation. The other columns have the errors of predictions that look so many steps ahead without
-further observations, averaged over their starts."""
+Squared errors over the variances of the observations, on rollouts that the model has not seen, in the mean and, in
+parentheses, in the median over their starts. The column "next" has the error of the next observation. The other columns
+are so many steps ahead without looking: *recorded* after the actions that were recorded, *foreign* after those of other
+rollouts, executed in the simulator from the same states. *Simulator* is MuJoCo itself, started with errors as large as
+the model's own one step ahead."""
+
+QUESTIONS = {
+    "recorded": "",
+    "simulator, recorded": "floor_",
+    "foreign": "foreign_",
+    "simulator, foreign": "foreign_floor_",
+}
 
 
 def model_card(path: Path, description: str) -> str:
     """Returns the card of a model, from the note in its file.
 
-    The note has `command`, `seed`, `seconds` and `versions` of the fit; `collected`, the command that made the
-    rollouts; `steps`, of training data; `horizons`; and `rows`, each with `name`, `one_step` and `errors`, one error or
-    None for every horizon.
+    The note has `command`, `seed`, `seconds` and `versions` of the fit; `collected` and `tested`, the commands that
+    made the rollouts; `steps`, of training data; `horizons`; and `rows`, each with `name` and `one_step` and, for every
+    horizon, one of `answers`, as `Answers.rows` returns them, or of `errors`, if there are any.
 
     :param path: the `.safetensors` file
     :param description: a sentence or two on what the model is and what it is for
@@ -34,6 +44,7 @@ def model_card(path: Path, description: str) -> str:
         ("model", model_in_words(model)),
         ("reads", f"{model.features} observations{actions}"),
         ("rollouts", markdown_code(note["collected"])),
+        ("predicted rollouts", markdown_code(note["tested"])),
         ("fitted by", markdown_code(note["command"])),
         ("seed, steps of training data", f"{note['seed']}, {note['steps']:,}"),
         ("fitting", duration(note["seconds"])),
@@ -43,16 +54,24 @@ def model_card(path: Path, description: str) -> str:
 
 model = load_model("checkpoints/{path.name}")
 future = model.predict(history, horizon, actions)  # (B, T, n), H and (B, T + H - 1, m) to (B, H, n)"""
-    head = ("", "next", *(f"{k} steps" if k > 1 else "1 step" for k in note["horizons"]))
-    rows = [
-        (
-            markdown(row["name"]),
-            f"{row['one_step']:.4f}",
-            *("" if error is None else f"{error:.3f}" for error in row["errors"]),
-        )
-        for row in note["rows"]
-    ]
-    return card_text(path, description, facts, example, f"{MEANING}\n\n{table(head, rows)}")
+    horizons = tuple(f"{k} steps" if k > 1 else "1 step" for k in note["horizons"])
+    rows = [line for row in note["rows"] for line in lines_of(row, len(horizons))]
+    return card_text(path, description, facts, example, f"{MEANING}\n\n{table(('', 'next', *horizons), rows)}")
+
+
+def lines_of(row: dict[str, Any], horizons: int) -> list[tuple[str, ...]]:
+    """Returns the lines of the table about one model: what it was asked, and what the simulator answered."""
+    name, of_next = markdown(row["name"]), f"{row['one_step']:.4f}"
+    if "answers" not in row:
+        errors = row.get("errors", [None] * horizons)
+        return [(name, of_next, *("" if error is None else f"{error:.3f}" for error in errors))]
+    found = []
+    for title, key in QUESTIONS.items():
+        known = [(one[f"{key}mean"], one[f"{key}median"]) for one in row["answers"]]
+        if None not in known[0]:
+            cells = (f"{mean:.3f} ({median:.3f})" for mean, median in known)
+            found.append((f"{name}, {title}", "" if key else of_next, *cells))
+    return found
 
 
 def model_in_words(model: Simulator) -> str:

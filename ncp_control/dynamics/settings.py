@@ -36,7 +36,7 @@ class FitSettings:
     """Adam's learning rate; the default depends on the cell, from 0.003 to 0.01."""
 
     optimizer: str = "adam"
-    """adam; or muon, which makes the momentum of weight matrices orthogonal and often fits better in the same time."""
+    """adam, or muon, which often fits better."""
 
     schedule: str = "constant"
     """constant, or cosine: the learning rate rises over the first twentieth of the fit, then falls to a hundredth."""

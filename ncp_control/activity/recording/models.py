@@ -14,6 +14,7 @@ from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
 from ncp_control.cells import cell_config
+from ncp_control.data import Rollouts, Scaler
 from ncp_envs.body import SECONDS, half_cheetah_capsules, half_cheetah_positions
 from ncp_envs.names import may_be_half_cheetah
 
@@ -98,7 +99,7 @@ def record_model(
         if horizon > 0:
             known = torch.cat(predictions), torch.stack(states)
             futures = continued(model, *known, starts, horizon, actions, times)
-            writer.fix(**continuation_arrays(model, real, starts, futures))
+            writer.fix(**continuation_arrays(model, real, starts, futures, Scaler.fit(Rollouts((rollout,))).std))
         writer.append(**rows, **tap.take())
         writer.fix(saliency=tap.saliency())
     return Activity.load(out)
@@ -134,7 +135,7 @@ def continued(
     return np.asarray(torch.cat([last, rest], dim=1).cpu().numpy())
 
 
-def continuation_arrays(model: Any, real: Array, starts: Array, futures: Array) -> dict[str, Array]:
+def continuation_arrays(model: Any, real: Array, starts: Array, futures: Array, std: Array) -> dict[str, Array]:
     """Returns the arrays of a recording that are about continuations.
 
     A half-cheetah in a continuation runs as far as the integral of the predicted velocity says, from where the real one
@@ -144,10 +145,11 @@ def continuation_arrays(model: Any, real: Array, starts: Array, futures: Array) 
     :param real: the observations, (T, n)
     :param starts: the first step of each continuation, (S,)
     :param futures: the continuations, (S, H, n)
+    :param std: the standard deviations of the rollout's observations, (n,)
     """
     step = starts[:, None] + np.arange(futures.shape[1])
     futures[step >= len(real)] = np.nan
-    errors = ((futures - real[step.clip(max=len(real) - 1)]) / model.std.cpu().numpy()) ** 2
+    errors = ((futures - real[step.clip(max=len(real) - 1)]) / std) ** 2
     found = {"continuation_starts": starts, "continuations": futures, "continuation_errors": errors.mean(axis=-1)}
     if is_half_cheetah(model):
         x = half_cheetah_positions(real)[starts - 1, :1]

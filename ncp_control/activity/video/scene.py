@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.body import FlatBody, capsule_outlines
-from ncp_control.activity.continued import Run
+from ncp_control.activity.continued import BodyAhead
 from ncp_control.activity.figures.circuit import (
     colour_nodes,
     current_limit,
@@ -68,7 +68,7 @@ class Scene:
         height: int,
         rendered: Callable[[], Array] | None,
         body: FlatBody | None,
-        run: Run | None = None,
+        run: BodyAhead | None = None,
     ) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -131,7 +131,7 @@ class Scene:
         self.moving.append(artist)
         return artist
 
-    def add_body(self, box: Box, body: FlatBody, run: Run | None) -> None:
+    def add_body(self, box: Box, body: FlatBody, run: BodyAhead | None) -> None:
         """Adds the capsules, on a ground with ticks at round numbers of metres, or over a grid if seen from above."""
         from matplotlib.collections import LineCollection, PolyCollection
 
@@ -182,7 +182,9 @@ class Scene:
         if run is not None:
             self.add_predicted_body(axes, view, body, run, metres_per_point)
 
-    def add_predicted_body(self, axes: Any, view: View, body: FlatBody, run: Run, metres_per_point: float) -> None:
+    def add_predicted_body(
+        self, axes: Any, view: View, body: FlatBody, run: BodyAhead, metres_per_point: float
+    ) -> None:
         """Adds the outline of the body that a model predicts, while it does not look, and says since when."""
         from matplotlib.collections import PolyCollection
 

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body
-from ncp_control.activity.continued import Run, continued_of
+from ncp_control.activity.continued import BodyAhead, continued_of
 from ncp_control.activity.figures.steps import last_step
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.encoder import encoder
@@ -78,7 +78,7 @@ def write_video(
     return f"{stop - start} frames, {rate:g} a second; {how}{unknown}"
 
 
-def run_of(activity: Activity, look: int | None, start: int) -> Run | None:
+def run_of(activity: Activity, look: int | None, start: int) -> BodyAhead | None:
     """Returns the continuation of a recorded model whose body is drawn, or None."""
     continued = continued_of(activity)
     if continued is None:
@@ -113,7 +113,7 @@ def choose_renderer(
     renderer: str,
     width: int,
     height: int,
-    run: Run | None = None,
+    run: BodyAhead | None = None,
 ) -> tuple[Callable[[], Array] | None, str]:
     """Chooses what draws the body.
 
