@@ -64,7 +64,7 @@ class CapturedStep:
     captured. All of them count: the fit takes the same steps in the same order as without graphs.
 
     :param update: a step of the fit
-    :param optimizer: what moves the weights in it: a fused AdamW
+    :param optimizer: what moves the weights in it: a fused AdamW, or Muon
     :param size: the number of windows in a whole batch
     :param device: the GPU
     """

@@ -72,7 +72,8 @@ class Muon(torch.optim.Optimizer):
     def __init__(self, model: nn.Module, lr: float, weight_decay: float = 0.0) -> None:
         self.linear = {id(one.parameter): one for one in linear_weights(model)}
         self.betas, self.momentum, self.eps = (0.9, 0.99), 0.95, 1e-8
-        super().__init__(list(model.parameters()), {"lr": lr, "weight_decay": weight_decay})
+        # the last one is what torch adds to the defaults of an optimizer whose state is loaded
+        super().__init__(list(model.parameters()), {"lr": lr, "weight_decay": weight_decay, "differentiable": False})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]

@@ -22,6 +22,7 @@ from ncp_control.dynamics.fit_loop import STATE, FitLoop, Fitted
 from ncp_control.ops import readable
 from ncp_control.ops.cpu.backend import available
 from ncp_control.storage.safe_tensors import read_tensors
+from ncp_control.support.muon import Muon
 from ncp_control.support.progress import Tracker
 
 CPU = torch.device("cpu")
@@ -79,10 +80,13 @@ def make_loop(model: DynamicsModel, parts: Split, settings: FitSettings = SETTIN
     return FitLoop(model, train, valid, settings.of_cell(model.cell_name), 0, None, {}, tracker, None, None, graph)
 
 
-@pytest.mark.parametrize("cell", ["ltc", "gru", "mlp"])
+@pytest.mark.parametrize(("cell", "optimizer"), [("ltc", "adam"), ("gru", "adam"), ("mlp", "adam"), ("cfc", "muon")])
 @pytest.mark.parametrize("horizon", [1, 3])
-def test_steps_on_the_buffers_of_a_graph_are_the_ordinary_steps(cell: str, horizon: int, plain: type[Plain]) -> None:
-    settings = FitSettings(**{**vars(SETTINGS), "horizon": horizon, "average": 0.9 if horizon > 1 else 0.0})
+def test_steps_on_the_buffers_of_a_graph_are_the_ordinary_steps(
+    cell: str, optimizer: str, horizon: int, plain: type[Plain]
+) -> None:
+    changes = {"horizon": horizon, "average": 0.9 if horizon > 1 else 0.0, "optimizer": optimizer}
+    settings = FitSettings(**{**vars(SETTINGS), **changes})
     models = [make(cell) for _ in range(2)]
     found = [
         fit(model, PARTS, settings, device="cpu", graph=graph, progress=False)
@@ -155,7 +159,7 @@ def test_a_step_reads_nothing_back_and_brings_nothing(cell: str, parts: Split) -
     loop = make_loop(make(cell, parts), parts, FitSettings(length=6, stride=2, horizon=3))
     batch, drawn = loop.train[list(range(5))], loop.draw(3, torch.Generator())
     loop.model.to("meta")
-    loop.optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)  # on meta there is no fused AdamW
+    loop.optimizer = Muon(loop.model, lr=0.1)  # on meta there is no fused AdamW
     elsewhere = type(batch)(*(None if part is None else part.to("meta") for part in batch))
     assert drawn is not None
     places = drawn.to("meta")

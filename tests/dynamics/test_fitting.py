@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,20 +41,23 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-@pytest.mark.parametrize("stop", [1, 3])
-def test_stopped_and_resumed_is_as_if_never_stopped(stop: int, device: str, tmp_path: Path) -> None:
-    whole, parted = make(), make()
-    found = fit(whole, PARTS, SETTINGS, out=tmp_path / "whole", progress=False, device=device)
+@pytest.mark.parametrize(("stop", "cell", "optimizer"), [(1, "ltc", "adam"), (3, "ltc", "adam"), (2, "cfc", "muon")])
+def test_stopped_and_resumed_is_as_if_never_stopped(
+    stop: int, cell: str, optimizer: str, device: str, tmp_path: Path
+) -> None:
+    settings = replace(SETTINGS, optimizer=optimizer)
+    whole, parted = make(cell=cell), make(cell=cell)
+    found = fit(whole, PARTS, settings, out=tmp_path / "whole", progress=False, device=device)
 
     def interrupt(epoch: int) -> None:
         if epoch == stop:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(parted, PARTS, SETTINGS, out=tmp_path / "parted", progress=False, on_epoch=interrupt, device=device)
+        fit(parted, PARTS, settings, out=tmp_path / "parted", progress=False, on_epoch=interrupt, device=device)
     assert len((tmp_path / "parted" / CURVE).read_text().splitlines()) == 1 + stop
-    again = make()
-    resumed = fit(again, PARTS, SETTINGS, out=tmp_path / "parted", resume=True, progress=False, device=device)
+    again = make(cell=cell)
+    resumed = fit(again, PARTS, settings, out=tmp_path / "parted", resume=True, progress=False, device=device)
     assert resumed.curve == found.curve
     assert resumed.best == found.best
     assert torch.equal(weights(again), weights(whole))
