@@ -55,7 +55,7 @@ class _Bursts(Overwrite):
                 self._action = self._space.sample()
             executed = self._action
         self._left -= 1
-        return executed, True
+        return np.array(executed)[()], True
 
 
 class ActionBursts(ChangedActions, RecordConstructorArgs):

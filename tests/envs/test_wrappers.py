@@ -20,6 +20,7 @@ from ncp_envs.streams import RandomStream, Stream  # noqa: E402
 
 PLAIN: dict[str, Any] = {
     "overwrite": partial(ncp_envs.RandomActionOverwrite, probability=0.3),
+    "bursts": partial(ncp_envs.ActionBursts, probability=0.1),
     "overwrite-always": partial(ncp_envs.RandomActionOverwrite, probability=1),
     "noise": partial(ncp_envs.ObservationNoise, std=0.1),
     "noise-each": partial(ncp_envs.ObservationNoise, std=np.array([0.0, 0.1, 2.0])),
@@ -55,7 +56,7 @@ def make_everything() -> Any:
 
 WRAPPERS = {**PLAIN, "everything": everything}
 RANDOM = [
-    "overwrite", "noise", "noise-each", "dropout", "dropout-fill", "dropout-last",
+    "overwrite", "bursts", "noise", "noise-each", "dropout", "dropout-fill", "dropout-last",
     "irregular", "irregular-seen", "irregular-apart", "everything",
 ]  # fmt: skip
 
@@ -176,7 +177,7 @@ class Reusing(EpisodeCounter):
 @pytest.mark.parametrize("name", list(WRAPPERS))
 def test_a_returned_array_does_not_change_later(name: str) -> None:
     """Even where the environment and the agent reuse their arrays."""
-    passes_observations_on = name.startswith(("overwrite", "delay", "no-delay")) or name == "irregular"
+    passes_observations_on = name.startswith(("overwrite", "bursts", "delay", "no-delay")) or name == "irregular"
     env = WRAPPERS[name](EpisodeCounter() if passes_observations_on else Reusing())
     kept, action = [env.reset(seed=3)], np.zeros(1, dtype=np.float32)
     before = deepcopy(kept)
