@@ -11,7 +11,7 @@ from ncp_control.support.lazy import names_of
 
 if TYPE_CHECKING:
     from ncp_control.dynamics.ensemble import Ensemble
-    from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv
+    from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv, imagined_rewards
     from ncp_control.dynamics.errors import one_step_error
     from ncp_control.dynamics.fit_loop import Fitted
     from ncp_control.dynamics.fitting import fit
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ncp_control.dynamics.ensemble": ("Ensemble",),
-    "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv"),
+    "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv", "imagined_rewards"),
     "ncp_control.dynamics.errors": ("one_step_error",),
     "ncp_control.dynamics.fit_loop": ("Fitted",),
     "ncp_control.dynamics.fitting": ("fit",),
@@ -46,6 +46,7 @@ __all__ = [
     "Planner",
     "Simulator",
     "fit",
+    "imagined_rewards",
     "load_model",
     "one_step_error",
     "save_model",
