@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
@@ -73,7 +73,7 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     }
 
 
-def mean_of(rewards: Sequence[Any], start: int, stop: int) -> float | None:
+def mean_of(rewards: Iterable[Any], start: int, stop: int) -> float | None:
     """Returns the mean reward in steps start .. stop of episodes; None if all of them end before."""
     import numpy as np
 
@@ -87,8 +87,8 @@ def show(found: dict[str, Any]) -> None:
     count = found["episodes"]
     print(f"{found['checkpoint']} in {found['env']}{disturbed}, {count} episode{'s' if count > 1 else ''}\n")
     print(f"{'':<24}{'in the model':>22}{'in truth':>22}")
-    of_model, of_truth = (f"{found[f'{kind}_return']:,.1f} +- {found[f'{kind}_std']:,.1f}" for kind in ("model", "true"))
-    print(f"{'return':<24}{of_model:>22}{of_truth:>22}")
+    both = [f"{found[f'{kind}_return']:,.1f} +- {found[f'{kind}_std']:,.1f}" for kind in ("model", "true")]
+    print(f"{'return':<24}{both[0]:>22}{both[1]:>22}")
     for part in found["steps"]:
         words = f"a step, {part['from']} to {part['to']}"
         print(f"{words:<24}" + "".join(f"{told(part[kind]):>22}" for kind in ("model", "true")))

@@ -13,7 +13,7 @@ def read_model(paths: Sequence[Path]) -> Any:
     """Reads a model; of several files, all members of all of them as one ensemble."""
     from ncp_control.dynamics import Ensemble, load_model
 
-    found = [load_model(path) for path in paths]
+    found: list[Any] = [load_model(path) for path in paths]
     if len(found) == 1:
         return found[0]
     return Ensemble([one for model in found for one in (model.models if isinstance(model, Ensemble) else [model])])
@@ -41,8 +41,8 @@ def check_imitates(model: Any, env: Any, name: str) -> None:
         )
     names = observation_names(body)
     if names != list(model.observation_names) and UNNAMED not in (*names, *model.observation_names):
-        first = next(pair for pair in zip(names, model.observation_names, strict=True) if pair[0] != pair[1])
-        raise ValueError(f"{name} is another body than the model's: it has {first[0]!r} where the model has {first[1]!r}")
+        its, models = next(pair for pair in zip(names, model.observation_names, strict=True) if pair[0] != pair[1])
+        raise ValueError(f"{name} is another body than the model's: it has {its!r} where the model has {models!r}")
 
 
 def places_of(env: Any) -> list[int] | None:
@@ -53,7 +53,6 @@ def places_of(env: Any) -> list[int] | None:
     if shown == names:
         return None
     if not set(shown) <= set(names):
-        raise ValueError(
-            f"{env.spec.id} shows {next(name for name in shown if name not in names)!r}, which its body does not observe"
-        )
+        added = next(name for name in shown if name not in names)
+        raise ValueError(f"{env.spec.id} shows {added!r}, which its body does not observe")
     return [names.index(name) for name in shown]

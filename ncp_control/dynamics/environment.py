@@ -214,10 +214,11 @@ def imagined_rewards(
     :param progress: show a progress bar on stderr
     """
     check_policy(policy, envs)
+    inner: Any = envs.unwrapped
     chosen = as_batch_policy(policy, envs.single_action_space, deterministic=deterministic)
     found: list[Array] = []
     with (
-        tracked("imagining", envs.unwrapped.max_episode_steps, shown=progress) as tracker,
+        tracked("imagining", inner.max_episode_steps, shown=progress) as tracker,
         torch.random.fork_rng(devices=[]),
         one_thread(),
     ):

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+import gymnasium as gym
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
-from ncp_control.dynamics.ensemble import Ensemble
-from ncp_control.dynamics.environment import Reward, SimulatedEpisodes
-from ncp_control.dynamics.simulator import Simulator
 
 Array = NDArray[np.float64]
 # Takes plans, each a sequence of actions, (K, H, m), and returns their returns, (K,).
@@ -67,12 +63,13 @@ class Planner:
     :param high: the greatest value of each action, (m,)
     :param settings: how it searches
     :param seed: everything random follows from it
+    :ivar imagined: number of steps that were imagined so far
     """
 
     def __init__(self, low: Array, high: Array, settings: PlanSettings | None = None, seed: int = 0) -> None:
         self.low, self.high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         self.settings = settings or PlanSettings()
-        self.random = np.random.default_rng(seed)
+        self.random, self.imagined = np.random.default_rng(seed), 0
         self.reset()
 
     def reset(self) -> None:
@@ -91,6 +88,7 @@ class Planner:
             drawn = np.clip(mean + std * self.noise(), self.low, self.high)
             plans = np.concatenate([drawn, mean[None], kept])
             gained = np.asarray(returns(plans), np.float64)
+            self.imagined += len(plans) * settings.horizon
             order = np.argsort(-np.where(np.isfinite(gained), gained, -np.inf))[: settings.best]
             kept = plans[order]
             mean, std = kept.mean(axis=0), kept.std(axis=0)
@@ -108,66 +106,47 @@ class Planner:
         return fresh
 
 
-class ImaginedFutures:
-    """The futures that a model, or every member of an ensemble, imagines from what it has seen of an episode.
-
-    Example::
-
-        futures, planner = ImaginedFutures(model), Planner(*model.action_range)
-        while not over:
-            action = planner.act(futures.after(observation))
-            futures.done(observation, action)
-            observation, reward, terminated, truncated, _ = env.step(action)
-
-    :param model: a model that reads actions
-    :param reward: the reward of a step, as for `DynamicsEnv`
-    :param doubt: how many standard deviations over an ensemble's members are taken off the mean of their returns
-    """
-
-    def __init__(self, model: Simulator, reward: Reward | None = None, doubt: float = 0.0) -> None:
-        episodes = SimulatedEpisodes(model, reward, None, 1.0, 1)  # which says what it cannot simulate
-        self.members: list[Simulator] = list(model.models) if isinstance(model, Ensemble) else [model]
-        self.reward, self.doubt = episodes.reward, doubt
-        self.states: list[Tensor | None] = [None] * len(self.members)
+class Futures(Protocol):
+    """What tells a planner the returns of its plans; it follows one episode."""
 
     def reset(self) -> None:
-        """Forgets what was seen, for a new episode."""
-        self.states = [None] * len(self.members)
-
-    @torch.no_grad()
-    def done(self, observation: Array, action: Array) -> None:
-        """Lets the members read an observation and the action that was executed after it."""
-        for k, member in enumerate(self.members):
-            seen, acted = (row(member, values[None]) for values in (observation, action))
-            _, self.states[k] = member(seen, acted, self.states[k])
+        """Begins an episode."""
 
     def after(self, observation: Array) -> Returns:
         """Returns a function that tells the return of plans (K, H, m) that begin at an observation (n,)."""
 
-        def returns(plans: Array) -> Array:
-            each = np.stack([self._of_member(k, observation, plans) for k in range(len(self.members))])
-            return np.asarray(each.mean(axis=0) - self.doubt * each.std(axis=0), np.float64)
-
-        return returns
-
-    @torch.no_grad()
-    def _of_member(self, k: int, observation: Array, plans: Array) -> Array:
-        """Returns the returns (K,) of plans in one member's imagination."""
-        member, state, count = self.members[k], self.states[k], len(plans)
-        state = None if state is None else state.expand(count, -1).contiguous()
-        seen = row(member, np.repeat(observation[None], count, axis=0))
-        actions = torch.as_tensor(plans, dtype=seen.dtype, device=seen.device)
-        last, state = member(seen, actions[:, :1], state)
-        course = [seen, last]
-        if actions.shape[1] > 1:
-            course.append(member.run_free(last, state, actions.shape[1] - 1, actions[:, 1:])[0])
-        found = torch.cat(course, dim=1).double().cpu().numpy()
-        gained = np.zeros(count)
-        for h in range(plans.shape[1]):
-            gained += self.reward(found[:, h], plans[:, h], found[:, h + 1])
-        return gained
+    def done(self, observation: Array, action: Array) -> None:
+        """Reads an observation and the action that is executed after it."""
 
 
-def row(model: Simulator, values: Array) -> Tensor:
-    """Returns values (B, n) as a tensor of one step, (B, 1, n), of the model's type and on its device."""
-    return torch.as_tensor(values, dtype=model.mean.dtype, device=model.mean.device)[:, None]
+class PlannedEpisode:
+    """One episode in an environment, in which a planner chooses the actions.
+
+    :param env: the environment
+    :param planner: chooses the actions
+    :param futures: tells it the returns of its plans
+    :param seed: the seed of the environment's reset
+    :ivar steps: what was seen, done and earned in each step
+    :ivar over: whether the environment has ended the episode
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], planner: Planner, futures: Futures, seed: int) -> None:
+        self.env, self.planner, self.futures, self.seed = env, planner, futures, seed
+        self.observation, _ = env.reset(seed=seed)
+        planner.reset()
+        futures.reset()
+        self.steps: list[tuple[Array, Array, float]] = []
+        self.terminated = self.over = False
+
+    @property
+    def rewards(self) -> Array:
+        """The rewards so far, (T,)."""
+        return np.array([reward for _, _, reward in self.steps])
+
+    def step(self) -> None:
+        """Plans, and executes the first action of the best plan."""
+        action = self.planner.act(self.futures.after(self.observation)).astype(self.env.action_space.dtype)
+        after, reward, self.terminated, truncated, _ = self.env.step(action)
+        self.futures.done(self.observation, action)
+        self.steps.append((self.observation, action, float(reward)))
+        self.observation, self.over = after, self.terminated or truncated

@@ -1,30 +1,11 @@
-"""The planner finds what can be computed by hand, and imagines what the model itself predicts."""
+"""The planner finds what can be computed by hand."""
 
 import numpy as np
 import pytest
-import torch
 
-from ncp_control.data import Rollout, Rollouts
-from ncp_control.dynamics import DynamicsEnv, DynamicsModel, Ensemble
-from ncp_control.dynamics.planning import ImaginedFutures, Planner, PlanSettings
+from ncp_control.dynamics import Planner, PlanSettings
 
 LOW, HIGH = np.full(2, -1.0), np.full(2, 1.0)
-
-
-def speed(before: np.ndarray, actions: np.ndarray, after: np.ndarray) -> np.ndarray:
-    return after[:, 0] - 0.1 * np.square(actions).sum(axis=1)
-
-
-def walks() -> Rollouts:
-    random = np.random.default_rng(0)
-    return Rollouts(
-        tuple(Rollout(random.normal(size=(31, 3)), actions=random.uniform(-1, 1, size=(30, 2))) for _ in range(5))
-    )
-
-
-def model(seed: int = 0) -> DynamicsModel:
-    torch.manual_seed(seed)
-    return DynamicsModel.of(walks(), "cfc", 8, reads="observations+actions").eval()
 
 
 def test_a_plan_for_a_known_body_comes_near_the_best_one() -> None:
@@ -67,36 +48,6 @@ def test_noise_is_as_smooth_as_asked() -> None:
     assert np.mean(drawn[:, 1:] * drawn[:, :-1]) == pytest.approx(0.7, abs=0.02)
 
 
-def test_an_imagined_return_is_that_of_the_model_as_an_environment() -> None:
-    own, random = model(), np.random.default_rng(1)
-    env = DynamicsEnv(own, speed)
-    futures = ImaginedFutures(own, speed)
-    observation, _ = env.reset(seed=0)
-    for _ in range(3):  # what was seen before counts, too
-        action = random.uniform(-1, 1, size=2)
-        futures.done(observation, action)
-        observation, *_ = env.step(action)
-    plans = random.uniform(-1, 1, size=(4, 5, 2))
-    found = futures.after(observation)(plans)
-    state = env._episodes.state
-    for plan, gained in zip(plans, found, strict=True):
-        env._episodes.seen, env._episodes.state = observation[None], state
-        assert gained == pytest.approx(sum(float(env.step(action)[1]) for action in plan), abs=1e-4)
-    futures.reset()
-    assert not np.allclose(futures.after(observation)(plans), found)
-
-
-def test_doubt_takes_off_what_the_members_of_an_ensemble_disagree_about() -> None:
-    members = [model(seed) for seed in range(3)]
-    plans, observation = np.random.default_rng(2).uniform(-1, 1, size=(6, 5, 2)), np.zeros(3)
-    each = np.stack([ImaginedFutures(one, speed).after(observation)(plans) for one in members])
-    mean = ImaginedFutures(Ensemble(members), speed).after(observation)(plans)
-    careful = ImaginedFutures(Ensemble(members), speed, doubt=2.0).after(observation)(plans)
-    assert np.allclose(mean, each.mean(axis=0))
-    assert np.allclose(careful, each.mean(axis=0) - 2 * each.std(axis=0))
-    assert (careful < mean).all()
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -109,9 +60,3 @@ def test_doubt_takes_off_what_the_members_of_an_ensemble_disagree_about() -> Non
 def test_settings_that_make_no_sense_are_refused(given: dict[str, float], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         PlanSettings(**given)  # type: ignore[arg-type]
-
-
-def test_a_model_that_reads_no_actions_is_refused() -> None:
-    blind = DynamicsModel.of(walks(), "cfc", 8)
-    with pytest.raises(ValueError, match="reads no actions"):
-        ImaginedFutures(blind, speed)
