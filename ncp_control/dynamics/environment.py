@@ -229,7 +229,7 @@ def imagined_rewards(
             seen, rewards, _, ended, _ = envs.step(chosen.act(seen))
             if not (np.isfinite(seen).all() and np.isfinite(rewards).all()):
                 raise ValueError(
-                    f"after {len(found) + 1} steps the model predicts numbers that are not finite, so it says nothing "
+                    f"in step {len(found) + 1} the model predicts numbers that are not finite, so it says nothing "
                     "about whole episodes"
                 )
             found.append(rewards)
