@@ -13,7 +13,7 @@ import tyro
 
 from ncp_control.dynamics.planning import PlanSettings
 
-SELDOM = ("doubt", "best", "spread", "smooth")
+SELDOM = ("doubt", "best", "spread", "colour")
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""Planning: the cross-entropy method chooses the next action by the returns of many imagined futures."""
+"""Planning: the cross-entropy method chooses the next action by the returns of many imagined futures.
+
+It is the variant of Pinneri et al., "Sample-efficient cross-entropy method for real-time planning" (2020).
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,20 @@ Array = NDArray[np.float64]
 Returns = Callable[[Array], Array]
 
 
+# As in the paper: how many times fewer plans an iteration draws than the one before, which share of the best plans goes
+# on to the next iteration and the next step, and which share of itself the mean keeps.
+FEWER, KEPT, INERTIA = 1.25, 0.3, 0.1
+
+
 @dataclass(frozen=True)
 class PlanSettings:
-    """How a planner searches; a search imagines about `iterations * plans * horizon` steps."""
+    """How a planner searches."""
 
     horizon: int = 20
     """Number of actions in a plan, H."""
 
-    plans: int = 100
-    """Number of plans in an iteration, K."""
+    plans: int = 120
+    """Number of plans that the first iteration draws, K; each further one draws a fifth less."""
 
     best: int = 10
     """Number of best plans from which the next iteration goes on, E."""
@@ -34,9 +42,9 @@ class PlanSettings:
     spread: float = 0.5
     """Standard deviation of a plan's actions in the first iteration, as a share of half the range of the actions."""
 
-    smooth: float = 0.7
-    """Correlation of an action's noise with that of the next action, from 0 up to 1: bodies answer slowly, so plans
-    that tremble go nowhere."""
+    colour: float = 1.0
+    """The power of a plan's noise falls with its frequency f as f^-colour. 0 is white noise; bodies answer slowly, so
+    plans that tremble go nowhere."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "plans", "best", "iterations"):
@@ -44,20 +52,21 @@ class PlanSettings:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.best > self.plans:
             raise ValueError(f"of {self.plans} plans the best {self.best} cannot be kept: lower best or raise plans")
-        if not self.spread > 0 or not 0 <= self.smooth < 1:
-            raise ValueError("spread must be positive, and smooth must be from 0 up to 1")
+        if not 0 < self.spread < np.inf or not 0 <= self.colour < np.inf:
+            raise ValueError("spread must be positive, and colour must not be negative")
 
 
 class Planner:
     """Chooses actions by the cross-entropy method.
 
     A search starts from the plan of the step before, shifted by one step, with mean m (H, m) and standard deviation s.
-    Each iteration draws K plans, and moves to the best E of them and of the last iteration's best::
+    Each iteration draws plans, and moves to the best E of them and of the best that were kept::
 
-        a = clip(m + s n),   n_(h+1) = c n_h + sqrt(1 - c^2) N(0, 1)
-        m, s = mean and standard deviation of the best E plans
+        a = clip(m + s n),   n = noise of power f^-colour and variance 1
+        m, s = 0.1 (m, s) + 0.9 (mean, standard deviation) of the best E plans
 
-    The first action of the best plan that was seen is the one to execute.
+    Three tenths of the best plans are kept for the next iteration and, shifted, for the next step, and the last
+    iteration tries the mean, too. The first action of the best plan that was seen is the one to execute.
 
     :param low: the least value of each action, (m,)
     :param high: the greatest value of each action, (m,)
@@ -73,37 +82,53 @@ class Planner:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets the plan, for a new episode."""
-        self.plan = np.tile((self.low + self.high) / 2, (self.settings.horizon, 1))
+        """Forgets the plans, for a new episode."""
+        self.mean = np.tile((self.low + self.high) / 2, (self.settings.horizon, 1))
+        self.kept = np.empty((0, *self.mean.shape))
 
     def act(self, returns: Returns) -> Array:
         """Searches, and returns the action to execute, (m,).
 
         :param returns: tells the return of each plan from the present on
         """
-        settings = self.settings
-        mean, std = self.plan, np.full_like(self.plan, settings.spread) * (self.high - self.low) / 2
-        kept, best, most = np.empty((0, *mean.shape)), mean, -np.inf
-        for _ in range(settings.iterations):
-            drawn = np.clip(mean + std * self.noise(), self.low, self.high)
-            plans = np.concatenate([drawn, mean[None], kept])
+        settings, mean = self.settings, self.mean
+        std = np.full_like(mean, settings.spread) * (self.high - self.low) / 2
+        few = max(1, round(KEPT * settings.best))
+        kept, known = np.empty((0, *mean.shape)), np.empty(0)
+        for k in range(settings.iterations):
+            count = max(settings.best, round(settings.plans / FEWER**k))
+            plans = np.clip(mean + std * self.noise(count), self.low, self.high)
+            if k == 0:
+                plans = np.concatenate([plans, self.kept])
+            if k == settings.iterations - 1:
+                plans = np.concatenate([plans, mean[None]])
             gained = np.asarray(returns(plans), np.float64)
             self.imagined += len(plans) * settings.horizon
+            plans, gained = np.concatenate([plans, kept]), np.concatenate([gained, known])
             order = np.argsort(-np.where(np.isfinite(gained), gained, -np.inf))[: settings.best]
-            kept = plans[order]
-            mean, std = kept.mean(axis=0), kept.std(axis=0)
-            if gained[order[0]] > most:
-                best, most = kept[0], gained[order[0]]
-        self.plan = np.concatenate([mean[1:], mean[-1:]])
-        return np.array(best[0], np.float64)
+            best = plans[order]
+            mean = INERTIA * mean + (1 - INERTIA) * best.mean(axis=0)
+            std = INERTIA * std + (1 - INERTIA) * best.std(axis=0)
+            kept, known = best[:few], gained[order[:few]]
+        self.mean, self.kept = shifted(mean), shifted(kept)
+        return np.array(kept[0, 0], np.float64)
 
-    def noise(self) -> Array:
-        """Returns the noise of an iteration's plans, (K, H, m)."""
-        settings, size = self.settings, len(self.low)
-        fresh = self.random.normal(size=(settings.plans, settings.horizon, size))
-        for k in range(1, settings.horizon):
-            fresh[:, k] = settings.smooth * fresh[:, k - 1] + np.sqrt(1 - settings.smooth**2) * fresh[:, k]
-        return fresh
+    def noise(self, count: int) -> Array:
+        """Returns the noise of some plans, (count, H, m)."""
+        horizon = self.settings.horizon
+        scale = np.maximum(np.fft.rfftfreq(horizon), 1 / horizon) ** (-self.settings.colour / 2)
+        times = np.full(len(scale), 2.0)  # how often a frequency stands in the whole spectrum
+        times[0] = 1
+        if horizon % 2 == 0:
+            times[-1] = 1
+        scale /= np.sqrt((times * scale**2).sum() / horizon)
+        white = self.random.normal(size=(count, horizon, len(self.low)))
+        return np.asarray(np.fft.irfft(np.fft.rfft(white, axis=1) * scale[:, None], n=horizon, axis=1))
+
+
+def shifted(plans: Array) -> Array:
+    """Returns plans (..., H, m) without their first actions; the last ones stand twice."""
+    return np.concatenate([plans[..., 1:, :], plans[..., -1:, :]], axis=-2)
 
 
 class Futures(Protocol):

@@ -41,11 +41,36 @@ def test_plans_that_end_in_no_number_are_never_kept() -> None:
     assert -1 <= found[0] <= 0
 
 
-def test_noise_is_as_smooth_as_asked() -> None:
-    drawn = Planner(LOW, HIGH, PlanSettings(horizon=10, plans=4000, best=5, smooth=0.7)).noise()
-    assert drawn.shape == (4000, 10, 2)
-    assert drawn.std() == pytest.approx(1.0, abs=0.02)
-    assert np.mean(drawn[:, 1:] * drawn[:, :-1]) == pytest.approx(0.7, abs=0.02)
+@pytest.mark.parametrize("horizon", [1, 2, 9, 16])
+@pytest.mark.parametrize("colour", [0.0, 1.0, 2.5])
+def test_noise_has_the_colour_that_was_asked_for(horizon: int, colour: float) -> None:
+    drawn = Planner(LOW, HIGH, PlanSettings(horizon=horizon, colour=colour)).noise(20000)
+    assert drawn.shape == (20000, horizon, 2)
+    assert drawn.var(axis=0) == pytest.approx(np.ones((horizon, 2)), abs=0.06)  # five standard deviations
+    power = np.square(np.abs(np.fft.rfft(drawn, axis=1))).mean(axis=(0, 2))
+    shares = power / power[0]  # frequency 0 counts as the lowest of the others
+    assert shares[1:] == pytest.approx(np.arange(1, len(shares)) ** -colour, rel=0.06)
+
+
+def test_a_search_counts_what_it_imagines_and_keeps_its_best_plan() -> None:
+    planner, asked = Planner(LOW, HIGH, PlanSettings(horizon=3, plans=10, best=4, iterations=3)), []
+
+    def returns(plans: np.ndarray) -> np.ndarray:
+        asked.append(plans)
+        return plans.sum(axis=(1, 2))
+
+    first = planner.act(returns)
+    tried = np.concatenate(asked)
+    assert [len(plans) for plans in asked] == [10, 8, 6 + 1]
+    assert np.array_equal(first, tried[tried.sum(axis=(1, 2)).argmax(), 0])
+    best = tried[tried.sum(axis=(1, 2)).argmax()]
+    planner.act(returns)
+    assert [len(plans) for plans in asked[3:]] == [10 + 1, 8, 6 + 1]
+    assert np.array_equal(asked[3][-1], best[[1, 2, 2]])  # shifted by a step
+    assert planner.imagined == 3 * sum(map(len, asked))
+    planner.reset()
+    planner.act(returns)
+    assert len(asked[6]) == 10
 
 
 @pytest.mark.parametrize(
@@ -53,7 +78,7 @@ def test_noise_is_as_smooth_as_asked() -> None:
     [
         ({"horizon": 0}, "horizon must be at least 1, got 0"),
         ({"plans": 5, "best": 6}, "of 5 plans the best 6 cannot be kept"),
-        ({"smooth": 1.0}, "smooth must be from 0 up to 1"),
+        ({"colour": -1.0}, "colour must not be negative"),
         ({"spread": 0.0}, "spread must be positive"),
     ],
 )
