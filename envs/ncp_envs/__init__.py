@@ -20,7 +20,7 @@ from ncp_envs.mujoco_messages import without_mass_warning
 from ncp_envs.mujoco_vector import MujocoVectorEnv
 from ncp_envs.names import observation_names
 from ncp_envs.noise import ObservationNoise, VectorObservationNoise
-from ncp_envs.observations import KeepObservations
+from ncp_envs.observations import KeepObservations, VectorKeepObservations
 from ncp_envs.partial import register_partial
 from ncp_envs.previous import PreviousAction
 from ncp_envs.random_actions import RandomActionOverwrite, VectorRandomActionOverwrite
@@ -38,6 +38,7 @@ __all__ = [
     "RandomActionOverwrite",
     "VectorActionDelay",
     "VectorHistory",
+    "VectorKeepObservations",
     "VectorObservationDropout",
     "VectorObservationNoise",
     "VectorRandomActionOverwrite",

@@ -1,4 +1,4 @@
-"""A wrapper that shows only some entries of an observation."""
+"""Wrappers that show only some entries of an observation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from ncp_envs.arguments import check_box
+from ncp_envs.changed_observations import Info, ObservationRule, VectorChangedObservations
 from ncp_envs.layout import entries_of
 from ncp_envs.names import observation_names
 
@@ -35,30 +37,11 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
     def __init__(self, env: gym.Env[Vector, Action], indices: Sequence[int] | str, size: int | None = None) -> None:
         RecordConstructorArgs.__init__(self, indices=indices, size=size)
         super().__init__(env)
-        space = env.observation_space
-        if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
-            raise TypeError(f"KeepObservations needs vector observations, a Box of shape (size,), and got {space}")
-        (length,) = space.shape
-        if size is not None and length != size:
-            raise ValueError(
-                f"the entries to keep were chosen for observations of {size} entries, but this environment has "
-                f"{length}: an option of the environment has added or removed some"
-            )
+        space = check_box("KeepObservations", env.observation_space, vector=True)
+        check_size(space, size)
         if isinstance(indices, str):
-            indices = entries_of(env, indices, length)
-        if not indices:
-            raise ValueError("KeepObservations needs at least one entry to keep, and got none")
-        for index in indices:
-            if not 0 <= index < length:
-                raise ValueError(
-                    f"entry {index} does not exist: the observation has {length} entries, 0 to {length - 1}"
-                )
-        if len(set(indices)) < len(indices):
-            raise ValueError(f"each entry can be kept only once, and {list(indices)} names one more often")
-        self._kept = np.array(indices, dtype=np.intp)
-        self.observation_space = gym.spaces.Box(
-            low=space.low[self._kept], high=space.high[self._kept], dtype=space.dtype.type
-        )
+            indices = entries_of(env, indices, space.shape[0])
+        self._kept, self.observation_space = kept_of(space, indices)
 
     @property
     def observation_names(self) -> list[str]:
@@ -69,3 +52,56 @@ class KeepObservations(gym.ObservationWrapper[Vector, Action, Vector], RecordCon
     def observation(self, observation: Vector) -> Vector:
         """Returns the kept entries as a new array."""
         return observation[self._kept]
+
+
+class _Keep(ObservationRule):
+    def __init__(self, space: gym.Space[Any], indices: Sequence[int], size: int | None) -> None:
+        box = check_box("VectorKeepObservations", space, vector=True)
+        check_size(box, size)
+        self._kept, self.space = kept_of(box, indices)
+
+    def start(self, seed: int | None) -> None:
+        """Nothing here is random."""
+
+    def observe(self, observation: Any) -> tuple[Any, Info]:
+        return observation[self._kept], {}
+
+
+class VectorKeepObservations(VectorChangedObservations):
+    """`KeepObservations` for a vector environment, whose entries are named by their places.
+
+    :param env: the vector environment
+    :param indices: the entries to keep, each of them once
+    :param size: the number of entries that an observation must have
+    """
+
+    def __init__(
+        self, env: gym.vector.VectorEnv[Any, Any, Any], indices: Sequence[int], size: int | None = None
+    ) -> None:
+        if isinstance(indices, str):
+            raise TypeError(f"VectorKeepObservations needs the places of the entries to keep, and got {indices!r}")
+        super().__init__(env, [_Keep(env.single_observation_space, indices, size)] * env.num_envs)
+
+
+def check_size(space: gym.spaces.Box, size: int | None) -> None:
+    """Refuses observations of another size than the entries to keep were chosen for."""
+    (length,) = space.shape
+    if size is not None and length != size:
+        raise ValueError(
+            f"the entries to keep were chosen for observations of {size} entries, but this environment has "
+            f"{length}: an option of the environment has added or removed some"
+        )
+
+
+def kept_of(space: gym.spaces.Box, indices: Sequence[int]) -> tuple[NDArray[np.intp], gym.spaces.Box]:
+    """Returns the entries to keep, and the space of what is left of an observation of `space`."""
+    (length,) = space.shape
+    if not len(indices):
+        raise ValueError("KeepObservations needs at least one entry to keep, and got none")
+    for index in indices:
+        if not 0 <= index < length:
+            raise ValueError(f"entry {index} does not exist: the observation has {length} entries, 0 to {length - 1}")
+    if len(set(indices)) < len(indices):
+        raise ValueError(f"each entry can be kept only once, and {list(indices)} names one more often")
+    kept = np.array(indices, dtype=np.intp)
+    return kept, gym.spaces.Box(low=space.low[kept], high=space.high[kept], dtype=space.dtype.type)

@@ -24,6 +24,7 @@ COMMANDS = {
     "distil": "a circuit that acts as a teacher does",
     "evaluate": "the return of a policy over whole episodes, or the errors of a model",
     "fit": "a model of the dynamics, from rollouts",
+    "plan": "a body run by a planner that imagines the future in a model",
     "compare": "many models on the same rollouts: the LTC paper's Table 6, and the rows it lacks",
     "sweep": "many trainings, fits or distillations, here or on a cluster, and a table of them",
     "record": "every neuron, synapse and time constant of a rollout",

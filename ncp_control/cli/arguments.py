@@ -196,7 +196,8 @@ def options_of(kind: type[Any]) -> list[Option]:
         default = "" if silent else told(field.default)
         named = next((extra.metavar for extra in extras if getattr(extra, "metavar", None)), None)
         value = "" if plain is bool else named or placeholder(plain)
-        word = value if alone else f"--{field.name.replace('_', '-')}"
+        name = next((extra.name for extra in extras if getattr(extra, "name", None)), field.name)
+        word = value if alone else f"--{name.replace('_', '-')}"
         text, many = " ".join(texts.get(field.name, "").split()), get_origin(plain) is tuple
         found.append(Option(word, value, text, type_within(plain), many, default, needed))
     return found

@@ -1,4 +1,4 @@
-"""`ncp-control evaluate`: measures the return of a policy, or the errors of a model of the dynamics."""
+"""`ncp-control evaluate`: the return of a policy, in its environment or in a model too, or the errors of a model."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Run a policy for whole episodes and print its return; or compare the predictions of a model of the dynamics with
-    rollouts, one step ahead and many steps ahead.
+    """Run a policy for whole episodes and print its return, beside the one that a model of the dynamics foretells; or
+    compare a model's predictions with rollouts, one step ahead and many steps ahead.
 
     Example: ncp-control evaluate checkpoints/halfcheetah-teacher.safetensors --episodes 20
+    Example: ncp-control evaluate runs/novel/best.safetensors --in runs/cheetah/best.safetensors
     Example: ncp-control evaluate runs/fit-ltc-s0/best.safetensors --data ./cheetah-v0 --figures pictures
     """
 
@@ -24,6 +25,9 @@ class Arguments:
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment; by default the one that the checkpoint was trained in."""
+
+    inside: Annotated[tuple[Path, ...], tyro.conf.arg(name="in", metavar="MODEL ...")] = ()
+    """For a policy: models of the dynamics that foretell its return; several are an ensemble."""
 
     episodes: int = 20
     """Number of episodes."""
@@ -57,10 +61,15 @@ def run(arguments: Arguments) -> int:
     """Evaluates a policy or a model and prints the result."""
     from ncp_control.storage.kinds import Kind, kind_of
 
-    if kind_of(arguments.policy) in (Kind.DYNAMICS, Kind.SERIES):
+    kind = kind_of(arguments.policy)
+    if kind in (Kind.DYNAMICS, Kind.SERIES):
+        if arguments.inside:
+            raise ValueError(f"--in is for policies, and {arguments.policy} holds {kind.value}")
         return run_model(arguments)
     if arguments.data is not None or arguments.figures is not None:
         raise ValueError(f"--data and --figures are for models of the dynamics, and {arguments.policy} holds none")
+    if arguments.inside:
+        return run_inside(arguments)
     return run_policy(arguments)
 
 
@@ -84,6 +93,18 @@ def run_model(arguments: Arguments) -> int:
         print(json.dumps(found))
     else:
         (evaluate_series if kind is Kind.SERIES else evaluate_model).show(found)
+    return 0
+
+
+def run_inside(arguments: Arguments) -> int:
+    """Evaluates a policy in a model and in its environment."""
+    from ncp_control.cli import evaluate_inside
+
+    found = evaluate_inside.evaluate(arguments)
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        evaluate_inside.show(found)
     return 0
 
 

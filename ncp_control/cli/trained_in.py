@@ -39,15 +39,21 @@ def make(name: str, note: dict[str, Any], below: Sequence[Any] = (), random: flo
     """
     from ncp_control.rl.recipes.building import make_env
 
-    wrappers, arguments = wrappers_in(note), note.get("env_kwargs") or {}
+    arguments = note.get("env_kwargs") or {}
     if not isinstance(arguments, dict):
         raise ValueError(f"the checkpoint's note on its environment is not readable: {arguments!r}")
+    return make_env(name, layers(note, below, random), arguments)
+
+
+def layers(note: dict[str, Any], below: Sequence[Any] = (), random: float | None = None) -> list[Any]:
+    """Returns the wrappers that `make` puts around an environment, the innermost first."""
+    wrappers = wrappers_in(note)
     if random is not None:
         if not 0 <= random <= 1:
             raise ValueError(f"--random takes a probability from 0 to 1, not {random:g}")
         wrappers = [one for one in wrappers if share_of(one) is None]
         below = [*below, {OVERWRITE: {"probability": random}}] if random else below
-    return make_env(name, [*below, *wrappers], arguments)
+    return [*below, *wrappers]
 
 
 def disturbances(noise: float = 0.0, dropout: float = 0.0, random: float = 0.0) -> list[Any]:

@@ -112,10 +112,11 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
         raise ValueError(f"rollouts need actions from a Box or a Discrete space, and these are {env.action_space}")
 
 
-def check_policy(policy: Any, env: gym.Env[Any, Any]) -> None:
-    """Refuses a policy whose observation or action space does not fit the environment's."""
+def check_policy(policy: Any, env: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]) -> None:
+    """Refuses a policy whose observation or action space does not fit that of one environment."""
     for what in ("observation", "action"):
-        its, own = getattr(policy, f"{what}_space", None), getattr(env, f"{what}_space")
+        its = getattr(policy, f"{what}_space", None)
+        own = getattr(env, f"single_{what}_space" if isinstance(env, gym.vector.VectorEnv) else f"{what}_space")
         if not isinstance(its, gym.Space):
             continue
         if not _same_form(its, own):

@@ -11,25 +11,27 @@ from ncp_control.support.lazy import names_of
 
 if TYPE_CHECKING:
     from ncp_control.dynamics.ensemble import Ensemble
-    from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv
+    from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv, imagined_rewards
     from ncp_control.dynamics.errors import one_step_error
     from ncp_control.dynamics.fit_loop import Fitted
     from ncp_control.dynamics.fitting import fit
+    from ncp_control.dynamics.futures import ImaginedFutures, SimulatorFutures
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.model_file import load_model, save_model
-    from ncp_control.dynamics.planning import ImaginedFutures, Planner, PlanSettings
+    from ncp_control.dynamics.planning import PlannedEpisode, Planner, PlanSettings
     from ncp_control.dynamics.settings import FitSettings
     from ncp_control.dynamics.simulator import Simulator
 
 _HOME = {
     "ncp_control.dynamics.ensemble": ("Ensemble",),
-    "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv"),
+    "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv", "imagined_rewards"),
     "ncp_control.dynamics.errors": ("one_step_error",),
     "ncp_control.dynamics.fit_loop": ("Fitted",),
     "ncp_control.dynamics.fitting": ("fit",),
+    "ncp_control.dynamics.futures": ("ImaginedFutures", "SimulatorFutures"),
     "ncp_control.dynamics.model": ("DynamicsModel",),
     "ncp_control.dynamics.model_file": ("load_model", "save_model"),
-    "ncp_control.dynamics.planning": ("ImaginedFutures", "PlanSettings", "Planner"),
+    "ncp_control.dynamics.planning": ("PlanSettings", "PlannedEpisode", "Planner"),
     "ncp_control.dynamics.settings": ("FitSettings",),
     "ncp_control.dynamics.simulator": ("Simulator",),
 }
@@ -43,9 +45,12 @@ __all__ = [
     "Fitted",
     "ImaginedFutures",
     "PlanSettings",
+    "PlannedEpisode",
     "Planner",
     "Simulator",
+    "SimulatorFutures",
     "fit",
+    "imagined_rewards",
     "load_model",
     "one_step_error",
     "save_model",

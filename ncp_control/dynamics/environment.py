@@ -13,7 +13,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ncp_control.data.batch_policies import as_batch_policy
+from ncp_control.data.collection import spawned_seed
+from ncp_control.data.environments import check_policy
 from ncp_control.dynamics.simulator import Simulator, check_times
+from ncp_control.support.devices import one_thread
+from ncp_control.support.progress import tracked
 from ncp_envs.names import may_be_half_cheetah
 
 Array = NDArray[Any]
@@ -53,7 +58,9 @@ class SimulatedEpisodes:
             )
         names = getattr(model, "observation_names", ())
         if reward is None and ((model.features, size) != HALF_CHEETAH or not may_be_half_cheetah(names)):
-            raise ValueError("only HalfCheetah's reward is known: give reward, a function of before, actions and after")
+            raise ValueError(
+                "only HalfCheetah's reward is known: give reward, a function of before, actions and after, in Python"
+            )
         if action_space is not None and not isinstance(action_space, gym.spaces.Box):
             raise TypeError(
                 f"the model reads {size} numbers, so its action space is a Box of shape ({size},), not {action_space}"
@@ -188,3 +195,43 @@ class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
             self._steps[over], rewards = 0, np.where(over, 0.0, rewards)
         truncated = self._steps >= self.max_episode_steps
         return self._episodes.seen.copy(), rewards, np.zeros(self.num_envs, dtype=bool), truncated, {}
+
+
+def imagined_rewards(
+    policy: Any, envs: VectorEnv[Any, Any, Any], seed: int = 0, deterministic: bool = True, progress: bool = False
+) -> Array:
+    """Runs a policy for one episode in each environment of a model, and returns the reward of every step, (B, T).
+
+    Example::
+
+        envs = VectorRandomActionOverwrite(DynamicsVectorEnv(model, 20), probability=0.05)
+        returns = imagined_rewards(load_policy("runner.safetensors"), envs).sum(axis=1)
+
+    :param policy: a model with `predict`, a function from observations (B, n) to actions (B, m), or "random"
+    :param envs: a `DynamicsVectorEnv`, perhaps inside of vector wrappers of `ncp_envs`
+    :param seed: the seed of everything random
+    :param deterministic: take the policy's deterministic action rather than a sample
+    :param progress: show a progress bar on stderr
+    """
+    check_policy(policy, envs)
+    inner: Any = envs.unwrapped
+    chosen = as_batch_policy(policy, envs.single_action_space, deterministic=deterministic)
+    found: list[Array] = []
+    with (
+        tracked("imagining", inner.max_episode_steps, shown=progress) as tracker,
+        torch.random.fork_rng(devices=[]),
+        one_thread(),
+    ):
+        chosen.begin([spawned_seed(seed, k) for k in range(envs.num_envs)])
+        seen, _ = envs.reset(seed=seed)
+        ended = np.zeros(envs.num_envs, dtype=bool)
+        while not ended.any():  # all episodes of a model are equally long
+            seen, rewards, _, ended, _ = envs.step(chosen.act(seen))
+            if not (np.isfinite(seen).all() and np.isfinite(rewards).all()):
+                raise ValueError(
+                    f"in step {len(found) + 1} the model predicts numbers that are not finite, so it says nothing "
+                    "about whole episodes"
+                )
+            found.append(rewards)
+            tracker.advance(1, envs.num_envs)
+    return np.stack(found, axis=1)

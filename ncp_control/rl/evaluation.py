@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium as gym
+import numpy as np
 import torch
 
 from ncp_control.data.batch_policies import PredictPolicy
@@ -44,13 +45,26 @@ def evaluate(
     :param deterministic: take the policy's deterministic action rather than a sample
     :param progress: show a progress bar on stderr
     """
+    found = step_rewards(policy, make, episodes, seed, deterministic, progress)
+    return EpisodeReturns([float(np.cumsum(rewards)[-1]) for rewards in found], [len(rewards) for rewards in found])
+
+
+def step_rewards(
+    policy: Any,
+    make: Callable[[], gym.Env[Any, Any]],
+    episodes: int = 20,
+    seed: int = 0,
+    deterministic: bool = True,
+    progress: bool = False,
+) -> list[list[float]]:
+    """Runs a policy as `evaluate` does, and returns the reward of every step of each episode."""
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
     envs = [make() for _ in range(min(GROUP, episodes))]
     try:
         check_policy(policy, envs[0])
         chosen = PredictPolicy(policy, deterministic=deterministic)
-        returns, lengths = [0.0] * episodes, [0] * episodes
+        rewards: list[list[float]] = [[] for _ in range(episodes)]
         with (
             tracked("evaluating", episodes, shown=progress) as tracker,
             torch.random.fork_rng(devices=[]),
@@ -61,13 +75,12 @@ def evaluate(
                 starts = begin_episodes(envs[: len(group)], chosen, [spawned_seed(seed, k) for k in group])
                 for steps in run_episodes(envs[: len(group)], chosen, [observation for observation, _ in starts]):
                     for place, reward in zip(steps.places, steps.rewards, strict=True):
-                        returns[first + place] += float(reward)
-                        lengths[first + place] += 1
-                tracker.advance(len(group), sum(lengths[first : group.stop]))
+                        rewards[first + place].append(float(reward))
+                tracker.advance(len(group), sum(map(len, rewards[first : group.stop])))
     finally:
         for env in envs:
             env.close()
-    return EpisodeReturns(returns, lengths)
+    return rewards
 
 
 def __getattr__(name: str) -> Any:

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], Words], str]] = {
     "sweep": (lambda place: ["sweep", "recipe.yml", "--workers", "1", "--out", "sweep"], "sweep/table.txt"),
     "describe": (lambda place: ["describe", "AutoNCP(12, 2)", "--inputs", "4"], ""),
     "evaluate": (lambda place: ["evaluate", AGENT, "--episodes", "1"], ""),
+    "plan": (lambda place: ["plan", "--simulator", "--steps", "2", "--plans", "9", "--best", "3", "--out", "p"], "p"),
     "ablate": (lambda place: ["ablate", AGENT, "--neurons", "inter0", "--episodes", "1", "--out", "a.csv"], "a.csv"),
     "audit": (lambda place: ["audit", AGENT, "--deviations", "2", "--attack", "0", "--markdown", "a.md"], "a.md"),
     "export": (lambda place: ["export", AGENT, "--to", "pt2", "--out", "e", "--steps", "9"], "e/controller.pt2"),
@@ -72,7 +73,7 @@ def made(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # seventeen commands one after the other
+@pytest.mark.timeout(900)  # eighteen commands one after the other
 @pytest.mark.skipif(os.name != "posix", reason="it takes a shell")
 @pytest.mark.parametrize(
     ("kind", "redirected"),

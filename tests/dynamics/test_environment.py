@@ -21,12 +21,14 @@ from ncp_control.dynamics import (  # noqa: E402
     DynamicsModel,
     DynamicsVectorEnv,
     Ensemble,
+    imagined_rewards,
     load_model,
     save_model,
 )
 from ncp_control.dynamics.environment import half_cheetah_reward  # noqa: E402
 from ncp_control.dynamics.simulator import Simulator  # noqa: E402
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors  # noqa: E402
+from ncp_envs import VectorKeepObservations, VectorRandomActionOverwrite  # noqa: E402
 from ncp_envs.body import Body, half_cheetah_capsules  # noqa: E402
 
 
@@ -211,3 +213,49 @@ def test_a_simulator_of_ones_own_may_still_call_its_number_of_actions_by_the_old
 def test_a_step_that_takes_negative_time_is_refused(ahead: float) -> None:
     with pytest.raises(ValueError, match=r"ahead is .*: the time until a prediction is finite and not negative"):
         DynamicsEnv(make(), reward, ahead=ahead)
+
+
+class Remembering:
+    """A policy with a memory: a mean of what it saw, of one observation alone."""
+
+    def predict(self, observation: np.ndarray, state: object, episode_start: np.ndarray, deterministic: bool) -> object:
+        before = np.zeros(len(observation)) if state is None else state[0]  # type: ignore[index]
+        now = np.where(episode_start, 0.0, 0.9 * before) + 0.1 * observation[:, 0]
+        return np.tanh(now)[:, None], (now,)
+
+
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_episodes_side_by_side_are_those_of_one_after_another(ensemble: bool) -> None:
+    model = Ensemble([make("ltc"), make("gru")]) if ensemble else make()
+    (model.models[0] if isinstance(model, Ensemble) else model).starts = model.starts[:1]
+
+    def rewards(count: int, seed: int) -> np.ndarray:
+        envs = VectorKeepObservations(DynamicsVectorEnv(model, count, reward, max_episode_steps=12), [1])
+        return imagined_rewards(Remembering(), VectorRandomActionOverwrite(envs, 0.3), seed)
+
+    together = rewards(3, seed=5)
+    assert together.shape == (3, 12)
+    assert np.array_equal(together, rewards(3, seed=5))
+    assert not np.allclose(together[0], together[1])
+    for place, one in enumerate(together):
+        np.testing.assert_allclose(one, rewards(1, seed=5 + place)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_an_imagined_episode_is_that_of_the_environment() -> None:
+    model = make()
+    model.starts = model.starts[:1]
+    (found,) = imagined_rewards(lambda seen: np.tanh(seen[:, :1]), DynamicsVectorEnv(model, 1, reward, None, 9))
+    env, gained = DynamicsEnv(model, reward, max_episode_steps=9), []
+    observation, _ = env.reset(seed=0)
+    truncated = False
+    while not truncated:
+        observation, earned, _, truncated, _ = env.step(np.tanh(observation[:1]))
+        gained.append(earned)
+    np.testing.assert_allclose(found, gained, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_that_diverges_foretells_nothing() -> None:
+    model = make("gru")
+    model.readout.bias.data.fill_(torch.inf)
+    with pytest.raises(ValueError, match="in step 1 the model predicts numbers that are not finite"):
+        imagined_rewards("random", DynamicsVectorEnv(model, 2, reward))

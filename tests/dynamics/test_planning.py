@@ -1,30 +1,11 @@
-"""The planner finds what can be computed by hand, and imagines what the model itself predicts."""
+"""The planner finds what can be computed by hand."""
 
 import numpy as np
 import pytest
-import torch
 
-from ncp_control.data import Rollout, Rollouts
-from ncp_control.dynamics import DynamicsEnv, DynamicsModel, Ensemble
-from ncp_control.dynamics.planning import ImaginedFutures, Planner, PlanSettings
+from ncp_control.dynamics import Planner, PlanSettings
 
 LOW, HIGH = np.full(2, -1.0), np.full(2, 1.0)
-
-
-def speed(before: np.ndarray, actions: np.ndarray, after: np.ndarray) -> np.ndarray:
-    return after[:, 0] - 0.1 * np.square(actions).sum(axis=1)
-
-
-def walks() -> Rollouts:
-    random = np.random.default_rng(0)
-    return Rollouts(
-        tuple(Rollout(random.normal(size=(31, 3)), actions=random.uniform(-1, 1, size=(30, 2))) for _ in range(5))
-    )
-
-
-def model(seed: int = 0) -> DynamicsModel:
-    torch.manual_seed(seed)
-    return DynamicsModel.of(walks(), "cfc", 8, reads="observations+actions").eval()
 
 
 def test_a_plan_for_a_known_body_comes_near_the_best_one() -> None:
@@ -60,41 +41,36 @@ def test_plans_that_end_in_no_number_are_never_kept() -> None:
     assert -1 <= found[0] <= 0
 
 
-def test_noise_is_as_smooth_as_asked() -> None:
-    drawn = Planner(LOW, HIGH, PlanSettings(horizon=10, plans=4000, best=5, smooth=0.7)).noise()
-    assert drawn.shape == (4000, 10, 2)
-    assert drawn.std() == pytest.approx(1.0, abs=0.02)
-    assert np.mean(drawn[:, 1:] * drawn[:, :-1]) == pytest.approx(0.7, abs=0.02)
+@pytest.mark.parametrize("horizon", [1, 2, 9, 16])
+@pytest.mark.parametrize("colour", [0.0, 1.0, 2.5])
+def test_noise_has_the_colour_that_was_asked_for(horizon: int, colour: float) -> None:
+    drawn = Planner(LOW, HIGH, PlanSettings(horizon=horizon, colour=colour)).noise(20000)
+    assert drawn.shape == (20000, horizon, 2)
+    assert drawn.var(axis=0) == pytest.approx(np.ones((horizon, 2)), abs=0.06)  # five standard deviations
+    power = np.square(np.abs(np.fft.rfft(drawn, axis=1))).mean(axis=(0, 2))
+    shares = power / power[0]  # frequency 0 counts as the lowest of the others
+    assert shares[1:] == pytest.approx(np.arange(1, len(shares)) ** -colour, rel=0.06)
 
 
-def test_an_imagined_return_is_that_of_the_model_as_an_environment() -> None:
-    own, random = model(), np.random.default_rng(1)
-    env = DynamicsEnv(own, speed)
-    futures = ImaginedFutures(own, speed)
-    observation, _ = env.reset(seed=0)
-    for _ in range(3):  # what was seen before counts, too
-        action = random.uniform(-1, 1, size=2)
-        futures.done(observation, action)
-        observation, *_ = env.step(action)
-    plans = random.uniform(-1, 1, size=(4, 5, 2))
-    found = futures.after(observation)(plans)
-    state = env._episodes.state
-    for plan, gained in zip(plans, found, strict=True):
-        env._episodes.seen, env._episodes.state = observation[None], state
-        assert gained == pytest.approx(sum(float(env.step(action)[1]) for action in plan), abs=1e-4)
-    futures.reset()
-    assert not np.allclose(futures.after(observation)(plans), found)
+def test_a_search_counts_what_it_imagines_and_keeps_its_best_plan() -> None:
+    planner, asked = Planner(LOW, HIGH, PlanSettings(horizon=3, plans=10, best=4, iterations=3)), []
 
+    def returns(plans: np.ndarray) -> np.ndarray:
+        asked.append(plans)
+        return plans.sum(axis=(1, 2))
 
-def test_doubt_takes_off_what_the_members_of_an_ensemble_disagree_about() -> None:
-    members = [model(seed) for seed in range(3)]
-    plans, observation = np.random.default_rng(2).uniform(-1, 1, size=(6, 5, 2)), np.zeros(3)
-    each = np.stack([ImaginedFutures(one, speed).after(observation)(plans) for one in members])
-    mean = ImaginedFutures(Ensemble(members), speed).after(observation)(plans)
-    careful = ImaginedFutures(Ensemble(members), speed, doubt=2.0).after(observation)(plans)
-    assert np.allclose(mean, each.mean(axis=0))
-    assert np.allclose(careful, each.mean(axis=0) - 2 * each.std(axis=0))
-    assert (careful < mean).all()
+    first = planner.act(returns)
+    tried = np.concatenate(asked)
+    assert [len(plans) for plans in asked] == [10, 8, 6 + 1]
+    assert np.array_equal(first, tried[tried.sum(axis=(1, 2)).argmax(), 0])
+    best = tried[tried.sum(axis=(1, 2)).argmax()]
+    planner.act(returns)
+    assert [len(plans) for plans in asked[3:]] == [10 + 1, 8, 6 + 1]
+    assert np.array_equal(asked[3][-1], best[[1, 2, 2]])  # shifted by a step
+    assert planner.imagined == 3 * sum(map(len, asked))
+    planner.reset()
+    planner.act(returns)
+    assert len(asked[6]) == 10
 
 
 @pytest.mark.parametrize(
@@ -102,16 +78,10 @@ def test_doubt_takes_off_what_the_members_of_an_ensemble_disagree_about() -> Non
     [
         ({"horizon": 0}, "horizon must be at least 1, got 0"),
         ({"plans": 5, "best": 6}, "of 5 plans the best 6 cannot be kept"),
-        ({"smooth": 1.0}, "smooth must be from 0 up to 1"),
+        ({"colour": -1.0}, "colour must not be negative"),
         ({"spread": 0.0}, "spread must be positive"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, float], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         PlanSettings(**given)  # type: ignore[arg-type]
-
-
-def test_a_model_that_reads_no_actions_is_refused() -> None:
-    blind = DynamicsModel.of(walks(), "cfc", 8)
-    with pytest.raises(ValueError, match="reads no actions"):
-        ImaginedFutures(blind, speed)

@@ -26,6 +26,7 @@ FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     ),
     "delay": (ncp_envs.ActionDelay, ncp_envs.VectorActionDelay, {"steps": 2, "first": [0.5]}),
     "history": (ncp_envs.History, ncp_envs.VectorHistory, {"window": 3}),
+    "kept": (ncp_envs.KeepObservations, ncp_envs.VectorKeepObservations, {"indices": (2, 0)}),
 }
 LENGTHS = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=3), min_size=1, max_size=3)
 

@@ -49,11 +49,12 @@ def make_env(
     return made
 
 
-def wrap(env: gym.Env[Any, Any], described: Any) -> gym.Env[Any, Any]:
-    """Puts a wrapper of `ncp_envs` around an environment.
+def wrap(env: Any, described: Any) -> Any:
+    """Puts a wrapper of `ncp_envs` around an environment, or around every environment of a vector environment.
 
-    :param env: the environment
-    :param described: the wrapper's name, or a dictionary with one entry, from the name to the wrapper's arguments
+    :param env: the environment or the vector environment
+    :param described: the name of the wrapper of one environment, or a dictionary with one entry, from the name to the
+        wrapper's arguments
     """
     import ncp_envs
 
@@ -68,15 +69,18 @@ def wrap(env: gym.Env[Any, Any], described: Any) -> gym.Env[Any, Any]:
         )
     if not (isinstance(kind, type) and issubclass(kind, gym.Wrapper)):
         raise ValueError(f"there is no wrapper {shortened(name)} in ncp_envs")
+    if isinstance(env, gym.vector.VectorEnv):
+        kind = getattr(ncp_envs, f"Vector{name}", None)
+        if kind is None:
+            raise ValueError(f"the wrapper {name} is for single environments, not for many side by side")
     if settings is not None and not isinstance(settings, dict):
         raise ValueError(f"the arguments of the wrapper {name} must be a dictionary, not {shortened(settings)}")
     try:
-        wrapped: gym.Env[Any, Any] = kind(env, **as_numbers(settings or {}))
+        return kind(env, **as_numbers(settings or {}))
     except (MemoryError, TooMuchMemory):
         raise
     except Exception as error:
         raise ValueError(f"the wrapper {name} cannot be made: {reason_of(error)}") from error
-    return wrapped
 
 
 def as_numbers(arguments: Mapping[str, Any]) -> dict[str, Any]:

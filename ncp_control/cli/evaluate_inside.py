@@ -1,0 +1,101 @@
+"""`ncp-control evaluate --in`: the return of a policy that a model of the dynamics foretells, beside the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Any
+
+# A model that drifts away, or that a policy makes flatter itself, does so in later steps.
+PARTS = ((0, 50), (50, 200), (200, 1000))
+LIMIT = 1000  # steps of an episode in the model where the environment itself has no limit
+
+
+def evaluate(arguments: Any) -> dict[str, Any]:
+    """Returns the returns in the model and in the environment, as JSON values.
+
+    :param arguments: those of `ncp-control evaluate`
+    """
+    import numpy as np
+
+    from ncp_control.cli import trained_in
+    from ncp_control.cli.models import check_imitates, places_of, read_model
+    from ncp_control.dynamics import DynamicsVectorEnv, imagined_rewards
+    from ncp_control.rl import load_policy
+    from ncp_control.rl.evaluation import step_rewards
+    from ncp_control.rl.recipes.environments import wrap
+    from ncp_envs import VectorKeepObservations
+
+    episodes, seed, shown = arguments.episodes, arguments.seed, not arguments.json
+    policy, model = load_policy(arguments.policy), read_model(arguments.inside)
+    note, disturbances = policy.note, trained_in.disturbances(arguments.noise, arguments.dropout)
+    name = trained_in.env_name(arguments.policy, note, arguments.env)
+    if episodes < 1:
+        raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
+    with closing(trained_in.make(name, {**note, "env_wrapper": []})) as env:
+        check_imitates(model, env, name)
+        limit = (env.spec.max_episode_steps if env.spec else None) or LIMIT
+        inside: Any = DynamicsVectorEnv(model, episodes, None, env.unwrapped.action_space, limit)
+        if (places := places_of(env)) is not None:
+            inside = VectorKeepObservations(inside, places)
+    for described in trained_in.layers(note, disturbances, arguments.random):
+        inside = wrap(inside, described)
+    imagined = imagined_rewards(policy, inside, seed, not arguments.sample, shown)
+    true = step_rewards(
+        policy,
+        lambda: trained_in.make(name, note, disturbances, arguments.random),
+        episodes,
+        seed,
+        deterministic=not arguments.sample,
+        progress=shown,
+    )
+    returns, truth = imagined.sum(axis=1), np.array([sum(rewards) for rewards in true])
+    mean, true_mean = float(returns.mean()), float(truth.mean())
+    return {
+        "checkpoint": str(arguments.policy),
+        "model": [str(path) for path in arguments.inside],
+        "env": name,
+        "random": trained_in.random_share(note, arguments.random),
+        "noise": arguments.noise,
+        "dropout": arguments.dropout,
+        "episodes": episodes,
+        "seed": seed,
+        "model_return": mean,
+        "model_std": float(returns.std()),
+        "true_return": true_mean,
+        "true_std": float(truth.std()),
+        "ratio": mean / true_mean if true_mean > 0 else None,  # a ratio to a loss would mean nothing
+        "steps": [
+            {"from": start, "to": stop, "model": mean_of(imagined, start, stop), "true": mean_of(true, start, stop)}
+            for start, stop in PARTS
+            if start < imagined.shape[1]
+        ],
+    }
+
+
+def mean_of(rewards: Iterable[Any], start: int, stop: int) -> float | None:
+    """Returns the mean reward in steps start .. stop of episodes; None if all of them end before."""
+    import numpy as np
+
+    found = np.concatenate([np.asarray(one[start:stop]) for one in rewards])
+    return float(found.mean()) if found.size else None
+
+
+def show(found: dict[str, Any]) -> None:
+    """Prints the returns, their ratio, and the rewards of early and late steps."""
+    disturbed = f" with {100 * found['random']:.3g} % random actions" if found["random"] else ""
+    count = found["episodes"]
+    print(f"{found['checkpoint']} in {found['env']}{disturbed}, {count} episode{'s' if count > 1 else ''}\n")
+    print(f"{'':<24}{'in the model':>22}{'in truth':>22}")
+    both = [f"{found[f'{kind}_return']:,.1f} +- {found[f'{kind}_std']:,.1f}" for kind in ("model", "true")]
+    print(f"{'return':<24}{both[0]:>22}{both[1]:>22}")
+    for part in found["steps"]:
+        words = f"a step, {part['from']} to {part['to']}"
+        print(f"{words:<24}" + "".join(f"{told(part[kind]):>22}" for kind in ("model", "true")))
+    if found["ratio"] is not None:
+        print(f"\nthe model foretells {found['ratio']:.2f} times the true return")
+
+
+def told(value: float | None) -> str:
+    """Writes a reward; a dash where no episode is that long."""
+    return "-" if value is None else f"{value:.3f}"
