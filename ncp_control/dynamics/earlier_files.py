@@ -5,6 +5,7 @@ cell, and every split was one of episodes; until 0.2.0 first weights were told b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from ncp_control.data import Rollouts, Split
 from ncp_control.dynamics.model import DynamicsModel
+from ncp_control.dynamics.settings import FitSettings
 from ncp_control.storage.run_folder import RECORD, read_record
 from ncp_control.storage.safe_tensors import rough_moments
 
@@ -106,3 +108,15 @@ def first_weights(weights: Mapping[str, Tensor], record: Path | None) -> Describ
 def renamed(name: str, before: str, after: str) -> str:
     """Returns a name with another beginning if it begins with `before`."""
     return f"{after}{name.removeprefix(before)}" if name.startswith(before) else name
+
+
+def settings_of_run(settings: FitSettings, record: Path | None) -> FitSettings:
+    """Returns settings with the horizon of a fit that goes on, if they leave it open: the usual one was once 1.
+
+    :param record: of the fit that goes on; None, or a path where nothing is, if it is a new one
+    """
+    if settings.horizon or record is None or not record.exists():
+        return settings
+    begun = read_record(record).get("settings")
+    before = begun.get("horizon") if isinstance(begun, dict) else None
+    return replace(settings, horizon=before) if isinstance(before, int) and before > 0 else settings

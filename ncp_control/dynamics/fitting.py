@@ -15,7 +15,14 @@ import numpy as np
 import torch
 
 from ncp_control.data import Rollouts, Split, Windows
-from ncp_control.dynamics.earlier_files import SERIES, described_in_0_1, first_weights, is_record_of_0_1, noted_split
+from ncp_control.dynamics.earlier_files import (
+    SERIES,
+    described_in_0_1,
+    first_weights,
+    is_record_of_0_1,
+    noted_split,
+    settings_of_run,
+)
 from ncp_control.dynamics.fit_loop import BEST, FitLoop, Fitted
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
@@ -107,6 +114,7 @@ def fit_of_ranks(
 
     :param ranks: these processes; the other parameters are those of `fit`
     """
+    settings = ranks.from_first(lambda: settings_of_run(settings, folder / RECORD if folder and resume else None))
     steps = [part.steps for part in parts]
     data = {"steps": steps, **({SERIES: True} if parts.train.about.get(SERIES) else {})}
     short = sum(rollout.steps < settings.length for rollout in parts.train)

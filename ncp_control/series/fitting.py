@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ncp_control.dynamics.earlier_files import first_weights
+from ncp_control.dynamics.earlier_files import first_weights, settings_of_run
 from ncp_control.dynamics.fit_loop import BEST, Fitted
 from ncp_control.dynamics.fitting import DEVICE
 from ncp_control.dynamics.settings import FitSettings
@@ -73,6 +73,7 @@ def fit_series(
         model.check(part)
     where, folder = pick_device(device), None if out is None else Path(out)
     begun = folder / RECORD if folder is not None and resume else None
+    settings = settings_of_run(settings, begun)
     about = {
         "model": recorded_model(model, begun), "settings": settings.recorded(), "seed": seed,
         "series": {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)},

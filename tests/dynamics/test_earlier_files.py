@@ -12,7 +12,7 @@ from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model
-from ncp_control.dynamics.earlier_files import split_of_model, split_of_run
+from ncp_control.dynamics.earlier_files import settings_of_run, split_of_model, split_of_run
 
 FIT = ("--cell", "gru", "--units", "3", "--epochs", "1", "--length", "8", "--device", "cpu")
 
@@ -76,3 +76,14 @@ def test_a_single_log_is_fitted_and_evaluated_in_time(
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["rollouts"] == 1
     assert found["test_mse"] > 0
+
+
+def test_a_fit_that_an_earlier_version_began_goes_on_with_its_horizon(tmp_path: Path) -> None:
+    record, open_one = tmp_path / "run.json", FitSettings()
+    assert settings_of_run(open_one, None) == settings_of_run(open_one, record) == open_one
+    for before, after in ((1, 1), (0, 0), (7, 7), ("1", 0), (None, 0)):
+        record.write_text(json.dumps({"settings": {"horizon": before}}))
+        assert settings_of_run(open_one, record).horizon == after
+        assert settings_of_run(FitSettings(horizon=3), record).horizon == 3
+    record.write_text(json.dumps({}))
+    assert settings_of_run(open_one, record) == open_one

@@ -80,7 +80,8 @@ class RandomLayer extends WorldLayer {
   step(action) {
     const { generator, actions } = this.stream, isRandom = generator.random() < this.probability;
     const executed = isRandom ? action.map((_, k) => Math.fround(actions.uniform(this.low[k], this.high[k]))) : action;
-    return { executed, isRandom, ...this.inner.step(executed) };
+    const found = this.inner.step(executed);
+    return { executed, ...found, isRandom: isRandom || Boolean(found.isRandom) };  // whichever wrapper has drawn it
   }
 }
 
