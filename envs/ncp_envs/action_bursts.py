@@ -16,7 +16,7 @@ HELD = 5  # steps for which random actions are held at most
 
 
 class _Bursts(Overwrite):
-    """Executes other actions for some steps. While it does not, it leaves the step's info alone."""
+    """Executes other actions than the agent's for some steps, which all count as random."""
 
     def __init__(
         self, space: gym.Space[Any], probability: float, shortest: int, longest: int, layer: int, seed: int | None

@@ -77,6 +77,16 @@ def stretch(model: Simulator, rollout: Rollout, start: int, stop: int) -> dict[s
     return {"seen": as_tensor(rollout.observations[start:stop]), "actions": actions, "ahead": times}
 
 
+def starts_in(rollout: Rollout, horizon: int, warm_up: int, every: int) -> range:
+    """Returns the steps of a rollout from which a warm-up and a horizon fit into it; see `free_runs`."""
+    return range(0, len(rollout.observations) - warm_up - horizon + 1, every)
+
+
+def over_variance(free: Array, real: Array, std: Array) -> Array:
+    """Returns squared errors (..., n) over the variances, averaged over the features."""
+    return np.asarray(np.mean(((free - real) / std) ** 2, axis=-1), np.float64)
+
+
 def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int = 32, every: int = 50) -> list[FreeRun]:
     """Returns open-loop predictions from many starts, each after a warm-up, with the actions of the rollout.
 
@@ -87,7 +97,7 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
     found = [
         stretch(model, rollout, start, start + warm_up + horizon)
         for rollout in rollouts
-        for start in range(0, len(rollout.observations) - warm_up - horizon + 1, every)
+        for start in starts_in(rollout, horizon, warm_up, every)
     ]
     if not found:
         longest = max(len(rollout.observations) for rollout in rollouts)
@@ -115,9 +125,9 @@ def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up:
     runs = free_runs(model, rollouts, horizon, warm_up, every)
     scaler = Scaler.fit(rollouts)
     mean, std = scaler.mean, scaler.std
-    errors = np.stack([np.mean(((run.free - run.real) / std) ** 2, axis=1) for run in runs])
-    still = np.stack([np.mean(((run.last - run.real) / std) ** 2, axis=1) for run in runs])
-    level = float(np.mean([np.mean(((mean - run.real) / std) ** 2) for run in runs]))
+    errors = np.stack([over_variance(run.free, run.real, std) for run in runs])
+    still = np.stack([over_variance(run.last, run.real, std) for run in runs])
+    level = float(np.mean([over_variance(mean, run.real, std) for run in runs]))
     return OpenLoop(errors, still.mean(0), level)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ncp_control.data import Rollouts, Scaler, Windows
 from ncp_control.data.environments import make, spec_of
 from ncp_control.dynamics.errors import squared_errors
-from ncp_control.dynamics.open_loop import OpenLoop, open_loop
+from ncp_control.dynamics.open_loop import OpenLoop, open_loop, over_variance, starts_in
 from ncp_control.dynamics.simulator import Simulator
 from ncp_control.support.progress import Tracker, tracked
 
@@ -77,7 +77,7 @@ def ask(
     :param progress: show a progress bar on stderr
     """
     rollouts = rollouts[:STARTS]
-    starts = sum(max(len(rollout.observations) - warm_up - horizon + 1, 0) for rollout in rollouts)
+    starts = sum(len(starts_in(rollout, horizon, warm_up, 1)) for rollout in rollouts)
     every = max(EVERY, -(-starts // STARTS))
     recorded = open_loop(model, rollouts, horizon, warm_up, every)
     if not model.action_size:
@@ -108,7 +108,7 @@ def simulate(
     noise = one_step_noise(model, rollouts, warm_up)
     rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", "recorded", "foreign")}
     for k, rollout in enumerate(rollouts):
-        first = [warm_up - 1 + start for start in range(0, len(rollout.observations) - warm_up - horizon + 1, every)]
+        first = [start + warm_up - 1 for start in starts_in(rollout, horizon, warm_up, every)]
         for start, state in zip(first, bodies.states(rollout, first), strict=True):
             other = choose_other(rollouts, k, horizon, random)
             real = bodies.follow(state, other)
@@ -119,11 +119,11 @@ def simulate(
             if bodies.skip is not None:
                 shift = noise * random.normal(size=noise.shape)
                 seen = rollout.observations[start + 1 : start + 1 + horizon]
-                rows["recorded"].append(over(bodies.follow(state, own, shift), seen, std))
-                rows["foreign"].append(over(bodies.follow(state, other, shift), real, std))
+                rows["recorded"].append(over_variance(bodies.follow(state, own, shift), seen, std))
+                rows["foreign"].append(over_variance(bodies.follow(state, other, shift), real, std))
             tracker.advance(done=1)
     free = predict(model, np.stack(rows["seen"]), np.stack(rows["actions"]), horizon)
-    foreign = over(free, np.stack(rows["real"]), std)
+    foreign = over_variance(free, np.stack(rows["real"]), std)
     if bodies.skip is None:
         why = "the observations are not the simulator's positions and velocities, so that it cannot start with errors"
         return Answers(recorded, foreign, unknown=why)
@@ -136,11 +136,6 @@ def predict(model: Simulator, seen: Array, actions: Array, horizon: int) -> Arra
     parts = [torch.as_tensor(values, dtype=like.dtype, device=like.device).split(CHUNK) for values in (seen, actions)]
     found = [model.predict(one, horizon, other.flatten(2), ahead) for one, other in zip(*parts, strict=True)]
     return torch.cat(found).double().cpu().numpy()
-
-
-def over(free: Array, real: Array, std: Array) -> Array:
-    """Returns squared errors over the variances, averaged over the features."""
-    return np.asarray(np.mean(((free - real) / std) ** 2, axis=-1))
 
 
 def one_step_noise(model: Simulator, rollouts: Rollouts, length: int) -> Array:

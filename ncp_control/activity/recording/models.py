@@ -147,10 +147,12 @@ def continuation_arrays(model: Any, real: Array, starts: Array, futures: Array, 
     :param futures: the continuations, (S, H, n)
     :param std: the standard deviations of the rollout's observations, (n,)
     """
+    from ncp_control.dynamics.open_loop import over_variance
+
     step = starts[:, None] + np.arange(futures.shape[1])
     futures[step >= len(real)] = np.nan
-    errors = ((futures - real[step.clip(max=len(real) - 1)]) / std) ** 2
-    found = {"continuation_starts": starts, "continuations": futures, "continuation_errors": errors.mean(axis=-1)}
+    errors = over_variance(futures, real[step.clip(max=len(real) - 1)], std)
+    found = {"continuation_starts": starts, "continuations": futures, "continuation_errors": errors}
     if is_half_cheetah(model):
         x = half_cheetah_positions(real)[starts - 1, :1]
         runs = np.concatenate([real[starts - 1, None], futures], axis=1)
