@@ -34,9 +34,9 @@ class Arguments:
     Example: ncp-control fit ./cheetah-v0 --actions --cell neuralltc --units 64 --out runs/cheetah
     """
 
-    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
-    """A Minari id or folder, a folder of .npy or .npz traces, or a table, such as FILE.csv:time=COLUMN,group=COLUMN
-    (and predict=A+B, label=COLUMN or value=A+B)."""
+    data: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA ...")]
+    """Minari ids or folders of traces, which are joined, or one table, such as FILE.csv:time=COLUMN,group=COLUMN (and
+    predict=A+B, label=COLUMN or value=A+B)."""
 
     cell: str = "ltc"
     """ltc, neuralltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on the last five inputs."""
@@ -96,7 +96,10 @@ def run(arguments: Arguments) -> int:
     use_threads(arguments.threads)
     from ncp_control.series.tables import is_series
 
-    if is_series(arguments.data):
+    series = [source for source in arguments.data if is_series(source)]
+    if series and len(arguments.data) > 1:
+        raise ValueError(f"{series[0]} is a table with labels, values or empty cells: fit it alone")
+    if series:
         from ncp_control.cli import fit_series
 
         return fit_series.run(arguments)
@@ -113,6 +116,7 @@ def run(arguments: Arguments) -> int:
 def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     """Does what `run` says, as one of the processes that share the fit."""
     from ncp_control.cli.arguments import cell_settings
+    from ncp_control.data import Split
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
     from ncp_control.dynamics.earlier_files import split_of_run
     from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
@@ -125,7 +129,7 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
         raise ValueError(f"members must be at least 1, got {arguments.members}")
     settings = arguments.settings
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
-    parts = split_of_run(read(arguments, out, ranks), out, arguments.resume)
+    parts = Split.joined([split_of_run(one, out, arguments.resume) for one in read(arguments, out, ranks)])
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
     changes = cell_settings(arguments.set)
 
@@ -139,7 +143,7 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     common: dict[str, Any] = {
         "seed": arguments.seed, "out": out, "resume": arguments.resume, "device": arguments.device,
         "graph": arguments.graph, "command": shlex.join(words),
-        "note": {"data": arguments.data, "command": shlex.join(words)},
+        "note": {"data": shlex.join(arguments.data), "command": shlex.join(words)},
     }  # fmt: skip
     model: Simulator
     if arguments.members > 1:
@@ -161,6 +165,7 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     }
     if not ranks.first:
         return 0
+    evaluate = shlex.join(["ncp-control", "evaluate", str(out / BEST), "--data", arguments.data[0]])
     if arguments.json:
         print(json.dumps(found))
     else:
@@ -172,13 +177,13 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
             f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
             f"(normalised {found['test_normalised_mse']:.4g})\n"
             f"{memory}written to {out}\n"
-            f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
+            f"evaluate it with:  {evaluate}"
         )
     return 0
 
 
-def read(arguments: Arguments, out: Path, ranks: Ranks) -> Rollouts:
-    """Reads the rollouts into memory, or leaves them on disk.
+def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:
+    """Reads the rollouts of each source into memory, or leaves them on disk.
 
     :param out: the fit's folder, beside which there is room
     """
@@ -190,9 +195,13 @@ def read(arguments: Arguments, out: Path, ranks: Ranks) -> Rollouts:
     here = int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if ranks.count > 1 else 1
     stream = arguments.stream == "yes"
     if arguments.stream == "auto":
-        stream = ranks.from_first(lambda: is_large(arguments.data, here))
-    if not stream:
-        rollouts = Rollouts.load(arguments.data)
-        return rollouts.one_hot() if arguments.actions else rollouts
+        stream = ranks.from_first(lambda: is_large(*arguments.data, processes=here))
     beside = next(folder for folder in out.absolute().parents if folder.is_dir())
-    return Rollouts.stream(arguments.data, beside, one_hot=arguments.actions, ranks=ranks)
+    found = []
+    for source in arguments.data:
+        if stream:
+            found.append(Rollouts.stream(source, beside, one_hot=arguments.actions, ranks=ranks))
+        else:
+            rollouts = Rollouts.load(source)
+            found.append(rollouts.one_hot() if arguments.actions else rollouts)
+    return found

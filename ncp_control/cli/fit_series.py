@@ -29,7 +29,7 @@ def run(arguments: Any) -> int:
 
     check(arguments)
     check_settings(arguments.settings)
-    data = read_series(arguments.data)
+    data = read_series(arguments.data[0])
     if "said" in data.meta:
         print(data.meta["said"], file=sys.stderr)
     parts = split_series(data)
@@ -40,7 +40,7 @@ def run(arguments: Any) -> int:
     command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     fitted = fit_series(
         model, parts, arguments.settings, seed=arguments.seed, out=out, resume=arguments.resume,
-        device=arguments.device, command=command, note={"data": arguments.data, "command": command},
+        device=arguments.device, command=command, note={"data": arguments.data[0], "command": command},
     )  # fmt: skip
     scores = score(model, parts.test)
     found: dict[str, Any] = {
@@ -63,7 +63,7 @@ def run(arguments: Any) -> int:
         f"{fitted.seconds / 60:.1f} minutes, best after epoch {found['best_epoch']}\n"
         f"{words_of(scores)}\n"
         f"written to {out}{drawn}\n"
-        f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data])}"
+        f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data[0]])}"
     )
     return 0
 

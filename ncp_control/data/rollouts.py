@@ -27,6 +27,13 @@ class Split(NamedTuple):
     valid: Rollouts
     test: Rollouts
 
+    @classmethod
+    def joined(cls, splits: Sequence[Split]) -> Split:
+        """Joins the splits of several sources part by part, so that what is for testing in one stays for testing."""
+        if len({part.about.get("series", False) for split in splits for part in split}) > 1:
+            raise ValueError("pieces of a series and episodes of an environment are not fitted together")
+        return cls(*(Rollouts.joined(parts) for parts in zip(*splits, strict=True)))
+
 
 @dataclass(frozen=True)
 class Rollouts(Sequence[Rollout]):
@@ -67,8 +74,7 @@ class Rollouts(Sequence[Rollout]):
         for rollout in found:
             check_same_form(found[0], rollout)
         if not self.observation_names:
-            names = tuple(f"observation {k}" for k in range(self.features))
-            object.__setattr__(self, "observation_names", names)
+            object.__setattr__(self, "observation_names", usual_names(self.features))
         for what, given, wanted in (
             ("observation_names", self.observation_names, self.features),
             ("parts", self.parts, len(found)),
@@ -119,6 +125,31 @@ class Rollouts(Sequence[Rollout]):
                 return cls(tuple(found.rollouts), *found[1:])
 
             return (ranks or Ranks()).once_a_machine(kept)
+
+    @classmethod
+    def joined(cls, several: Sequence[Rollouts]) -> Rollouts:
+        """Joins rollouts of several sources, which must have the same observations and actions, in their order.
+
+        The names of observations and the range of actions are those of the sources that tell them; `about` keeps what
+        all sources say alike.
+        """
+        first, *others = several
+        if not others:
+            return first
+        names = {one.observation_names: one for one in several if one.observation_names != usual_names(one.features)}
+        choices = {one.choices: one for one in several if one.choices is not None}
+        for what, found in (("observations", names), ("choices of actions", choices)):
+            if len(found) > 1:
+                one, other = list(found)[:2]
+                raise ValueError(f"{what} differ, {one} and {other}: these rollouts do not belong together")
+        ranges = [one.action_range for one in several if one.action_range is not None]
+        return cls(
+            tuple(rollout for one in several for rollout in one),
+            next(iter(names), ()),
+            {key: value for key, value in first.about.items() if all(one.about.get(key) == value for one in others)},
+            action_range=np.stack([np.min(ranges, axis=0)[0], np.max(ranges, axis=0)[1]]) if ranges else None,
+            choices=next(iter(choices), None),
+        )
 
     @property
     def features(self) -> int:
@@ -210,6 +241,11 @@ class Rollouts(Sequence[Rollout]):
 
     def _part(self, rollouts: tuple[Rollout, ...], series: bool) -> Rollouts:
         return replace(self, rollouts=rollouts, about={**self.about, "series": series})
+
+
+def usual_names(count: int) -> tuple[str, ...]:
+    """Returns the names of observations that nobody has named."""
+    return tuple(f"observation {k}" for k in range(count))
 
 
 def check_same_form(one: Rollout, other: Rollout) -> None:

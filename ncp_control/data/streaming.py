@@ -23,13 +23,13 @@ SUFFIXES = (".hdf5", ".npy", ".npz")
 BLOCK = 2**16  # rows
 
 
-def is_large(source: Any, processes: int = 1) -> bool:
+def is_large(*sources: Any, processes: int = 1) -> bool:
     """Whether the data takes more than a quarter of the free memory, so that it is better streamed.
 
-    :param source: as in `Rollouts.load`
-    :param processes: how many processes of this machine would each read it
+    :param sources: each as in `Rollouts.load`
+    :param processes: how many processes of this machine would each read all of them
     """
-    return can_stream() and processes * size_on_disk(source) > SHARE * memory_size()
+    return can_stream() and processes * sum(map(size_on_disk, sources)) > SHARE * memory_size()
 
 
 def can_stream() -> bool:

@@ -86,3 +86,21 @@ def test_torchrun_fits_as_one_process_does(data: Path, tmp_path: Path) -> None:
     assert len(json.loads(line)["peak_memory"]) == 2
     assert main(words(data, tmp_path / "alone")) == 0
     torch.testing.assert_close(weights(tmp_path / "both"), weights(tmp_path / "alone"), rtol=0, atol=1e-5)
+
+
+def test_several_sources_are_fitted_together(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for k, rollout in enumerate(oscillators(count=5, steps=90, actions=True, seed=9)):
+        write_trace(rollout, other / f"trace{k}.npz")
+    found = [
+        told(capsys, "fit", str(data), str(other), *words(data, tmp_path / name, *more)[2:])
+        for name, more in (("here", ()), ("kept", ("--stream", "yes")))
+    ]
+    assert found[0]["test_mse"] == found[1]["test_mse"]
+    record = json.loads((tmp_path / "here" / "run.json").read_text())
+    assert record["data"]["steps"] == [2 * 60 + 2 * 90, 60 + 90, 2 * 60 + 2 * 90]  # each source is split by itself
+    assert load_model(tmp_path / "here" / "best.safetensors").note["data"] == f"{data} {other}"
+    resumed = told(capsys, "fit", str(data), str(other), *words(data, tmp_path / "here", "--resume")[2:])
+    assert resumed["test_mse"] == found[0]["test_mse"]
+    assert main(["fit", str(other), str(data), *words(data, tmp_path / "here", "--resume")[2:]]) == 2

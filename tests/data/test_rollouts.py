@@ -190,3 +190,30 @@ def test_arrays_of_any_layout_become_windows_and_stay_as_they_are(made: Callable
         assert torch.equal(wanted, found)
     if made is read_only:
         assert_array_equal(given["observations"], trace())
+
+
+def test_joined_rollouts_keep_what_their_sources_agree_on() -> None:
+    def some(names: tuple[str, ...] = (), **arguments: Any) -> Rollouts:
+        return Rollouts((Rollout(np.zeros((3, 2)), np.zeros((2, 1)), seed=1),), names, **arguments)
+
+    one = some(("x", "y"), about={"env": "A-v0", "seed": 1}, action_range=np.array([[-1.0], [1.0]]))
+    other = some(about={"env": "A-v0", "seed": 2}, action_range=np.array([[-2.0], [0.5]]))
+    joined = Rollouts.joined([one, other, some(about={"env": "A-v0"})])
+    assert len(joined) == 3
+    assert joined.observation_names == ("x", "y")
+    assert joined.about == {"env": "A-v0"}
+    assert joined.action_range is not None
+    assert joined.action_range.tolist() == [[-2.0], [1.0]]
+    assert Rollouts.joined([one]) is one
+    with pytest.raises(ValueError, match="observations differ"):
+        Rollouts.joined([one, some(("y", "x"))])
+    with pytest.raises(ValueError, match="do not belong together"):
+        Rollouts.joined([one, Rollouts((Rollout(np.zeros((3, 3)), np.zeros((2, 1))),))])
+
+
+def test_a_series_and_episodes_are_not_joined() -> None:
+    series = Rollouts(tuple(Rollout(np.zeros((3, 2))) for _ in range(5))).split()
+    episodes = Rollouts(tuple(Rollout(np.zeros((3, 2)), seed=k) for k in range(5))).split()
+    assert [len(part) for part in Split.joined([episodes, episodes])] == [4, 2, 4]
+    with pytest.raises(ValueError, match="not fitted together"):
+        Split.joined([series, episodes])

@@ -153,8 +153,8 @@ def test_what_is_large_is_streamed_by_itself(tmp_path: Path, monkeypatch: pytest
     assert size_on_disk(source / "trace0.npz") == (source / "trace0.npz").stat().st_size
     assert not is_large(source)
     monkeypatch.setattr(streaming, "memory_size", lambda: 4 * size_on_disk(source))
-    assert (is_large(source), is_large(source, 2)) == (False, True)
-    assert not is_large("nowhere", 10)
+    assert (is_large(source), is_large(source, source), is_large(source, processes=2)) == (False, True, True)
+    assert not is_large("nowhere", processes=10)
 
 
 def test_what_cannot_be_kept_together_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
