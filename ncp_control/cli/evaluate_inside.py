@@ -19,12 +19,12 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     import numpy as np
 
     from ncp_control.cli import trained_in
-    from ncp_control.cli.models import check_imitates, places_of, read_model
-    from ncp_control.dynamics import DynamicsVectorEnv, imagined_rewards
+    from ncp_control.cli.models import read_model
+    from ncp_control.dynamics import imagined_rewards
+    from ncp_control.dynamics.imitated import in_place_of
     from ncp_control.rl import load_policy
     from ncp_control.rl.evaluation import step_rewards
     from ncp_control.rl.recipes.environments import wrap
-    from ncp_envs import VectorKeepObservations
 
     episodes, seed, shown = arguments.episodes, arguments.seed, not arguments.json
     policy, model = load_policy(arguments.policy), read_model(arguments.inside)
@@ -33,11 +33,8 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
     with closing(trained_in.make(name, {**note, "env_wrapper": []})) as env:
-        check_imitates(model, env, name)
         limit = (env.spec.max_episode_steps if env.spec else None) or LIMIT
-        inside: Any = DynamicsVectorEnv(model, episodes, None, env.unwrapped.action_space, limit)
-        if (places := places_of(env)) is not None:
-            inside = VectorKeepObservations(inside, places)
+        inside = in_place_of(env, model, episodes, name, limit)
     for described in trained_in.layers(note, disturbances, arguments.random):
         inside = wrap(inside, described)
     imagined = imagined_rewards(policy, inside, seed, not arguments.sample, shown)

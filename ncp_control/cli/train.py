@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import tyro
 
+SELDOM = ("branch", "checkpoint_every", "threads")
+
 
 @dataclass
 class Arguments:
@@ -36,6 +38,15 @@ class Arguments:
 
     start: Annotated[Path | None, tyro.conf.arg(metavar="POLICY")] = None
     """Begin with the circuit in a policy's file, with its weights, instead of the recipe's."""
+
+    inside: Annotated[tuple[Path, ...], tyro.conf.arg(name="in", metavar="MODEL ...")] = ()
+    """Train in short branches that a model of the dynamics imagines; several are an ensemble. Evaluate in truth."""
+
+    data: Annotated[tuple[str, ...], tyro.conf.arg(metavar="DATA ...")] = ()
+    """With --in: the rollouts that the model was fitted to, from whose moments the branches go off."""
+
+    branch: Annotated[int, tyro.conf.arg(metavar="N")] = 20
+    """With --in: the number of steps of a branch."""
 
     resume: bool = False
     """Resume the run in the folder, or begin it if the folder holds none."""
@@ -109,6 +120,7 @@ def run(arguments: Arguments) -> int:
         callbacks=watching,
         start=None if arguments.start is None else load_policy(arguments.start),
         vec=arguments.vec,
+        inside=imagined(arguments),
     )
     _, last, spread = result.curve[-1]
     best_step, best = result.best or (0, float("nan"))
@@ -126,3 +138,17 @@ def run(arguments: Arguments) -> int:
             f"see it act:  ncp-control evaluate {shlex.quote(str(out / 'best.safetensors'))}"
         )
     return 0
+
+
+def imagined(arguments: Arguments) -> Any:
+    """Returns what the agent is trained in, if this is a model."""
+    from ncp_control.cli.models import read_model
+    from ncp_control.data import Rollouts, Split
+    from ncp_control.dynamics import Branches
+
+    if bool(arguments.inside) != bool(arguments.data):
+        raise ValueError("a training in a model needs both: the model, --in MODEL, and its rollouts, --data DATA")
+    if not arguments.inside:
+        return None
+    parts = Split.joined([Rollouts.load(source).split() for source in arguments.data])
+    return Branches(read_model(arguments.inside), parts.train, arguments.branch)

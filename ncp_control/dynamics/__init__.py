@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ncp_control.dynamics.fit_loop import Fitted
     from ncp_control.dynamics.fitting import fit
     from ncp_control.dynamics.futures import ImaginedFutures, SimulatorFutures
+    from ncp_control.dynamics.imitated import Branches
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.model_file import load_model, save_model
     from ncp_control.dynamics.planning import PlannedEpisode, Planner, PlanSettings
@@ -29,6 +30,7 @@ _HOME = {
     "ncp_control.dynamics.fit_loop": ("Fitted",),
     "ncp_control.dynamics.fitting": ("fit",),
     "ncp_control.dynamics.futures": ("ImaginedFutures", "SimulatorFutures"),
+    "ncp_control.dynamics.imitated": ("Branches",),
     "ncp_control.dynamics.model": ("DynamicsModel",),
     "ncp_control.dynamics.model_file": ("load_model", "save_model"),
     "ncp_control.dynamics.planning": ("PlanSettings", "PlannedEpisode", "Planner"),
@@ -37,6 +39,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Branches",
     "DynamicsEnv",
     "DynamicsModel",
     "DynamicsVectorEnv",

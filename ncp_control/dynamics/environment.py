@@ -13,9 +13,11 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ncp_control.data import Rollouts
 from ncp_control.data.batch_policies import as_batch_policy
 from ncp_control.data.collection import spawned_seed
 from ncp_control.data.environments import check_policy
+from ncp_control.dynamics.open_loop import stretch
 from ncp_control.dynamics.simulator import Simulator, check_times
 from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
@@ -26,6 +28,7 @@ Array = NDArray[Any]
 Reward = Callable[[Array, Array, Array], Array]
 
 FORWARD_VELOCITY, HALF_CHEETAH = 8, (17, 6)
+MOMENTS, FIRST, READ = 8192, 0.1, 16  # moments of rollouts to begin at, the share of first ones, and steps before them
 
 
 def half_cheetah_reward(before: Array, actions: Array, after: Array) -> Array:
@@ -46,11 +49,13 @@ class SimulatedEpisodes:
     :param action_space: by default a `Box` with the range of actions in the model's rollouts
     :param ahead: the time that a step takes, for a timed model
     :param batch: number of episodes, B
+    :param within: rollouts at whose moments episodes begin, rather than at first observations
     """
 
     def __init__(
-        self, model: Simulator, reward: Reward | None, action_space: gym.spaces.Box | None, ahead: float, batch: int
-    ) -> None:
+        self, model: Simulator, reward: Reward | None, action_space: gym.spaces.Box | None, ahead: float, batch: int,
+        within: Rollouts | None = None,
+    ) -> None:  # fmt: skip
         size = model.action_size
         if not size:
             raise ValueError(
@@ -75,12 +80,18 @@ class SimulatedEpisodes:
         self.seen = np.zeros((batch, model.features))
         self.state: Tensor | None = None
         self.starts = model.starts.double().cpu().numpy()
+        self.states: Tensor | None = None  # of the model at its starts, unless it has seen nothing before them
+        if within is not None:
+            self.starts, self.states = moments(model, within)
 
     def reset(self, which: Array, random: np.random.Generator) -> None:
-        """Restarts the episodes for which `which` (B,) is true, at first observations of the rollouts."""
-        self.seen[which] = self.starts[random.integers(len(self.starts), size=int(which.sum()))]
+        """Restarts the episodes for which `which` (B,) is true."""
+        chosen = random.integers(len(self.starts), size=int(which.sum()))
+        self.seen[which] = self.starts[chosen]
+        if self.state is None and self.states is not None:
+            self.state = self.states.new_zeros(len(which), self.states.shape[1])
         if self.state is not None:
-            self.state[torch.as_tensor(which)] = 0.0
+            self.state[torch.as_tensor(which)] = 0.0 if self.states is None else self.states[chosen]
 
     @torch.no_grad()
     def step(self, actions: Array) -> Array:
@@ -94,6 +105,29 @@ class SimulatedEpisodes:
         rewards = self.reward(self.seen, acted, after)
         self.seen = after
         return rewards
+
+
+def moments(model: Simulator, rollouts: Rollouts) -> tuple[Array, Tensor]:
+    """Returns observations (S, n) at random moments of rollouts, and a model's states (S, ...) after what came before.
+
+    A tenth of the moments are the beginnings of rollouts, where the model has seen nothing yet.
+    """
+    random = np.random.default_rng(0)
+    long = [rollout for rollout in rollouts if rollout.steps > READ]
+    if not long:
+        raise ValueError(f"no rollout has more than {READ} steps, which a model reads before an episode begins in it")
+    chosen = [long[k] for k in random.integers(len(long), size=MOMENTS)]
+    first = random.random(MOMENTS) < FIRST
+    parts = [stretch(model, one, start := int(random.integers(one.steps - READ)), start + READ + 1) for one in chosen]
+    columns = {key: None if parts[0][key] is None else torch.cat([part[key] for part in parts]) for key in parts[0]}  # type: ignore[misc]
+    seen = columns["seen"]
+    assert seen is not None
+    with torch.no_grad():
+        _, states = model(seen[:, :-1], columns["actions"], None, columns["ahead"])
+    states[torch.as_tensor(first)] = 0.0
+    found = seen[:, -1].double().cpu().numpy()
+    found[first] = [rollout.observations[0] for rollout, begins in zip(chosen, first, strict=True) if begins]
+    return found, states
 
 
 class DynamicsEnv(gym.Env[Array, Array]):
@@ -150,6 +184,8 @@ class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
     `NEXT_STEP`). The other parameters are those of `DynamicsEnv`.
 
     :param num_envs: number of episodes
+    :param within: rollouts at whose moments episodes begin, once the model has read what came before; by default
+        episodes begin at first observations
     """
 
     def __init__(
@@ -160,10 +196,11 @@ class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
         action_space: gym.spaces.Box | None = None,
         max_episode_steps: int = 1000,
         ahead: float = 1.0,
+        within: Rollouts | None = None,
     ) -> None:
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
-        self._episodes = SimulatedEpisodes(model, reward, action_space, ahead, num_envs)
+        self._episodes = SimulatedEpisodes(model, reward, action_space, ahead, num_envs, within)
         self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.num_envs = num_envs
         self.single_action_space = self._episodes.action_space

@@ -37,6 +37,7 @@ from ncp_control.rl.learning_curve import LearningCurve
 from ncp_control.rl.masking import with_masks
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
+from ncp_control.rl.recipes.imagined_envs import Imagined
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
 from ncp_control.rl.recipes.vec_choice import SAME, read_vec
@@ -88,6 +89,7 @@ def train(
     start: LoadedPolicy | None = None,
     vec: str = SAME,
     advise: bool = True,
+    inside: Imagined | None = None,
 ) -> TrainingResult:
     """Trains an agent.
 
@@ -111,6 +113,8 @@ def train(
     :param vec: where the environments are stepped: `same`, in this process; `processes`, in as many worker processes as
         there are cores; or `processes=N`. The result is the same, so a run may be resumed with another choice
     :param advise: say on stderr, once, where worker processes would be much faster than this process alone
+    :param inside: imagines the episodes of the training, such as `Branches` of `ncp_control.dynamics`; the evaluations
+        stay in the recipe's environment
     """
     workers = read_vec(vec)
     out, where = Path(out), pick_device(device)
@@ -131,8 +135,10 @@ def train(
         raise ValueError(
             f"the run in {out} began with a policy's circuit: name the policy's file again, --start POLICY"
         )
+    if inside is not None:
+        about["inside"] = inside.about()
     random.seed(seed)
-    envs = make_envs(recipe, recipe.n_envs, training=True, workers=workers)
+    envs = make_envs(recipe, recipe.n_envs, training=True, workers=workers, inside=inside)
     with ExitStack() as held:
         held.callback(envs.close)
         model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where, start)
@@ -150,7 +156,7 @@ def train(
                 shutil.rmtree(out / old, ignore_errors=True)
         model.set_logger(configure(str(out / "board"), ["tensorboard"]))
         tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
-        measuring = VecAdvice() if advise and not workers else None
+        measuring = VecAdvice() if advise and not workers and inside is None else None
         run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs, measuring)
         if kept is not None:
             load_state(model, out / STATE)

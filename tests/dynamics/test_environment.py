@@ -25,7 +25,7 @@ from ncp_control.dynamics import (  # noqa: E402
     load_model,
     save_model,
 )
-from ncp_control.dynamics.environment import half_cheetah_reward  # noqa: E402
+from ncp_control.dynamics.environment import READ, half_cheetah_reward, moments  # noqa: E402
 from ncp_control.dynamics.simulator import Simulator  # noqa: E402
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors  # noqa: E402
 from ncp_envs import VectorKeepObservations, VectorRandomActionOverwrite  # noqa: E402
@@ -43,6 +43,32 @@ def reward(before: np.ndarray, actions: np.ndarray, after: np.ndarray) -> np.nda
 
 def test_it_keeps_gymnasiums_rules() -> None:
     check_env(DynamicsEnv(make(), reward), skip_render_check=True)
+
+
+def test_episodes_can_begin_at_moments_that_the_model_has_led_up_to() -> None:
+    model, rollouts = make(), oscillators(count=3, actions=True)
+    seen, states = moments(model, rollouts)
+    found = {row.tobytes(): (one, k) for one in rollouts for k, row in enumerate(one.observations.astype(np.float32))}
+    beginnings = 0
+    for row, state in zip(seen[:100], states, strict=False):
+        rollout, k = found[row.astype(np.float32).tobytes()]
+        if k == 0:
+            assert not state.any()
+            beginnings += 1
+            continue
+        read = slice(k - READ, k)
+        before = (
+            torch.tensor(values[read], dtype=torch.float32)[None] for values in (rollout.observations, rollout.actions)
+        )
+        with torch.no_grad():
+            torch.testing.assert_close(model(*before)[1][0], state)
+    assert 2 <= beginnings <= 30
+    envs = DynamicsVectorEnv(model, 50, reward, within=rollouts)
+    first, _ = envs.reset(seed=3)
+    assert all(row.astype(np.float32).tobytes() in found for row in first)
+    assert np.array_equal(DynamicsVectorEnv(model, 50, reward, within=rollouts).reset(seed=3)[0], first)
+    with pytest.raises(ValueError, match="no rollout has more than 16 steps"):
+        moments(model, oscillators(count=3, steps=16, actions=True))
 
 
 def test_a_step_is_the_models_prediction() -> None:

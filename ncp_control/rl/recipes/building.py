@@ -30,6 +30,7 @@ from ncp_control.rl.recipes.algorithm_rules import (
 )
 from ncp_control.rl.recipes.environments import make_env as make_env
 from ncp_control.rl.recipes.environments import reason_of
+from ncp_control.rl.recipes.imagined_envs import Imagined, imagined_envs
 from ncp_control.rl.recipes.mujoco_envs import monitored
 from ncp_control.rl.recipes.normalized_envs import NormalizedVecEnv
 from ncp_control.rl.recipes.recipe import Recipe
@@ -44,7 +45,7 @@ from ncp_control.wiring.plan_text import parse_plan
 OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC)}
 
 
-def make_envs(recipe: Recipe, count: int, training: bool, workers: int = 0) -> VecEnv:
+def make_envs(recipe: Recipe, count: int, training: bool, workers: int = 0, inside: Imagined | None = None) -> VecEnv:
     """Makes a recipe's environments, side by side and normalised as the recipe says.
 
     An elapsed time is left as it is unless the recipe names it in `norm_obs_keys`.
@@ -53,9 +54,14 @@ def make_envs(recipe: Recipe, count: int, training: bool, workers: int = 0) -> V
     :param count: the number of environments
     :param training: update the statistics and normalise rewards; False for evaluations
     :param workers: the number of worker processes for the environments; 0 for none, then they are in this process
+    :param inside: imagines episodes in place of the environments; workers have no part in it
     """
     make = partial(make_side_by_side, recipe)
-    envs: VecEnv = WorkerVecEnv(make, count, workers) if workers else make(count)
+    envs: VecEnv
+    if inside is not None:
+        envs = imagined_envs(inside, recipe, count)
+    else:
+        envs = WorkerVecEnv(make, count, workers) if workers else make(count)
     if recipe.normalize is False:
         return envs
     try:
