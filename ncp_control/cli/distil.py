@@ -15,8 +15,8 @@ from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.settings import DistilSettings
 
 SELDOM = (
-    "set", "threads", "learning_rate", "iterations", "first", "disturbance", "handover", "well", "batches", "batch",
-    "length", "warm_up", "kept", "begins", "average", "max_grad_norm", "patience", "envs", "eval_episodes",
+    "set", "threads", "learning_rate", "optimizer", "iterations", "first", "disturbance", "handover", "well", "batches",
+    "batch", "length", "warm_up", "kept", "begins", "average", "max_grad_norm", "patience", "envs", "eval_episodes",
     "prune_rounds",
 )  # fmt: skip
 

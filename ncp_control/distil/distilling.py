@@ -6,7 +6,6 @@ import random
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -118,7 +117,7 @@ def distil(
     about = {
         **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": cell_kwargs, "seed": seed,
         "teacher": about_teacher(teacher), "teacher_env": None if known is None else known.note(),
-        "settings": asdict(settings), "threads": torch.get_num_threads(), **method,
+        "settings": settings.recorded(), "threads": torch.get_num_threads(), **method,
     }  # fmt: skip
     note = {**recipe.note(), "algo": "RecurrentPPO", "teacher": about["teacher"], "command": command, **method}
     with ExitStack() as held:

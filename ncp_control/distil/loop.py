@@ -125,7 +125,7 @@ class DistilLoop:
         space = student.model.action_space
         self.teacher = Actor(teacher, space, "the teacher")
         self.pupil = Actor(student.model, space, "the student")
-        self.optimizer = torch.optim.Adam(student.parameters, lr=settings.rate(0), fused=True)
+        self.optimizer = student.optimizer(settings)
         self.demonstrations = Demonstrations()
         self.progress = Progress()
         self.best: dict[str, Tensor] = {}

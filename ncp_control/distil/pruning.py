@@ -134,8 +134,7 @@ class Pruning:
             return False
         student = smaller_student(self.student, self.make_model(found[0]), found[1])
         windows = LabelledWindows(student, self.demonstrations, settings.length, settings.warm_up)
-        optimizer = torch.optim.Adam(student.parameters, lr=settings.rate(0), fused=True)
-        _, squares = train(student, windows, settings, optimizer, 0, self.generator(CHOICES, number))
+        _, squares = train(student, windows, settings, student.optimizer(settings), 0, self.generator(CHOICES, number))
         student.set_spread(squares)
         student.trained = [parameter.detach().clone() for parameter in student.parameters]
         self.student = student

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import cos, inf, pi
+from typing import Any
 
 # The learning rates that worked best in trials with circuits of 48 neurons that learnt the half-cheetah's gait.
 RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001}
 OTHER_RATE = 0.005
+MUONS_RATE = 0.02
+OPTIMIZERS = ("adam", "muon")
 RISE = 0.1  # the share of the batches in which the learning rate rises
 
 
@@ -52,7 +55,10 @@ class DistilSettings:
     """The share of each batch that begins with an episode, so that the student learns to begin."""
 
     learning_rate: float | None = None
-    """Adam's largest learning rate; the default depends on the cell, from 0.001 to 0.05."""
+    """The largest learning rate; the default is 0.02 for muon, and depends on the cell for adam, from 0.001 to 0.05."""
+
+    optimizer: str = "adam"
+    """adam, or muon, which often learns more from as many batches."""
 
     average: float = 0.995
     """The share of itself that the running average of the weights keeps in each batch; 0: the weights themselves."""
@@ -85,6 +91,8 @@ class DistilSettings:
             raise ValueError(f"average is a share from 0 up to 1, such as 0.995, got {self.average}")
         if self.warm_up >= self.length:
             raise ValueError(f"windows of {self.length} steps are too short for a warm-up of {self.warm_up}")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(f"optimizer is {' or '.join(OPTIMIZERS)}, not {self.optimizer!r}")
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
@@ -94,7 +102,12 @@ class DistilSettings:
         """Returns these settings, with the default learning rate of a cell if none was given."""
         if self.learning_rate is not None:
             return self
-        return replace(self, learning_rate=RATES.get(cell.lower(), OTHER_RATE))
+        rate = MUONS_RATE if self.optimizer == "muon" else RATES.get(cell.lower(), OTHER_RATE)
+        return replace(self, learning_rate=rate)
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns the settings for the record of a run, which earlier versions wrote without the optimizer."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("optimizer", "adam")}
 
     @property
     def all_batches(self) -> int:

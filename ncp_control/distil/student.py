@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ncp_control.distil.demonstrations import ALONE, Demonstrations
+from ncp_control.distil.settings import DistilSettings
 from ncp_control.rl.starting import CERTAIN
+from ncp_control.support.muon import Muon
 
 Array = NDArray[Any]
 EDGE = 0.005  # of the range: labels so near to a bound are at it
@@ -48,6 +50,13 @@ class Student:
             if name != "log_std" and not self.policy.is_critics(name)
         ]  # fmt: skip
         self.trained = [parameter.detach().clone() for parameter in self.parameters]
+
+    def optimizer(self, settings: DistilSettings) -> torch.optim.Optimizer:
+        """Returns a new optimizer of the actor, at the first learning rate."""
+        rate = settings.rate(0)
+        if settings.optimizer == "muon":
+            return Muon(self.policy, rate)  # the critic's parameters never have gradients here
+        return torch.optim.Adam(self.parameters, lr=rate, fused=True)
 
     def set_statistics(self, demonstrations: Demonstrations) -> None:
         """Sets the mean and the variance by which observations are normalised."""

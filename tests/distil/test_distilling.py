@@ -78,9 +78,14 @@ def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> 
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("done", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_stopped_run_continues_to_the_same_student(done: int, tmp_path: Path, monkeypatch: Any) -> None:
-    distil(turning, ENV, out=tmp_path / "whole", **QUIET)
+@pytest.mark.parametrize(
+    ("done", "optimizer"), [(1, "adam"), (1, "muon"), pytest.param(2, "adam", marks=pytest.mark.slow)]
+)
+def test_a_stopped_run_continues_to_the_same_student(
+    done: int, optimizer: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    arguments = {**QUIET, "settings": replace(SMALL, optimizer=optimizer)}
+    distil(turning, ENV, out=tmp_path / "whole", **arguments)
     iterate = DistilLoop.iterate
 
     def stopping(loop: DistilLoop, iteration: int) -> None:
@@ -90,9 +95,9 @@ def test_a_stopped_run_continues_to_the_same_student(done: int, tmp_path: Path, 
 
     monkeypatch.setattr(DistilLoop, "iterate", stopping)
     with pytest.raises(KeyboardInterrupt):
-        distil(turning, ENV, out=tmp_path / "cut", **QUIET)
+        distil(turning, ENV, out=tmp_path / "cut", **arguments)
     monkeypatch.setattr(DistilLoop, "iterate", iterate)
-    distil(turning, ENV, out=tmp_path / "cut", resume=True, **QUIET)
+    distil(turning, ENV, out=tmp_path / "cut", resume=True, **arguments)
     assert rows_of(tmp_path / "whole") == rows_of(tmp_path / "cut")
     for name in (STATE, BEST, LAST):
         ours, theirs = (load_file(tmp_path / run / name) for run in ("whole", "cut"))

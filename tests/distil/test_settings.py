@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncp_control.distil.settings import OTHER_RATE, RATES, DistilSettings
+from ncp_control.distil.settings import MUONS_RATE, OTHER_RATE, RATES, DistilSettings
 
 COUNTS = ("steps", "batches", "batch", "length", "patience", "envs", "eval_episodes", "handover")
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -27,6 +27,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         for value in (-0.1, 1.1, nan)
     ),
     ({"kept": 0.7, "begins": 0.4}, "kept and begins together are at most 1, got 0.7 and 0.4"),
+    ({"optimizer": "sgd"}, "optimizer is adam or muon, not 'sgd'"),
     ({"warm_up": 8, "length": 8}, "windows of 8 steps are too short for a warm-up of 8"),
     *(
         ({name: value}, f"{name} must be a number above 0")
@@ -53,6 +54,12 @@ def test_the_learning_rate_depends_on_the_cell_unless_one_is_given() -> None:
     assert rates == [RATES["ltc"], RATES["ltc"], RATES["lstm"], OTHER_RATE]
     assert RATES["ltc"] != RATES["lstm"] != OTHER_RATE
     assert DistilSettings(learning_rate=0.5).of_cell("ltc").learning_rate == 0.5
+    assert DistilSettings(optimizer="muon").of_cell("ltc").learning_rate == MUONS_RATE
+
+
+def test_the_record_of_a_run_names_the_optimizer_only_if_earlier_versions_did_not_have_it() -> None:
+    assert "optimizer" not in DistilSettings().recorded()
+    assert DistilSettings(optimizer="muon").recorded()["optimizer"] == "muon"
 
 
 def test_without_a_cell_there_is_no_learning_rate() -> None:
