@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from ncp_control.dynamics.simulator import Array, Simulator
 
 HORIZONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
 WARM_UP = 32
+FEW = 20  # starts; the share that nine tenths of so many hold varies by 0.07
 DIVERGED = 1e9  # stands for predictions that overflowed, so that one does not spoil a calibration
 NORMAL = 0.6745  # the median size of values of a normal distribution, in standard deviations
 
@@ -102,11 +104,18 @@ def calibrate(ensemble: Ensemble, rollouts: Rollouts, seed: int = 0, progress: b
 
     :param rollouts: to which no member was fitted; their errors must be those of rollouts to come
     :param seed: chooses the other episodes
-    :param progress: show a progress bar on stderr
+    :param progress: show a progress bar on stderr, and say there if the rollouts are too few
     """
     steps = sorted(rollout.steps for rollout in rollouts)[(len(rollouts) - 1) // 2]  # which half of the rollouts have
     warm_up = max(1, min(WARM_UP, steps // 2))
     asked = ask(ensemble, rollouts, min(HORIZONS[-1], steps + 1 - warm_up), warm_up, seed, progress, floors=False)
+    starts = len(asked.recorded.errors)
+    if progress and starts < FEW:
+        print(
+            f"the intervals are calibrated from {starts} start{'s' if starts > 1 else ''} in the validation rollouts "
+            f"and are a rough guess: from about {FEW} on they are reliable",
+            file=sys.stderr,
+        )
     return {question: calibration_of(*spread_and_error(ensemble, one)) for question, one in asked.trials.items()}
 
 

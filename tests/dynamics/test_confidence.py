@@ -117,6 +117,13 @@ def test_a_prediction_that_overflowed_does_not_spoil_a_calibration() -> None:
     assert 1.2 < found.half_width(np.full((6, 2), 0.1)).mean() < 2.2
 
 
+def test_too_few_rollouts_for_a_calibration_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    calibrate(turned(), noisy(1, count=3), progress=True)
+    assert "calibrated from 3 starts in the validation rollouts" in capsys.readouterr().err
+    calibrate(turned(), noisy(1, count=30), progress=True)
+    assert not capsys.readouterr().err
+
+
 def test_other_actions_have_intervals_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)  # where MuJoCo writes its log
