@@ -14,6 +14,7 @@ from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.linear import linear_error
 from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_model
 from ncp_control.dynamics.card import model_card
+from ncp_control.dynamics.confidence import confidences
 from ncp_control.dynamics.fit_loop import BEST
 from ncp_control.dynamics.questions import ask
 from ncp_control.storage.cards import write_card
@@ -63,9 +64,12 @@ def main() -> None:
     model = load_model(arguments.run / BEST)
     scale = Scaler.fit(test).std
     rows: list[dict[str, Any]] = []
+    known: dict[str, Any] = {}
     for folder in (arguments.run, *arguments.beside):
         one = load_model(folder / BEST)
         answers = ask(one, test, HORIZONS[-1])
+        if folder == arguments.run:
+            known = {key: found.as_values(HORIZONS) for key, found in confidences(one, answers).items()}
         name = "this model" if folder == arguments.run else folder.name
         rows.append(
             {
@@ -93,6 +97,7 @@ def main() -> None:
         "seconds": sum(seconds_of(folder) for folder in folders),
         "horizons": list(HORIZONS),
         "rows": rows,
+        **({"confidence": known} if known else {}),
     }
     save_model(model, arguments.out, note)
     write_card(arguments.out, model_card(arguments.out, arguments.description))

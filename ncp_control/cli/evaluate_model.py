@@ -25,6 +25,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
 
     from ncp_control.data import Rollouts, Scaler, Windows
     from ncp_control.dynamics import load_model
+    from ncp_control.dynamics.confidence import confidences
     from ncp_control.dynamics.earlier_files import split_of_model
     from ncp_control.dynamics.errors import squared_errors
     from ncp_control.dynamics.open_loop import long_runs
@@ -42,6 +43,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
     warm_up = min(WARM_UP, shortest // 2)
     horizon = min(HORIZONS[-1], shortest + 1 - warm_up)
     answers = ask(model, test, horizon, warm_up, progress=progress)
+    known = confidences(model, answers)
     runs = long_runs(model, test)
     found = {
         "checkpoint": str(path),
@@ -55,18 +57,21 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
         "open_loop": answers.rows(k for k in HORIZONS if k <= horizon),
         "not_known": answers.unknown,
         "level": answers.recorded.level,
+        "confidence": {
+            key: one.as_values(k for k in HORIZONS if k <= horizon) for key, one in known.items()
+        },
         "long_run": {
             kind: {key: float(np.median([getattr(one, key) for one in several])) for key in MEASURES}
             for kind, several in runs.items()
         },
     }  # fmt: skip
     if figures is not None:
-        draw(model, test, answers, over, warm_up, horizon, figures)
+        draw(model, test, answers, known, over, warm_up, horizon, figures)
         found["figures"] = sorted(str(file) for file in figures.glob("*.png"))
     return found
 
 
-def draw(model: Any, test: Any, answers: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
+def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
     """Draws all pictures that this model and these rollouts allow."""
     import numpy as np
 
@@ -88,6 +93,8 @@ def draw(model: Any, test: Any, answers: Any, over: Any, warm_up: int, horizon: 
     }
     if model.features == 17 and may_be_half_cheetah(names):
         drawn["cheetahs"] = pictures.draw_cheetahs(run)
+    if known:
+        drawn["confidence"] = pictures.draw_confidence(known)
     if isinstance(model, DynamicsModel):
         found = time_constants(model, test)
         if not np.isnan(found["median"]).all():  # a cell may not know them
@@ -109,6 +116,8 @@ def show(found: dict[str, Any]) -> None:
     for name, row in zip(names, found["observations"], strict=True):
         print(f"{name.ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
     show_open_loop(found)
+    if found["confidence"]:
+        show_confidence(found["confidence"])
     real, free = found["long_run"]["real"], found["long_run"]["free"]
     print(
         "long open-loop runs: "
@@ -137,3 +146,27 @@ def show_open_loop(found: dict[str, Any]) -> None:
     if len(known) > 2:
         print("\nsimulator: MuJoCo itself, started with errors as large as the model's own one step ahead", end="")
     print(f"\nnot known: {found['not_known']}\n" if found["not_known"] else "\n")
+
+
+def show_confidence(found: dict[str, Any]) -> None:
+    """Prints how well an ensemble knows its own errors."""
+    print("how far the members differ, their error (medians, in standard deviations), and steps in the 90 % interval")
+    print(f"{'':>5}{''.join(f'{name:>30}' for name in found)}")
+    head = f"{'differ':>12}{'error':>8}{'within':>10}"
+    print(f"{'':>5}{head * len(found)}")
+    for rows in zip(*(one["horizons"] for one in found.values()), strict=True):
+        print(f"{rows[0]['horizon']:>5}", end="")
+        for row in rows:
+            within = "unknown" if row["within"] is None else f"{row['within']:.0%}"
+            print(f"{row['disagreement']:>12.2g}{row['error']:>8.2g}{within:>10}", end="")
+        print()
+    for name, one in found.items():
+        print(f"{name}: the error has a rank correlation of {one['correlation']:.2f} with how far the members differ;")
+        if one["within"] is None:
+            print("  the file has no calibration for these actions, so that there are no intervals")
+            continue
+        print(
+            f"  {one['within']:.0%} of all steps are within their interval; the ensemble believes itself for "
+            f"{one['believed']} steps ahead, and its true errors allow {one['believable']}"
+        )
+    print("believed: until the squared error of the median start reaches a tenth of the variance\n")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from ncp_control.support.lazy import names_of
 
 if TYPE_CHECKING:
-    from ncp_control.dynamics.ensemble import Ensemble
+    from ncp_control.dynamics.confidence import calibrate
+    from ncp_control.dynamics.ensemble import Calibration, Ensemble
     from ncp_control.dynamics.environment import DynamicsEnv, DynamicsVectorEnv, imagined_rewards
     from ncp_control.dynamics.errors import one_step_error
     from ncp_control.dynamics.fit_loop import Fitted
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from ncp_control.dynamics.simulator import Simulator
 
 _HOME = {
-    "ncp_control.dynamics.ensemble": ("Ensemble",),
+    "ncp_control.dynamics.confidence": ("calibrate",),
+    "ncp_control.dynamics.ensemble": ("Calibration", "Ensemble"),
     "ncp_control.dynamics.environment": ("DynamicsEnv", "DynamicsVectorEnv", "imagined_rewards"),
     "ncp_control.dynamics.errors": ("one_step_error",),
     "ncp_control.dynamics.fit_loop": ("Fitted",),
@@ -40,6 +42,7 @@ _HOME = {
 
 __all__ = [
     "Branches",
+    "Calibration",
     "DynamicsEnv",
     "DynamicsModel",
     "DynamicsVectorEnv",
@@ -52,6 +55,7 @@ __all__ = [
     "Planner",
     "Simulator",
     "SimulatorFutures",
+    "calibrate",
     "fit",
     "imagined_rewards",
     "load_model",

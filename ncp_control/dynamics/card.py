@@ -19,6 +19,11 @@ are so many steps ahead without looking: *recorded* after the actions that were 
 rollouts, executed in the simulator from the same states. *Simulator* is MuJoCo itself, started with errors as large as
 the model's own one step ahead."""
 
+CONFIDENCE = """\
+How well the ensemble knows its own errors: the rank correlation of its members' disagreement and the error, over starts
+and the horizons above; the share of steps within the 90 % interval of `predict_interval`; and the number of steps ahead
+before the squared error of the median start reaches a tenth of the variance, as the ensemble expects and in truth."""
+
 QUESTIONS = {
     "recorded": "",
     "simulator, recorded": "floor_",
@@ -33,6 +38,7 @@ def model_card(path: Path, description: str) -> str:
     The note has `command`, `seed`, `seconds` and `versions` of the fit; `collected` and `tested`, the commands that
     made the rollouts; `steps`, of training data; `horizons`; and `rows`, each with `name` and `one_step` and, for every
     horizon, one of `answers`, as `Answers.rows` returns them, or of `errors`, if there are any.
+    For an ensemble it also has `confidence`: for each question, what `Confidence.as_values` returns.
 
     :param path: the `.safetensors` file
     :param description: a sentence or two on what the model is and what it is for
@@ -56,7 +62,19 @@ model = load_model("checkpoints/{path.name}")
 future = model.predict(history, horizon, actions)  # (B, T, n), H and (B, T + H - 1, m) to (B, H, n)"""
     horizons = tuple(f"{k} steps" if k > 1 else "1 step" for k in note["horizons"])
     rows = [line for row in note["rows"] for line in lines_of(row, len(horizons))]
-    return card_text(path, description, facts, example, f"{MEANING}\n\n{table(('', 'next', *horizons), rows)}")
+    results = f"{MEANING}\n\n{table(('', 'next', *horizons), rows)}"
+    if note.get("confidence"):
+        head = ("actions", "correlation", "within the interval", "believed", "in truth")
+        lines = [confidence_line(name, one) for name, one in note["confidence"].items()]
+        results += f"\n\n{CONFIDENCE}\n\n{table(head, lines)}"
+    return card_text(path, description, facts, example, results)
+
+
+def confidence_line(question: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the line of the table about an ensemble's knowledge of its errors."""
+    known = found["within"] is not None
+    within, believed = (f"{found['within']:.0%}", f"{found['believed']} steps") if known else ("unknown", "unknown")
+    return (question, f"{found['correlation']:.2f}", within, believed, f"{found['believable']} steps")
 
 
 def lines_of(row: dict[str, Any], horizons: int) -> list[tuple[str, ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ncp_control.data import Split
+from ncp_control.dynamics.confidence import calibrate
 from ncp_control.dynamics.earlier_files import noted_split
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.fit_loop import BEST, Fitted
@@ -17,7 +18,8 @@ from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.storage.run_folder import seed_of
-from ncp_control.support.ranks import place
+from ncp_control.support.devices import pick_device
+from ncp_control.support.ranks import joined
 
 
 def make_seeded(make: Callable[[], DynamicsModel], seed: int) -> DynamicsModel:
@@ -38,7 +40,8 @@ def fit_ensemble(
     note: dict[str, Any] | None = None,
     **arguments: Any,
 ) -> tuple[Ensemble, list[Fitted]]:
-    """Fits members one after the other, each from its own seed, in `out/member-K`; then writes `out/best.safetensors`.
+    """Fits members one after the other, each from its own seed, in `out/member-K`; then calibrates the ensemble's
+    intervals on the validation part, and writes `out/best.safetensors`.
 
     :param make: makes a new model, with first weights drawn from torch's random state
     :param parts: the rollouts
@@ -59,6 +62,10 @@ def fit_ensemble(
         found.append(fit(model, parts, settings, seed=own, out=folder, note=note, **arguments))
         models.append(model)
     ensemble = Ensemble(models)
-    if out is not None and place().rank == 0:
+    progress = bool(arguments.get("progress", True))
+    with joined(pick_device(arguments.get("device", "auto"))) as ranks:
+        first = ranks.first
+        ensemble.calibrations = ranks.from_first(lambda: calibrate(ensemble, parts.valid, progress=progress))
+    if out is not None and first:
         save_model(ensemble, out / BEST, {**noted_split(parts), **(note or {}), "seed": seed, "members": members})
     return ensemble, found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.dynamics.confidence import Confidence
 from ncp_control.dynamics.open_loop import FreeRun, OpenLoop
 from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain
 from ncp_control.support.text import shown
@@ -56,6 +57,32 @@ def draw_horizon(found: OpenLoop, title: str = "") -> Any:
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     plain(axes)
+    return figure
+
+
+def draw_confidence(known: Mapping[str, Confidence]) -> Any:
+    """Draws the error against the members' disagreement, a point for each start and horizon, coloured by the horizon.
+
+    :param known: for each question, such as "recorded"
+    """
+    figure = new_figure(4.6 * len(known) + 0.9, 4.4)
+    grid = figure.subplots(1, len(known), sharex=True, sharey=True, squeeze=False)[0]
+    values = np.concatenate([part.ravel() for one in known.values() for part in (one.disagreement, one.error)])
+    ends = np.array([values[values > 0].min(initial=1.0), values.max(initial=1.0)])
+    for axes, (name, one) in zip(grid, known.items(), strict=True):
+        steps = np.unique(np.geomspace(1, one.error.shape[1], 12).round().astype(int))
+        x, y = one.disagreement[:, steps - 1], one.error[:, steps - 1]
+        points = axes.scatter(
+            x, y, c=np.broadcast_to(steps, x.shape), s=5, alpha=0.6, linewidths=0, cmap="viridis",
+            norm="log", vmin=1, vmax=max(2, steps[-1]),
+        )  # fmt: skip
+        axes.plot(ends, ends, color="black", linestyle="--", linewidth=1, label="equal")
+        axes.set(xscale="log", yscale="log", title=name, xlabel="disagreement of the members")
+        plain(axes)
+    grid[0].set_ylabel("error of their mean")
+    grid[0].legend(frameon=False)
+    figure.colorbar(points, ax=list(grid), label="steps ahead")
+    figure.suptitle("roots of mean squares, over the standard deviations of the observations", fontsize=9)
     return figure
 
 

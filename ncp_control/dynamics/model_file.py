@@ -14,7 +14,7 @@ from ncp_control.cells import Cell, named_cell
 from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
 from ncp_control.dynamics.earlier_files import todays_names, todays_words
-from ncp_control.dynamics.ensemble import Ensemble
+from ncp_control.dynamics.ensemble import Calibration, Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
 from ncp_control.storage.descriptions import building
@@ -25,6 +25,7 @@ from ncp_control.wiring import Wiring
 FORMAT = "ncp_control.dynamics"
 VERSION = 1
 DESCRIBED = ("models", "ensemble", "note")
+CALIBRATION = ("horizons", "floor", "factor")  # of each question, with which the names of these tensors end
 SCALES = ("mean", "std", "change", "action_mean", "action_std", "starts")
 
 
@@ -38,6 +39,9 @@ def save_model(model: Simulator, path: str | Path, note: dict[str, Any] | None =
         raise TypeError(f"save_model writes a DynamicsModel or an Ensemble, got {type(model).__name__}")
     members = model.models if isinstance(model, Ensemble) else [model]
     tensors = {f"{k}.{name}": value for k, one in enumerate(members) for name, value in one.state_dict().items()}
+    calibrations = model.calibrations if isinstance(model, Ensemble) else {}
+    for question, one in calibrations.items():
+        tensors |= {f"calibration.{question}.{name}": torch.as_tensor(getattr(one, name)) for name in CALIBRATION}
     described = {
         "models": json.dumps([one.about() for one in members]),
         "ensemble": json.dumps(isinstance(model, Ensemble)),
@@ -59,9 +63,20 @@ def load_model(
     with building(path, "a model that cannot be built", tensors):
         described, own = json.loads(metadata["models"]), tuple(cells)
         members = [build(one, k, tensors, backend, own) for k, one in enumerate(described)]
-        model: Simulator = Ensemble(members) if json.loads(metadata["ensemble"]) else members[0]
+        model: Simulator = members[0]
+        if json.loads(metadata["ensemble"]):
+            model = Ensemble(members, read_calibrations(tensors))
         model.note = read_note(metadata["note"])
         return model.to(device).eval()
+
+
+def read_calibrations(tensors: dict[str, torch.Tensor]) -> dict[str, Calibration]:
+    """Returns an ensemble's calibrations; a file of an earlier version has none."""
+    questions = [key.split(".")[1] for key in tensors if key.startswith("calibration.") and key.endswith(".floor")]
+    return {
+        question: Calibration(*(tensors[f"calibration.{question}.{name}"].double().numpy() for name in CALIBRATION))
+        for question in questions
+    }
 
 
 def checksum_of(path: str | Path) -> str:

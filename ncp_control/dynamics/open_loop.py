@@ -55,6 +55,22 @@ class FreeRun:
     free: Array
 
 
+@dataclass(frozen=True)
+class Trials:
+    """What a model reads from S starts, as `predict` takes it, and what followed.
+
+    :param seen: the observations that it reads first, (S, W, n)
+    :param actions: (S, W + H - 1, m); None if it reads none
+    :param ahead: the time until each prediction, a number or (S, W + H - 1); None if it is not told
+    :param real: the observations that followed, (S, H, n)
+    """
+
+    seen: Tensor
+    actions: Tensor | None
+    ahead: Tensor | float | None
+    real: Tensor
+
+
 def stretch(model: Simulator, rollout: Rollout, start: int, stop: int) -> dict[str, Tensor | None]:
     """Returns observations, actions and times of steps start .. stop of a rollout, (1, ...), as the model reads them.
 
@@ -94,6 +110,14 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
     :param warm_up: number of observations that the model reads first
     :param every: steps from one start to the next in the same rollout
     """
+    read = trials(model, rollouts, horizon, warm_up, every)
+    free = model.predict(read.seen, horizon, read.actions, read.ahead).double().cpu().numpy()
+    last, real = (values.double().cpu().numpy() for values in (read.seen[:, -1], read.real))
+    return [FreeRun(*run) for run in zip(last, real, free, strict=True)]
+
+
+def trials(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int = 32, every: int = 50) -> Trials:
+    """Returns what a model reads from many starts in rollouts, and what followed; see `free_runs` for parameters."""
     found = [
         stretch(model, rollout, start, start + warm_up + horizon)
         for rollout in rollouts
@@ -112,9 +136,7 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
 
     seen = batch("seen")
     assert seen is not None
-    free = model.predict(seen[:, :warm_up], horizon, batch("actions"), batch("ahead")).double().cpu().numpy()
-    real = seen[:, warm_up - 1 :].double().cpu().numpy()
-    return [FreeRun(one[0], one[1:], other) for one, other in zip(real, free, strict=True)]
+    return Trials(seen[:, :warm_up], batch("actions"), batch("ahead"), seen[:, warm_up:])
 
 
 def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up: int = 32, every: int = 50) -> OpenLoop:

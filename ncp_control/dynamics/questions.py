@@ -7,7 +7,7 @@ recorded actions say little about what it knows of other actions, which is what 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium as gym
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from ncp_control.data import Rollouts, Scaler, Windows
 from ncp_control.data.environments import make, spec_of
 from ncp_control.dynamics.errors import squared_errors
-from ncp_control.dynamics.open_loop import OpenLoop, open_loop, over_variance, starts_in
+from ncp_control.dynamics.open_loop import OpenLoop, Trials, open_loop, over_variance, starts_in, trials
 from ncp_control.dynamics.simulator import Simulator
 from ncp_control.support.progress import Tracker, tracked
 
 Array = NDArray[Any]
 EVERY, STARTS = 50, 200  # steps from one start to the next at least; about so many starts at most
 DRAWN = 7  # the spawn key of what is drawn here
-CHUNK = 256
 SAME = 1e-6  # by which a replayed observation may differ from the recorded one
 
 
@@ -38,12 +37,14 @@ class Answers:
     :param floors: of the simulator, started with errors as large as the model's own one step ahead, for "recorded" and
         "foreign", (S, H) each; empty if they are not known
     :param unknown: why something is not known
+    :param trials: what the model read and what followed, for "recorded" and, if that is known, "foreign"
     """
 
     recorded: OpenLoop
     foreign: Array | None = None
     floors: dict[str, Array] = field(default_factory=dict)
     unknown: str = ""
+    trials: dict[str, Trials] = field(default_factory=dict)
 
     def rows(self, horizons: Iterable[int]) -> list[dict[str, float | None]]:
         """Returns the errors at some horizons, as JSON values; None for what is not known."""
@@ -67,6 +68,7 @@ def ask(
     warm_up: int = 32,
     seed: int = 0,
     progress: bool = False,
+    floors: bool = True,
 ) -> Answers:
     """Asks a model what follows recorded states, after the recorded actions and after those of other episodes.
 
@@ -75,37 +77,42 @@ def ask(
     :param warm_up: number of observations that the model reads first
     :param seed: chooses the other episodes and the errors of the simulator
     :param progress: show a progress bar on stderr
+    :param floors: ask the simulator, too, what it would have predicted; that takes twice as long as all the rest
     """
     rollouts = rollouts[:STARTS]
     starts = sum(len(starts_in(rollout, horizon, warm_up, 1)) for rollout in rollouts)
     every = max(EVERY, -(-starts // STARTS))
-    recorded = open_loop(model, rollouts, horizon, warm_up, every)
+    found = Answers(
+        open_loop(model, rollouts, horizon, warm_up, every),
+        trials={"recorded": trials(model, rollouts, horizon, warm_up, every)},
+    )
     if not model.action_size:
-        return Answers(recorded, unknown="the model reads no actions")
+        return replace(found, unknown="the model reads no actions")
     try:
         with (
             Bodies(rollouts) as bodies,
-            tracked("simulating other actions", len(recorded.errors), unit="starts", shown=progress) as tracker,
+            tracked("simulating other actions", len(found.recorded.errors), unit="starts", shown=progress) as tracker,
         ):
-            return simulate(model, rollouts, bodies, recorded, warm_up, every, seed, tracker)
+            return simulate(model, rollouts, bodies, found, warm_up, every, seed, tracker, floors)
     except UnknownBodyError as error:
-        return Answers(recorded, unknown=str(error))
+        return replace(found, unknown=str(error))
 
 
 def simulate(
     model: Simulator,
     rollouts: Rollouts,
     bodies: Bodies,
-    recorded: OpenLoop,
+    answers: Answers,
     warm_up: int,
     every: int,
     seed: int,
     tracker: Tracker,
+    floors: bool,
 ) -> Answers:
     """Does the part of `ask` that needs the simulator."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(DRAWN,)))
-    std, horizon = Scaler.fit(rollouts).std, recorded.errors.shape[1]
-    noise = one_step_noise(model, rollouts, warm_up)
+    std, horizon = Scaler.fit(rollouts).std, answers.recorded.errors.shape[1]
+    noise = one_step_noise(model, rollouts, warm_up) if floors else None
     rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", "recorded", "foreign")}
     for k, rollout in enumerate(rollouts):
         first = [start + warm_up - 1 for start in starts_in(rollout, horizon, warm_up, every)]
@@ -116,26 +123,27 @@ def simulate(
             rows["seen"].append(rollout.observations[start - warm_up + 1 : start + 1])
             rows["actions"].append(np.concatenate([rollout.actions[start - warm_up + 1 : start], other]))  # type: ignore[index]
             rows["real"].append(real)
-            if bodies.skip is not None:
+            if noise is not None and bodies.skip is not None:
                 shift = noise * random.normal(size=noise.shape)
                 seen = rollout.observations[start + 1 : start + 1 + horizon]
                 rows["recorded"].append(over_variance(bodies.follow(state, own, shift), seen, std))
                 rows["foreign"].append(over_variance(bodies.follow(state, other, shift), real, std))
             tracker.advance(done=1)
-    free = predict(model, np.stack(rows["seen"]), np.stack(rows["actions"]), horizon)
+    like = model.mean
+    read, actions, followed = (
+        torch.as_tensor(np.stack(rows[key]), dtype=like.dtype, device=like.device)
+        for key in ("seen", "actions", "real")
+    )
+    asked = Trials(read, actions.flatten(2), 1.0 if model.timed else None, followed)
+    free = model.predict(asked.seen, horizon, asked.actions, asked.ahead).double().cpu().numpy()
     foreign = over_variance(free, np.stack(rows["real"]), std)
+    found = replace(answers, foreign=foreign, trials={**answers.trials, "foreign": asked})
+    if not floors:
+        return found
     if bodies.skip is None:
         why = "the observations are not the simulator's positions and velocities, so that it cannot start with errors"
-        return Answers(recorded, foreign, unknown=why)
-    return Answers(recorded, foreign, {key: np.stack(rows[key]) for key in ("recorded", "foreign")})
-
-
-def predict(model: Simulator, seen: Array, actions: Array, horizon: int) -> Array:
-    """Returns what a model predicts, (S, H, n), after observations (S, W, n), with actions (S, W + H - 1, m)."""
-    like, ahead = model.mean, 1.0 if model.timed else None
-    parts = [torch.as_tensor(values, dtype=like.dtype, device=like.device).split(CHUNK) for values in (seen, actions)]
-    found = [model.predict(one, horizon, other.flatten(2), ahead) for one, other in zip(*parts, strict=True)]
-    return torch.cat(found).double().cpu().numpy()
+        return replace(found, unknown=why)
+    return replace(found, floors={key: np.stack(rows[key]) for key in ("recorded", "foreign")})
 
 
 def one_step_noise(model: Simulator, rollouts: Rollouts, length: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Array = NDArray[np.float64]
+SINGLE = "a single model does not know where it is wrong: that takes an ensemble, such as `fit --members 5` makes"
+
+
+class PredictionInterval(NamedTuple):
+    """Predictions, and between which values nine of ten observations are expected; each (B, H, n) or (H, n)."""
+
+    mean: Tensor
+    low: Tensor
+    high: Tensor
 
 
 class Simulator(nn.Module, ABC):
@@ -98,6 +107,26 @@ class Simulator(nn.Module, ABC):
         if ahead is not None:
             check_times(ahead)
         return self.continued(history, horizon, actions, ahead)
+
+    def predict_interval(
+        self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None,
+        foreign: bool = False,
+    ) -> PredictionInterval:  # fmt: skip
+        """Returns what `predict` returns, and between which values nine of ten observations are expected.
+
+        An `Ensemble` knows that, and a single model does not.
+        """
+        raise ValueError(SINGLE)
+
+    def believed_steps(
+        self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None,
+        foreign: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """Returns how many steps ahead, of `horizon`, may be believed: (B,), or one number for a single history.
+
+        An `Ensemble` knows that, and a single model does not.
+        """
+        raise ValueError(SINGLE)
 
     def continued(self, history: Tensor, horizon: int, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
         """Predicts as `predict` does, from arguments that were checked, and keeps gradients if they are enabled."""

@@ -9,7 +9,9 @@ import pytest
 
 from helpers.oscillators import oscillators
 from ncp_control.cli import main
+from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
+from ncp_control.dynamics import DynamicsModel, Ensemble, calibrate, load_model, save_model
 
 CPU = ("--device", "cpu")
 
@@ -68,6 +70,9 @@ def test_fit_an_ensemble(capsys: pytest.CaptureFixture[str], data: Path, tmp_pat
     assert found["epochs"] == 2
     assert main(["describe", str(out / "best.safetensors")]) == 0
     assert capsys.readouterr().out.count("LaggedMLP, 4 neurons") == 2
+    model = load_model(out / "best.safetensors")
+    assert isinstance(model, Ensemble)
+    assert list(model.calibrations) == ["recorded"]
 
 
 def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted: Path, tmp_path: Path) -> None:
@@ -75,6 +80,7 @@ def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted
     found = told(capsys, "evaluate", file, "--data", str(data), "--figures", str(pictures), "--json")
     assert found["one_step"]["raw"] == pytest.approx(np.mean([row["raw"] for row in found["observations"]]))
     assert [row["horizon"] for row in found["open_loop"]] == [1, 5, 10, 20, 50]
+    assert found["confidence"] == {}
     assert found["long_run"]["real"]["energy"] > 0
     names = {Path(name).name for name in found["figures"]}
     assert names == {"traces.png", "horizon.png", "errors.png", "time-constants.png"}
@@ -82,6 +88,26 @@ def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted
     text = capsys.readouterr().out
     assert "steps ahead, without looking" in text
     assert "long open-loop runs" in text
+
+
+def test_evaluate_an_ensemble(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
+    train, valid, _ = Rollouts.load(data).split()
+    ensemble = Ensemble([DynamicsModel.of(train, "mlp", 3, reads="observations+actions") for _ in range(2)])
+    ensemble.calibrations = calibrate(ensemble, valid)
+    file, pictures = str(tmp_path / "two.safetensors"), tmp_path / "pictures"
+    save_model(ensemble, file)
+    found = told(capsys, "evaluate", file, "--data", str(data), "--figures", str(pictures), "--json")
+    assert (pictures / "confidence.png").exists()
+    assert list(found["confidence"]) == ["recorded"]  # no environment tells what would have followed other actions
+    known = found["confidence"]["recorded"]
+    assert [row["horizon"] for row in known["horizons"]] == [row["horizon"] for row in found["open_loop"]]
+    assert known["within"] > 0.5
+    assert -1 <= known["correlation"] <= 1
+    assert main(["evaluate", file, "--data", str(data)]) == 0
+    assert f"{known['within']:.0%} of all steps are within their interval" in capsys.readouterr().out
+    save_model(Ensemble(ensemble.models), file)  # as an earlier version wrote it
+    assert main(["evaluate", file, "--data", str(data)]) == 0
+    assert "the file has no calibration for these actions" in capsys.readouterr().out
 
 
 def test_describe_a_model(capsys: pytest.CaptureFixture[str], fitted: Path) -> None:

@@ -24,6 +24,10 @@ def test_an_ensemble_is_fitted_from_several_seeds(tmp_path: Path) -> None:
     assert len(fits) == 2
     one, two = (weights(model) for model in ensemble.models)
     assert not torch.equal(one, two)
-    assert torch.equal(weights(load_model(tmp_path / BEST)), weights(ensemble))
+    read = load_model(tmp_path / BEST)
+    assert torch.equal(weights(read), weights(ensemble))
+    intervals = [one.predict_interval(torch.zeros(4, 2), 5, torch.zeros(8, 1)) for one in (ensemble, read)]
+    torch.testing.assert_close(*intervals, rtol=0, atol=0)
+    assert (intervals[0].low < intervals[0].high).all()
     with pytest.raises(ValueError, match="at least two members"):
         fit_ensemble(made, PARTS, settings, 1)
