@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from ncp_control.cli.where import SELDOM as SELDOM
 from ncp_control.cli.where import Where
+
+if TYPE_CHECKING:
+    from ncp_control.dynamics.table import RowResult
 
 
 @dataclass
@@ -38,6 +42,9 @@ class Arguments:
     loss: str = "raw"
     """raw: squared errors in the units of the observations; normalised: divided by the observations' variances."""
 
+    horizon: int = 1
+    """Fit the models to so many steps of their own predictions; 1: to the next observation alone."""
+
     rows: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Compare only these rows, such as LTC "MLP, five lags"; "list" shows all."""
 
@@ -57,7 +64,7 @@ def run(arguments: Arguments) -> int:
     """Compares models and prints the table."""
     from ncp_control.dynamics.comparison import Comparison, compare
     from ncp_control.dynamics.rows import ROWS, choose_rows
-    from ncp_control.dynamics.table import table_text
+    from ncp_control.dynamics.table import AHEAD, table_text
 
     if arguments.rows == ("list",):
         print("\n".join(row.name for row in ROWS))
@@ -65,7 +72,9 @@ def run(arguments: Arguments) -> int:
     rows = choose_rows(arguments.rows)
     place = arguments.where.place()
     out = arguments.out or Path("runs") / "compare"
-    what = Comparison(arguments.data, arguments.seeds, arguments.epochs, arguments.actions, arguments.loss)
+    what = Comparison(
+        arguments.data, arguments.seeds, arguments.epochs, arguments.actions, arguments.loss, arguments.horizon
+    )
     command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     try:
         results = compare(what, out, rows, place=place, resume=arguments.resume, command=command)
@@ -74,7 +83,13 @@ def run(arguments: Arguments) -> int:
         raise
     if arguments.json:
         found = [
-            {"model": row.name, "parameters": row.parameters, "errors": list(row.errors), "seconds": row.seconds}
+            {
+                "model": row.name,
+                "parameters": row.parameters,
+                "errors": list(row.errors),
+                "seconds": row.seconds,
+                "open_loop": {name: row.open_loop.get(name) for name in AHEAD},
+            }
             for row in results
         ]
         print(json.dumps({"out": str(out), "rows": found}))
@@ -83,6 +98,16 @@ def run(arguments: Arguments) -> int:
         print(
             "\nerror: mean squared error of the next observation on the test rollouts; spread: standard deviation over "
             "the seeds;\np: how probable the difference to LTC is by chance (t-test, paired by seed)\n"
-            f"written to {out}"
+            + open_loop_words(results)
+            + f"written to {out}"
         )
     return 0
+
+
+def open_loop_words(results: Sequence[RowResult]) -> str:
+    """Says what the columns of open-loop errors are, if there are any."""
+    known = {name.split()[0] for row in results for name in row.open_loop}
+    if not known:
+        return ""
+    foreign = "; foreign: after those of other episodes, in MuJoCo" if "foreign" in known else ""
+    return f"recorded 10: error over variance 10 steps ahead, without looking, after the recorded actions{foreign}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from contextlib import closing
@@ -17,12 +18,13 @@ from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.splitting import is_paper_data
 from ncp_control.dynamics.earlier_files import SERIES, split_of_run
 from ncp_control.dynamics.ensemble_fit import make_seeded
-from ncp_control.dynamics.errors import one_step_error
+from ncp_control.dynamics.errors import rollout_errors, window_errors
 from ncp_control.dynamics.fit_loop import DivergedError, Fitted
 from ncp_control.dynamics.fitting import PACKAGES, fit
 from ncp_control.dynamics.model import READS, DynamicsModel
+from ncp_control.dynamics.questions import STARTS, ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow
-from ncp_control.dynamics.table import RowResult, write_tables
+from ncp_control.dynamics.table import OPEN_LOOP, RowResult, write_tables
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.run_folder import prepare_run, read_record, versions
 from ncp_control.support.jobs import INPUTS, Job, JobPlace, Processes, Report, bring
@@ -30,6 +32,8 @@ from ncp_control.support.progress import tracked
 
 # How long a fit takes, roughly, in multiples of a short one: long fits start first, so that no core is idle at the end.
 WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}
+LENGTH, STRIDE = 32, 10  # the paper's windows, in which errors of the next observation are measured
+FAR = max(steps for _, steps in OPEN_LOOP)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Comparison:
     :param epochs: of every fit
     :param actions: whether the models read the actions too
     :param loss: "raw" or "normalised", for the fits and for the table
+    :param horizon: of the fits (see `FitSettings`)
     """
 
     source: str
@@ -48,6 +53,11 @@ class Comparison:
     epochs: int = 200
     actions: bool = False
     loss: str = "raw"
+    horizon: int = 1
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns the values for the record of a comparison, without the horizon that earlier versions always had."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("horizon", 1)}
 
 
 def compare(
@@ -64,7 +74,8 @@ def compare(
     """Fits every row from every seed, each in a folder of its own under `out/fits`, in processes of one thread.
 
     A comparison that was stopped at any moment and then resumed ends with the same table: finished fits are kept, and
-    the others continue. Writes `table.txt`, `table.csv` and, if matplotlib is installed, `table.png`.
+    the others continue. Writes `table.txt`, `table.csv`, `rollouts.csv` with the errors of each test rollout and, if
+    matplotlib is installed, `table.png`.
 
     :param what: the rollouts, and how the models are fitted
     :param out: a folder for this comparison alone
@@ -82,11 +93,11 @@ def compare(
     if what.actions and rollouts[0].actions is None:
         raise ValueError(f"{what.source} has no actions: compare the models without them")
     for row in rows:
-        row.settings(what.epochs, what.loss)  # settings that cannot work are refused here
+        row.settings(what.epochs, what.loss, what.horizon)  # settings that cannot work are refused here
     out = Path(out)
     parts = split_of_run(rollouts, out, resume)
     series = bool(parts.train.about.get(SERIES))
-    about = {"compared": asdict(what), "rows": [described(row) for row in rows]}
+    about = {"compared": what.recorded(), "rows": [described(row) for row in rows]}
     about |= {"data": {SERIES: True}} if series else {}
     results = baseline_results(parts, what)
     with prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)):
@@ -119,7 +130,7 @@ def baseline_results(parts: Rollouts | Split, what: Comparison) -> list[RowResul
     """Returns the results of predicting no change, the mean, and a linear function of the last observations."""
     train, _, test = parts if isinstance(parts, Split) else parts.split()
     scale = Scaler.fit(train).std if what.loss == "normalised" else None
-    windows = Windows(test, 32, 10, dtype=torch.float64)
+    windows = Windows(test, LENGTH, STRIDE, dtype=torch.float64)
     features, actions = train.features, 0
     if what.actions and train[0].actions is not None:
         actions = train[0].actions.reshape(train[0].steps, -1).shape[1]
@@ -129,7 +140,7 @@ def baseline_results(parts: Rollouts | Split, what: Comparison) -> list[RowResul
 
     return [
         RowResult("persistence", [persistence_error(windows, scale)], 0),
-        RowResult("mean", [mean_error(Windows(train, 32, 10, dtype=torch.float64), windows, scale)], features),
+        RowResult("mean", [mean_error(Windows(train, LENGTH, STRIDE, dtype=torch.float64), windows, scale)], features),
         RowResult("linear, one lag", [linear_error(train, test, 1, what.actions, scale)], size(1)),
         RowResult("linear, five lags", [linear_error(train, test, 5, what.actions, scale)], size(5)),
     ]
@@ -187,7 +198,7 @@ def fit_row(
     path = result_path(Path(fits), row, seed)
     parts = read_rollouts(what).split(series=series)
     model = make_seeded(lambda: DynamicsModel.of(parts.train, row.cell, row.wiring, reads=READS[what.actions]), seed)
-    settings = row.settings(what.epochs, what.loss)
+    settings = row.settings(what.epochs, what.loss, what.horizon)
     found: Fitted | None = None
     trouble = ""
     try:
@@ -197,25 +208,60 @@ def fit_row(
         )  # fmt: skip
     except DivergedError as error:
         trouble = str(error)
-    scale = model.std if what.loss == "normalised" else None
     result = {
-        "error": one_step_error(model, parts.test, scale=scale) if found else None,
+        "error": None,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": found.seconds if found else None,
         "best_epoch": found.best[0] if found and found.best else None,
         "trouble": trouble,
+        **(errors_of(model, parts.test, what) if found else {}),
     }
     write_atomically(path, json.dumps(result).encode())
     return f"{row.name}, seed {seed}: {trouble or format(result['error'], '.4g')}"
 
 
+def errors_of(model: DynamicsModel, test: Rollouts, what: Comparison) -> dict[str, Any]:
+    """Returns a fitted model's errors on the test rollouts, as JSON values.
+
+    :return: "error", of the next observation; "rollouts", the same for each rollout, with its name, None for one that
+        is too short; and "open_loop", the mean errors over variances for those of `OPEN_LOOP` that are known
+    """
+    weight = 1 / model.std.square() if what.loss == "normalised" else None
+    windows = Windows(test, LENGTH, STRIDE)
+    errors = window_errors(model, windows, weight)
+    each = [None if math.isnan(error) else error for error in rollout_errors(errors, windows).tolist()]
+    found = {
+        "error": float(errors.mean()),
+        "rollouts": [[rollout.name, error] for rollout, error in zip(test, each, strict=True)],
+    }
+    horizon = min(FAR, max(len(rollout.observations) for rollout in test[:STARTS]) - LENGTH)
+    if horizon < 1:
+        return {**found, "open_loop": {}}
+    rows = ask(model, test, horizon, LENGTH, floors=False).rows(range(1, horizon + 1))
+    keys = {"recorded": "mean", "foreign": "foreign_mean"}
+    ahead = {f"{after} {k}": rows[k - 1][keys[after]] for after, k in OPEN_LOOP if k <= horizon}
+    return {**found, "open_loop": {name: error for name, error in ahead.items() if error is not None}}
+
+
 def read_result(path: Path) -> dict[str, Any]:
-    """Reads the result that `fit_row` wrote."""
-    found = read_record(path)
-    numbers = [found.get(key) for key in ("error", "seconds", "parameters")]
-    if any(isinstance(value, bool) or not isinstance(value, int | float | None) for value in numbers):
+    """Reads the result that `fit_row` wrote. Those of earlier versions have neither "rollouts" nor "open_loop"."""
+    found = {"rollouts": [], "open_loop": {}, **read_record(path)}
+    each, ahead = found["rollouts"], found["open_loop"]
+    whole = isinstance(ahead, dict) and isinstance(each, list) and all(map(is_named_number, each))
+    numbers = [found.get(key) for key in ("error", "seconds", "parameters")] + (list(ahead.values()) if whole else [])
+    if not whole or not all(map(is_number, numbers)):
         raise ValueError(f"{path} is not the result of a fit: remove it, and resume to make it again")
     return found
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number, or null in the place of one."""
+    return isinstance(value, int | float | None) and not isinstance(value, bool)
+
+
+def is_named_number(value: Any) -> bool:
+    """Whether a JSON value is a pair of a text and a number, or of a text and null."""
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and is_number(value[1])
 
 
 def result_of(row: ComparisonRow, what: Comparison, fits: Path, in_paper: bool) -> RowResult:
@@ -231,4 +277,12 @@ def result_of(row: ComparisonRow, what: Comparison, fits: Path, in_paper: bool) 
         results[0]["parameters"],
         seconds=sum(result["seconds"] for result in whole) / len(whole) if whole else None,
         published=row.published if in_paper else None,
+        open_loop=mean_of_all([result["open_loop"] for result in whole]),
+        rollouts=[result["rollouts"] for result in results],
     )
+
+
+def mean_of_all(found: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Returns the means of those entries that all dictionaries have."""
+    names = [name for name in (found[0] if found else {}) if all(name in one for one in found)]
+    return {name: sum(one[name] for one in found) / len(found) for name in names}

@@ -87,6 +87,15 @@ def free_errors(
     return ranks.sum(found)
 
 
+def rollout_errors(errors: Tensor, windows: Windows) -> Tensor:
+    """Returns the mean squared error of every rollout, (R,); NaN for one that is shorter than a window.
+
+    :param errors: of all windows, as `window_errors` returns them
+    :param windows: the windows
+    """
+    return torch.stack([part.mean() for part in errors.split(windows.counts)])
+
+
 def robust_error(errors: Tensor, windows: Windows) -> float:
     """Returns the median over rollouts of each rollout's mean squared error.
 
@@ -96,8 +105,8 @@ def robust_error(errors: Tensor, windows: Windows) -> float:
     :param errors: of all windows, as `window_errors` returns them
     :param windows: the windows
     """
-    parts = errors.split([count for count in windows.counts if count])
-    return float(torch.stack([part.mean() for part in parts]).quantile(0.5))
+    found = rollout_errors(errors, windows)
+    return float(found[[count > 0 for count in windows.counts]].quantile(0.5))
 
 
 def one_step_error(

@@ -34,12 +34,12 @@ class ComparisonRow:
     learning_rate: float = 0.005
     changes: Changes = field(default_factory=dict)
 
-    def settings(self, epochs: int, loss: str = "raw") -> FitSettings:
+    def settings(self, epochs: int, loss: str = "raw", horizon: int = 1) -> FitSettings:
         """Returns the settings with which the model is fitted."""
         changes: Changes = {**self.changes, "learning_rate": self.learning_rate, "loss": loss}
         if loss == "normalised" and "robust" in changes:
             changes["robust"] = NORMALISED * float(changes["robust"])
-        return FitSettings(epochs=epochs, horizon=1, **changes)  # type: ignore[arg-type]
+        return FitSettings(epochs=epochs, horizon=horizon, **changes)  # type: ignore[arg-type]
 
 
 # Each learning rate had the lowest validation error of two or three that were tried, from 0.002 to 0.02, in fits of 50

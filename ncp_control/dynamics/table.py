@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.support.pictures import new_figure, save_figure
 
 REFERENCE = "LTC"
-HEAD = ("model", "parameters", "error", "spread", "fits", "published", "p", "seconds")
+OPEN_LOOP = (("recorded", 10), ("recorded", 50), ("foreign", 5), ("foreign", 10))  # after which actions, how far ahead
+AHEAD = tuple(f"{after} {steps}" for after, steps in OPEN_LOOP)
+HEAD = ("model", "parameters", "error", "spread", "fits", "published", "p", "seconds", *AHEAD)
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class RowResult:
     :param parameters: how many numbers were fitted
     :param seconds: the mean duration of a fit; None if nothing was fitted
     :param published: mean and standard deviation in the LTC paper
+    :param open_loop: mean errors over variances, by names such as "recorded 10", of what the models predict so many
+        steps ahead without looking; those that are known
+    :param rollouts: for each seed the names of the test rollouts with their errors; nothing where that is not known
     """
 
     name: str
@@ -35,6 +40,8 @@ class RowResult:
     parameters: int
     seconds: float | None = None
     published: tuple[float, float] | None = None
+    open_loop: Mapping[str, float] = field(default_factory=dict)
+    rollouts: Sequence[Sequence[tuple[str, float | None]]] = ()
 
     @property
     def found(self) -> list[float]:
@@ -86,6 +93,7 @@ def cells(results: Sequence[RowResult]) -> list[tuple[str, ...]]:
                 "" if result.published is None else f"{result.published[0]:.3f} ± {result.published[1]:.3f}",
                 "" if math.isnan(p) else "< .001" if p < 0.001 else f"{p:.3f}",
                 "" if result.seconds is None else f"{result.seconds:.0f}",
+                *(f"{result.open_loop[name]:.3g}" if name in result.open_loop else "" for name in AHEAD),
             )
         )
     return found
@@ -101,7 +109,7 @@ def table_text(results: Sequence[RowResult]) -> str:
 
 
 def write_tables(results: Sequence[RowResult], out: Path, loss: str) -> None:
-    """Writes `table.txt`, `table.csv` and, if matplotlib is installed, `table.png`.
+    """Writes `table.txt`, `table.csv`, `rollouts.csv` and, if matplotlib is installed, `table.png`.
 
     :param out: the folder
     :param loss: "raw" or "normalised", for the picture's label
@@ -110,11 +118,20 @@ def write_tables(results: Sequence[RowResult], out: Path, loss: str) -> None:
     seeds = max(len(result.errors) for result in results)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["model", "parameters", "mean", "spread", "seconds", *(f"seed_{k}" for k in range(seeds))])
+    heads = ["model", "parameters", "mean", "spread", "seconds", *(name.replace(" ", "_") for name in AHEAD)]
+    writer.writerow([*heads, *(f"seed_{k}" for k in range(seeds))])
     for result in results:
-        numbers: list[Any] = [result.mean, result.spread, result.seconds, *result.errors]
+        ahead = [result.open_loop.get(name) for name in AHEAD]
+        numbers: list[Any] = [result.mean, result.spread, result.seconds, *ahead, *result.errors]
         writer.writerow([result.name, result.parameters, *("" if is_missing(value) else value for value in numbers)])
     write_atomically(out / "table.csv", file.getvalue().encode())
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["model", "seed", "rollout", "error"])
+    for result in results:
+        for seed, each in enumerate(result.rollouts):
+            writer.writerows([result.name, seed, name, error] for name, error in each)
+    write_atomically(out / "rollouts.csv", file.getvalue().encode())
     try:
         picture = draw_table(results, loss)
     except ImportError:

@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 from helpers.children import wait_for_group
+from helpers.collecting import short
 from helpers.gates import Gate
 from helpers.job_places import Here
 from helpers.oscillators import oscillators
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
+from ncp_control.data.dataset import collect_dataset
 from ncp_control.data.linear import linear_error
 from ncp_control.data.sources import write_trace
+from ncp_control.dynamics import load_model, one_step_error
 from ncp_control.dynamics.comparison import Comparison, compare
 from ncp_control.dynamics.fit_loop import STATE
+from ncp_control.dynamics.open_loop import open_loop
+from ncp_control.dynamics.questions import ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow, choose_rows
 
 TIMES = ("seconds",)
@@ -77,6 +82,130 @@ def test_the_plain_rows_read_actions_too(data: Path, tmp_path: Path) -> None:
     assert results["GRU"].found[0] > 0
     with pytest.raises(FileExistsError, match="holds a run already"):
         compare(what, tmp_path / "out", rows, progress=False)
+
+
+SMALL = (ComparisonRow("GRU", "gru", 4, learning_rate=0.01),)
+
+
+def rollouts_table(out: Path) -> list[dict[str, str]]:
+    with (out / "rollouts.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_error_of_every_test_rollout_is_written(tmp_path: Path) -> None:
+    folder, out = tmp_path / "data", tmp_path / "out"
+    folder.mkdir()
+    for k, rollout in enumerate(oscillators()[:4]):
+        write_trace(rollout, folder / f"trace{k}.npz")
+    write_trace(oscillators(steps=20)[0], folder / "trace4.npz")
+    compare(Comparison(str(folder), seeds=2, epochs=1, loss="normalised"), out, SMALL, place=Here(), progress=False)
+    test, rows = Rollouts.load(folder).split().test, rollouts_table(out)
+    assert [(row["model"], row["seed"], row["rollout"]) for row in rows] == [
+        ("GRU", seed, name) for seed in "01" for name in ("trace3.npz", "trace4.npz")
+    ]
+    assert [rollout.steps for rollout in test] == [80, 20]
+    for seed in range(2):
+        model = load_model(out / "fits" / f"gru-s{seed}" / "best.safetensors")
+        assert float(rows[2 * seed]["error"]) == pytest.approx(one_step_error(model, test[:1], scale=model.std))
+    assert rows[1]["error"] == rows[3]["error"] == ""  # shorter than a window
+    assert rows[0]["error"] != rows[2]["error"]
+
+
+def test_open_loop_errors_are_means_over_the_seeds(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    what = Comparison(str(data), seeds=2, epochs=1, actions=True)
+    result = compare(what, out, SMALL, place=Here(), progress=False)[-1]
+    test = Rollouts.load(data).split().test
+    models = [load_model(out / "fits" / f"gru-s{seed}" / "best.safetensors") for seed in range(2)]
+    errors = [open_loop(model, test, horizon=10).mean[9] for model in models]
+    assert result.open_loop == pytest.approx({"recorded 10": np.mean(errors)})  # 80 steps have no 50 after the first 32
+    assert errors[0] != errors[1]
+    text = (out / "table.txt").read_text()
+    assert "recorded 10" in text
+    assert "recorded 50" not in text
+    assert "foreign" not in text
+    row = table(out)[-1]
+    assert float(row["recorded_10"]) == pytest.approx(np.mean(errors))
+    assert row["recorded_50"] == row["foreign_5"] == ""
+
+
+def test_rollouts_that_are_too_short_for_open_loops_are_compared_without(tmp_path: Path) -> None:
+    for k, rollout in enumerate(oscillators(steps=32)):  # 33 observations, 32 of which a model reads first
+        write_trace(rollout, tmp_path / f"trace{k}.npz")
+    what = Comparison(str(tmp_path), seeds=1, epochs=1)
+    result = compare(what, tmp_path / "out", SMALL, place=Here(), progress=False)[-1]
+    assert result.open_loop == {}
+    assert result.mean > 0
+
+
+def test_models_of_a_body_are_asked_of_foreign_actions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mujoco")
+    pytest.importorskip("minari")
+    monkeypatch.chdir(tmp_path)  # where MuJoCo writes its log
+    collect_dataset("random", short("Swimmer-v5", 90), "./swims", rollouts=5, progress=False)
+    result = compare(Comparison("./swims", 1, 1, actions=True), "out", SMALL, place=Here(), progress=False)[-1]
+    model = load_model("out/fits/gru-s0/best.safetensors")
+    answers = ask(model, Rollouts.load("./swims").split().test, 50)
+    assert answers.foreign is not None
+    foreign = answers.foreign.mean(0)
+    assert result.open_loop == pytest.approx({
+        "recorded 10": answers.recorded.mean[9], "recorded 50": answers.recorded.mean[49],
+        "foreign 5": foreign[4], "foreign 10": foreign[9],
+    })  # fmt: skip
+    assert foreign[9] != answers.recorded.mean[9]
+    blind = compare(Comparison("./swims", 1, 1), "blind", SMALL, place=Here(), progress=False)[-1]
+    assert set(blind.open_loop) == {"recorded 10", "recorded 50"}
+
+
+def test_fits_that_an_earlier_version_finished_leave_columns_blank(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, what = tmp_path / "out", Comparison(str(data), seeds=2, epochs=1)
+    row = choose_rows(("GRU",))
+    before = {one.name: one for one in compare(what, out, row, place=Here(), progress=False)}
+    assert before["GRU"].open_loop
+    words = ["compare", str(data), "--seeds", "2", "--epochs", "1", "--rows", "GRU", "--out", str(out), "--resume"]
+    assert main(words) == 0
+    assert "recorded 10: error over variance 10 steps ahead" in capsys.readouterr().out
+    for seed, left in ((0, 2), (1, 0)):  # how many rows of rollouts are left
+        path = out / "fits" / f"gru-s{seed}" / "result.json"
+        known = json.loads(path.read_text())
+        path.write_text(json.dumps({key: known[key] for key in known if key not in ("rollouts", "open_loop")}))
+        assert main(words) == 0
+        told = capsys.readouterr().out
+        assert "GRU" in told
+        assert "recorded" not in told
+        assert table(out)[-1]["recorded_10"] == ""
+        assert float(table(out)[-1]["mean"]) == before["GRU"].mean
+        assert len(rollouts_table(out)) == left
+    path.write_text(json.dumps({**known, "open_loop": {"recorded 10": "0.5"}}))
+    assert main(words) == 2
+    assert "is not the result of a fit" in capsys.readouterr().err
+
+
+def test_rows_are_fitted_to_their_own_predictions(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = choose_rows(("MLP, five lags",))
+    for horizon in (1, 4):
+        what, out = Comparison(str(data), seeds=1, epochs=2, horizon=horizon), tmp_path / str(horizon)
+        compare(what, out, rows, place=Here(), progress=False)
+        settings = json.loads((out / "fits" / "mlp-five-lags-s0" / "run.json").read_text())["settings"]
+        assert settings["horizon"] == horizon
+    compared = [json.loads((tmp_path / name / "run.json").read_text())["compared"] for name in "14"]
+    # as earlier versions wrote it, which knew no other horizon
+    assert compared[0] == {"source": str(data), "seeds": 1, "epochs": 2, "actions": False, "loss": "raw"}
+    assert compared[1] == {**compared[0], "horizon": 4}
+    assert table(tmp_path / "1")[-1]["mean"] != table(tmp_path / "4")[-1]["mean"]
+    words = ["compare", str(data), "--seeds", "1", "--epochs", "2", "--rows", rows[0].name, "--resume", "--json"]
+    assert main([*words, "--horizon", "4", "--out", str(tmp_path / "4")]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][-1]
+    assert told["open_loop"]["recorded 10"] == float(table(tmp_path / "4")[-1]["recorded_10"])
+    assert told["open_loop"]["foreign 5"] is None
+    assert main([*words, "--out", str(tmp_path / "4")]) == 2
+    assert "compared.horizon: 4 there, None here" in capsys.readouterr().err
+    assert main([*words, "--horizon", "33", "--out", str(tmp_path / "new")]) == 2
+    assert "a horizon of 33 does not fit into windows of 32 steps" in capsys.readouterr().err
 
 
 @pytest.mark.system

@@ -6,9 +6,9 @@ import torch
 from helpers.dynamics_models import make_model
 from helpers.exact_model import Exact
 from helpers.oscillators import oscillators
-from ncp_control.data import Windows
+from ncp_control.data import Rollouts, Windows
 from ncp_control.dynamics import DynamicsModel, one_step_error
-from ncp_control.dynamics.errors import free_errors, robust_error, squared_errors, window_errors
+from ncp_control.dynamics.errors import free_errors, robust_error, rollout_errors, squared_errors, window_errors
 from ncp_control.support.ranks import Ranks
 
 
@@ -36,6 +36,16 @@ def test_the_robust_error_is_the_median_over_rollouts() -> None:
     assert windows.counts == [2, 2, 2]
     errors[2:4], errors[4:] = 1.0, 100.0
     assert robust_error(errors, windows) == 1.0
+
+
+def test_a_rollout_that_is_shorter_than_a_window_has_no_error() -> None:
+    lengths = oscillators(count=1, steps=20)[0], oscillators(count=1, steps=5)[0], oscillators(count=1, steps=10)[0]
+    windows = Windows(Rollouts(lengths), 10, 10)
+    errors = torch.tensor([1.0, 2.0, 4.0])
+    found = rollout_errors(errors, windows)
+    assert found[[0, 2]].tolist() == [1.5, 4.0]
+    assert found[1].isnan()
+    assert robust_error(errors, windows) == 2.75
 
 
 @pytest.mark.parametrize("robust", [0.0, 0.5])

@@ -186,18 +186,22 @@ def test_a_run_that_was_killed_goes_on(
             key = key.replace("rnn.hidden.", "rnn.cell.hidden.")  # the MLP on lags has become a cell
             torch.testing.assert_close(found[key], value, **TOLERANCE)
     for path in finished.glob("*.csv"):
-        ours, theirs = (cells_of(folder / path.name) for folder in (out, finished))
+        ours, theirs = (cells_of(folder / path.name, heads_of(path)) for folder in (out, finished))
         assert [cell for cell in ours if isinstance(cell, str)] == [cell for cell in theirs if isinstance(cell, str)]
         numbers = [[cell for cell in cells if not isinstance(cell, str)] for cells in (ours, theirs)]
         assert numbers[0] == pytest.approx(numbers[1], rel=1e-4, abs=1e-6)
 
 
-def cells_of(path: Path) -> list[str | float]:
-    """The cells of a table, numbers as numbers, but for the seconds that a fit took."""
+def heads_of(path: Path) -> list[str]:
+    """The heads of a table's columns, but for that of the seconds that a fit took."""
     with path.open(newline="") as file:
-        rows = list(csv.reader(file))
-    timed = [name == "seconds" for name in rows[0]]
-    return [number(cell) for row in rows for cell, skip in zip(row, timed, strict=True) if not skip]
+        return [head for head in next(csv.reader(file)) if head != "seconds"]
+
+
+def cells_of(path: Path, heads: list[str]) -> list[str | float]:
+    """The cells of some columns of a table, numbers as numbers."""
+    with path.open(newline="") as file:
+        return [number(row[head]) for row in csv.DictReader(file) for head in heads]
 
 
 def number(cell: str) -> str | float:

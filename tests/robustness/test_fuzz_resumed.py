@@ -29,7 +29,8 @@ def test_a_mutated_record(times: int, place: Path) -> None:
     collected = place / "collected"
     prepare(collected, plan, False).release()
     path_of(collected, 0).write_bytes(b"")
-    result = {"error": 0.5, "parameters": 7, "seconds": 1.5, "best_epoch": 1, "trouble": ""}
+    result = {"error": 0.5, "parameters": 7, "seconds": 1.5, "best_epoch": 1, "trouble": "",
+              "rollouts": [["a", 0.5], ["b", None]], "open_loop": {"recorded 10": 0.9}}  # fmt: skip
     (folder / "result.json").write_text(json.dumps(result))
 
     def resume(path: Path) -> None:
