@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.computed import written_class
+from ncp_control.cells.computed import value_of, written_class
 from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.edges import Weights, arriving, weights_of
 from ncp_control.cells.initial import fan_in
@@ -71,6 +71,7 @@ class AffineODECell(ODECell):
     sensory_start: Tensor
     compiled = False  # whether the kernels know this very class
     liquid = False  # whether f also raises the rate, which makes the neuron faster
+    bounded = False  # whether tau is computed so that no time constant of the system leaves a given range
     signed = False  # whether it does so by its magnitude, so that the rate is positive whatever the sign of f
 
     def __init__(
@@ -123,6 +124,10 @@ class AffineODECell(ODECell):
             activation=activation,
         )
         return form.read(self, settings)
+
+    def raw_tau(self) -> Tensor | None:
+        """Returns the numbers, (N,) or (1,), whose softplus tau is, as the kernels read them; None without tau."""
+        return value_of(self, "tau_raw")
 
     def matrices(self) -> tuple[Weights, Weights]:
         """Returns the input weights (I, N) and the recurrent weights (N, N)."""

@@ -11,7 +11,8 @@ from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
 from ncp_control.cells.base import Guarantee
 from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, leads_back, spread
 from ncp_control.cells.ode import solver_caveat
-from ncp_control.cells.positive import positive, raw_of
+from ncp_control.cells.positive import free_of, positive, raw_of, within
+from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 
 INITS = {
@@ -22,6 +23,7 @@ INITS = {
     "weak synapses within layers and back: signals pass from layer to layer at their size, and what circulates fades",
 }
 CALIBRATED = (0.05, 1.0)  # the time constants of a calibrated start, unless others are given
+ROOM = 1e-5  # the share of a bounded range that is left for rounding in float32, at both ends
 CIRCULATING = 0.1  # what such a start makes of a neuron's input from its own layer and from later ones
 
 
@@ -41,10 +43,17 @@ class NeuralLTC(AffineODECell):
     These are two conductances, with the reversal potentials A and -A, of which one at a time is open. For f in [-1, 1]
     `tau / (1 + tau) <= tau_sys <= tau` and `|x| <= |A| tau / (1 + tau)` hold then, whatever the weights and inputs are.
 
-    Without it, Theorems 1 and 2 need `f >= 0`. With the sigmoid both hold. With ReLU Theorem 2 and the upper bound of
-    Theorem 1 hold; f has no upper end, so the time constant's lower bound is 0. With tanh and hard-tanh neither holds,
-    because a negative f can make the rate `1 / tau + f` negative. Where tau < 1 it cannot, and wider bounds hold there,
-    which `time_constant_bounds` and `state_bounds` return.
+    With `bounded`, training cannot take a time constant out of `time_constants=(lo, hi)`::
+
+        lo <= tau_sys <= hi,    tau = t_lo (hi / t_lo)^sigmoid(tau_logit),    1 / t_lo = 1 / lo - high
+
+    hold for every `tau_logit`, weight and input, where f, or |f| of signed neurons, lies in [0, high]. So `lo` must be
+    below `hi / (1 + hi high)`, the shortest time constant that f can give to a neuron with tau = hi.
+
+    Without `signed`, Theorems 1 and 2 need `f >= 0`. With the sigmoid both hold. With ReLU Theorem 2 and the upper
+    bound of Theorem 1 hold; f has no upper end, so the time constant's lower bound is 0. With tanh and hard-tanh
+    neither holds, because a negative f can make the rate `1 / tau + f` negative. Where tau < 1 it cannot, and wider
+    bounds hold there, which `time_constant_bounds` and `state_bounds` return.
 
     :param inputs: number of input features I
     :param plan: a plan, a built wiring, or a number of fully connected neurons
@@ -55,6 +64,9 @@ class NeuralLTC(AffineODECell):
     :param init: "paper" (default), "constant", "zero" or "calibrated", see `INITS`
     :param time_constants: (shortest, longest) in units of `elapsed`; spreads tau, the longest time constant
         a neuron can have, evenly in the logarithm over that range
+    :param bounded: keep the time constants of the system within `time_constants` for good, rather than tau at the
+        start alone; tau then starts spread over what this range leaves it, but not at the ends. For the sigmoid and for
+        signed neurons
     :param weight_variance: sigma_w^2 of the weights' N(0, sigma_w^2 / k), where k is the neuron's fan-in; by default 2,
         and 1 for a calibrated start, which counts synapses from the neuron's own layer and from later ones apart
     :param bias_variance: sigma_b^2 of the biases' N(0, sigma_b^2); by default 1, and 0.1 for a calibrated start
@@ -74,6 +86,7 @@ class NeuralLTC(AffineODECell):
         signed: bool = False,
         init: str = "paper",
         time_constants: Range | None = None,
+        bounded: bool = False,
         weight_variance: float | None = None,
         bias_variance: float | None = None,
     ) -> None:
@@ -86,7 +99,11 @@ class NeuralLTC(AffineODECell):
             raise ValueError(f'{activation} is never negative: leave signed False, or choose activation="tanh"')
         self.init, self.signed = init, signed
         self.time_constants_range = check_time_constants(time_constants)
-        if self.time_constants_range is not None:
+        if bounded:
+            self.bounded, self.tau_range = True, tau_range(self.time_constants_range, activation, signed)
+            self.tau_logit = nn.Parameter(free_of(spread(self.tau_range, self.units), self.tau_range))
+            tau = self.tau.detach()
+        elif self.time_constants_range is not None:
             tau = spread(self.time_constants_range, self.units)
         elif init == "paper":
             tau = 10 ** torch.empty(self.units).uniform_(-2, 0)
@@ -94,7 +111,8 @@ class NeuralLTC(AffineODECell):
             tau = spread(CALIBRATED, self.units)
         else:
             tau = torch.ones(self.units)
-        self.tau_raw = nn.Parameter(raw_of(tau))
+        if not bounded:
+            self.tau_raw = nn.Parameter(raw_of(tau))
         A = torch.zeros(self.units) if init == "zero" else torch.randn(self.units)
         self.A = nn.Parameter(torch.sign(A) / tau if init == "calibrated" else A)
         if init == "calibrated":
@@ -116,7 +134,19 @@ class NeuralLTC(AffineODECell):
     @property
     def tau(self) -> Tensor:
         """The intrinsic time constant of every neuron, (N,), positive."""
-        return positive(self.tau_raw)
+        return positive(self.raw_tau())
+
+    def raw_tau(self) -> Tensor:
+        """Returns `tau_raw`, or what it would be for the tau of bounded neurons, which follows from `tau_logit`."""
+        return raw_of(within(self.tau_logit, self.tau_range)) if self.bounded else self.tau_raw
+
+    def program(self) -> Program | None:
+        """Returns the program of the class above, with the computed `tau_raw` of bounded neurons."""
+        program = super().program()
+        if program is None or not self.bounded:
+            return program
+        gamma, gamma_r, mu, _, A = program.parameters
+        return program._replace(parameters=(gamma, gamma_r, mu, self.raw_tau(), A))
 
     def constants(self) -> AffineConstants:
         """Returns the weights as matrices, and `1 / tau`."""
@@ -177,4 +207,28 @@ class NeuralLTC(AffineODECell):
             "signed": self.signed,
             "init": self.init,
             "time_constants": self.time_constants_range,
+            "bounded": self.bounded,
         }
+
+
+def tau_range(limits: Range | None, activation: str, signed: bool) -> Range:
+    """Returns the range of tau in which f cannot take a time constant out of `limits`; refuses what has none."""
+    _, low, high = ACTIVATIONS[activation]
+    if limits is None:
+        raise ValueError("bounded=True needs the range of the time constants: give time_constants=(shortest, longest)")
+    if high == float("inf"):
+        raise ValueError(
+            f"{activation} has no upper end, so a time constant can come near 0: leave bounded False, or choose "
+            'activation="sigmoid"'
+        )
+    if low < 0 and not signed:
+        raise ValueError(
+            f"{activation} can be negative, so the rate 1 / tau + f can be too: give signed=True with bounded=True"
+        )
+    shortest, longest = limits[0] * (1 + ROOM), limits[1] / (1 + ROOM)
+    if shortest >= longest / (1 + longest * high):
+        raise ValueError(
+            f"with bounded=True and the longest time constant {limits[1]:g} the shortest must be below "
+            f"{limits[1] / (1 + limits[1] * high):.4g}, to which f alone can shorten the longest, got {limits[0]:g}"
+        )
+    return shortest / (1 - shortest * high), longest

@@ -1,12 +1,15 @@
-"""Parameters that are positive by construction: a free number goes through a softplus."""
+"""Parameters that are positive, or within limits, by construction: a free number goes through a function."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
 SMALLEST = 1e-8
+EDGE = 0.05  # how near `free_of` comes to a limit, as a share of the range: at the limit the gradient vanishes
 
 
 def positive(raw: Tensor) -> Tensor:
@@ -18,3 +21,15 @@ def raw_of(value: Tensor) -> Tensor:
     """Returns the `raw` for which `positive(raw)` is `value`; values below 2e-8 count as 2e-8."""
     above = (value - SMALLEST).clamp(min=SMALLEST)
     return above + torch.log(-torch.expm1(-above))
+
+
+def within(free: Tensor, limits: tuple[float, float]) -> Tensor:
+    """Returns `low^(1 - s) high^s` with `s = sigmoid(free)`, which lies between the limits, evenly in the logarithm."""
+    low, high = limits
+    return low ** torch.sigmoid(-free) * high ** torch.sigmoid(free)
+
+
+def free_of(value: Tensor, limits: tuple[float, float]) -> Tensor:
+    """Returns the `free` for which `within(free, limits)` is `value`; values near a limit, or outside, move inwards."""
+    low, high = limits
+    return torch.logit(torch.log(value / low) / math.log(high / low), eps=EDGE)

@@ -27,7 +27,11 @@ PARTS: dict[type[Any], dict[str, tuple[str, ...]]] = {
         "inputs": ("input_scale", "input_shift"),
         "motor": ("output_scale", "output_shift"),
     },
-    AffineODECell: {"neurons": ("mu", "tau_raw", "A"), "synapses": ("gamma_r",), "sensory": ("gamma",)},
+    AffineODECell: {
+        "neurons": ("mu", "tau_raw", "tau_logit", "A"),
+        "synapses": ("gamma_r",),
+        "sensory": ("gamma",),
+    },
     CfC: {"neurons": ("bias", "w_tau", "A"), "synapses": ("weight",), "sensory": ("sensory_weight",)},
 }
 

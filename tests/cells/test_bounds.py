@@ -32,6 +32,9 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "neural-ltc-calibrated": lambda inputs, plan: NeuralLTC(
         inputs, plan, activation="hard_tanh", signed=True, init="calibrated", unfolds=2
     ),
+    "neural-ltc-bounded": lambda inputs, plan: NeuralLTC(
+        inputs, plan, activation="tanh", signed=True, time_constants=(0.01, 100.0), bounded=True
+    ),
     "ctrnn-tanh": lambda inputs, plan: CTRNN(inputs, plan, solver="fused"),
     "ctrnn-sigmoid": lambda inputs, plan: CTRNN(
         inputs, plan, solver="fused", activation="sigmoid", time_constants=(0.1, 50.0)

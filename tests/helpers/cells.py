@@ -67,6 +67,9 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "neural-ltc-tanh": lambda: NeuralLTC(3, RANDOM_5, activation="tanh", init="constant", unfolds=3),
     "neural-ltc-hard_tanh": lambda: NeuralLTC(2, 3, activation="hard_tanh", time_constants=(0.1, 0.8)),
     "neural-ltc-signed": lambda: NeuralLTC(3, NCP_7, activation="tanh", signed=True, init="calibrated", unfolds=3),
+    "neural-ltc-bounded": lambda: NeuralLTC(
+        3, NCP_7, activation="tanh", signed=True, init="calibrated", unfolds=3, time_constants=(0.1, 5.0), bounded=True
+    ),
     "neural-ltc-deep": lambda: NeuralLTC(2, DEEP_9),
     "neural-ltc-chain": lambda: NeuralLTC(1, CHAIN, unfolds=1),
     "neural-ltc-uneven": lambda: NeuralLTC(3, UNEVEN_19, unfolds=2),
@@ -144,6 +147,7 @@ WIDE: dict[str, Callable[[], Cell]] = {
 REPRESENTATIVES = frozenset({
     "ltc-gaps", "ltc-deep", "ltc-chain", "ltc-gap-only", "ltc-uneven", "ltc-euler",
     "neural-ltc-sigmoid", "neural-ltc-relu", "neural-ltc-hard_tanh", "neural-ltc-signed", "neural-ltc-rk4",
+    "neural-ltc-bounded",
     "ctrnn-fused", "ctrnn-relu", "neural-ode-sparse", "neural-ode-dopri5",
     "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-dense", "cfc-backbone",
     "ct-gru-scales", "lstm", "gru", "lagged-mlp", "mixed-ltc",

@@ -153,7 +153,7 @@ def ltc_data(cell: LTC) -> dict[str, Any]:
 
 def affine_data(cell: AffineODECell) -> dict[str, Any]:
     """Returns the weights of a NeuralLTC, a CTRNN or a NeuralODE, and the leak `1 / tau`, which is 0 without one."""
-    raw = cell.tau_raw
+    raw = cell.raw_tau()
     leak = torch.zeros(cell.units) if raw is None else 1 / positive(exact(raw))
     return {
         **solver_data(cell),

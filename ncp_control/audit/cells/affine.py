@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import OVERFLOW, Elapsed, Known, Slopes, numbers
+from ncp_control.audit.cells.known import OVERFLOW, Elapsed, Known, Slopes, as_interval, numbers
 from ncp_control.audit.curves import CURVES, INFINITE, pieces
 from ncp_control.audit.intervals import (
     LARGEST,
@@ -26,6 +26,7 @@ from ncp_control.cells import CTRNN, NeuralLTC, NeuralODE
 from ncp_control.cells.affine import ACTIVATIONS
 
 ROUNDINGS = 16  # of a solver step
+KEPT_ROUNDINGS = 8  # of 1 / (1 / tau + f); the room that a bounded cell leaves is for 41 of them
 STALLED = 2.0**54  # a float64 sum of so many steps of at most one size does not grow any more, and a float32 one before
 NEAR_TWO = 1e-3  # with h rate this close to 2, or above, an Euler step adds up rounding without end
 
@@ -58,6 +59,7 @@ class KnownAffine(Known):
         self.curve, self.activation = CURVES[cell.activation], cell.activation
         self.h = Interval(*(np.full(self.units, time / self.substeps) for time in elapsed))
         _, low, high = ACTIVATIONS[self.activation]
+        self.kept = outward(*as_interval(cell.time_constant_bounds()), KEPT_ROUNDINGS) if cell.bounded else None
         self.stalls = not self.leaks and STALLED * elapsed.high * max(-low, high) < LARGEST
 
     def outer(self) -> Interval:
@@ -247,4 +249,5 @@ class KnownAffine(Known):
         if not self.leaks:
             return between(np.inf, np.inf, self.units)
         rate = self._rate(self.curve.values(self._arguments(states, features)))
-        return divide(point(np.ones(self.units)), rate)
+        found = divide(point(np.ones(self.units)), rate)
+        return found.within(self.kept) if self.kept else found
