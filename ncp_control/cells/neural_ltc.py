@@ -207,7 +207,7 @@ class NeuralLTC(AffineODECell):
             "signed": self.signed,
             "init": self.init,
             "time_constants": self.time_constants_range,
-            "bounded": self.bounded,
+            **({"bounded": True} if self.bounded else {}),  # files of other cells are as earlier versions wrote them
         }
 
 
