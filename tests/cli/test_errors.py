@@ -35,7 +35,7 @@ def test_a_wrong_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     [
         (("fit", "--bogus", "3"), "fit has no option --bogus"),
         (("fit", "./x", "--epoch=3"), "fit has no option --epoch; did you mean --epochs?"),
-        (("fit", "./x", "./y"), "fit does not know what to do with ./y (see `ncp-control fit --help`)"),
+        (("compare", "./x", "./y"), "compare does not know what to do with ./y (see `ncp-control compare --help`)"),
         (("train",), "RECIPE is missing: "),
         (("train", "x", "--seed", "y"), "--seed takes a whole number, not 'y'"),
         (("train", "x", "--steps", "1.5"), "--steps takes a whole number, not '1.5'"),
