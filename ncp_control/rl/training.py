@@ -128,6 +128,7 @@ def train(
     about = {
         "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
         "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
+        "inside": None if inside is None else inside.about(),
     }  # fmt: skip
     if start is not None:
         about["start"] = hash_of_weights(start)
@@ -135,8 +136,6 @@ def train(
         raise ValueError(
             f"the run in {out} began with a policy's circuit: name the policy's file again, --start POLICY"
         )
-    if inside is not None:
-        about["inside"] = inside.about()
     random.seed(seed)
     envs = make_envs(recipe, recipe.n_envs, training=True, workers=workers, inside=inside)
     with ExitStack() as held:

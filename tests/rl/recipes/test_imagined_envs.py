@@ -116,6 +116,8 @@ def test_a_training_in_a_model_is_evaluated_in_truth_and_resumes_exactly(recipe:
     assert (tmp_path / "parts" / STATE).exists()
     with pytest.raises(ValueError, match="inside"):
         train(recipe, tmp_path / "parts", inside=imagined(seed=1), resume=True, **arguments)
+    with pytest.raises(ValueError, match="another inside"):
+        train(recipe, tmp_path / "parts", resume=True, **arguments)
     train(recipe, tmp_path / "parts", inside=imagined(), resume=True, **arguments)
     assert (tmp_path / "whole" / CURVE).read_text() == (tmp_path / "parts" / CURVE).read_text()
     record = json.loads((tmp_path / "whole" / RECORD).read_text())
