@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.storage.added import without_added
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.run_folder import Hold, check_same, read_record, versions
 
@@ -46,10 +47,7 @@ class CollectionPlan:
 
     def recorded(self) -> dict[str, Any]:
         """Returns the fields for `plan.json`, which earlier versions wrote without bursts."""
-        found = asdict(self)
-        if not self.bursts:
-            del found["bursts"]
-        return found
+        return without_added(asdict(self), {"bursts": 0.0})
 
     def seed_of(self, rollout: int) -> int:
         """Returns the seed with which the environment of a rollout is reset."""

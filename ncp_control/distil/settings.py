@@ -6,11 +6,13 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, inf, pi
 from typing import Any
 
+from ncp_control.storage.added import without_added
+from ncp_control.support.optimizers import check_optimizer_name
+
 # The learning rates that worked best in trials with circuits of 48 neurons that learnt the half-cheetah's gait.
 RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001}
 OTHER_RATE = 0.005
 MUONS_RATE = 0.02
-OPTIMIZERS = ("adam", "muon")
 RISE = 0.1  # the share of the batches in which the learning rate rises
 
 
@@ -91,8 +93,7 @@ class DistilSettings:
             raise ValueError(f"average is a share from 0 up to 1, such as 0.995, got {self.average}")
         if self.warm_up >= self.length:
             raise ValueError(f"windows of {self.length} steps are too short for a warm-up of {self.warm_up}")
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer is {' or '.join(OPTIMIZERS)}, not {self.optimizer!r}")
+        check_optimizer_name(self.optimizer)
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
@@ -107,7 +108,7 @@ class DistilSettings:
 
     def recorded(self) -> dict[str, Any]:
         """Returns the settings for the record of a run, which earlier versions wrote without the optimizer."""
-        return {name: value for name, value in asdict(self).items() if (name, value) != ("optimizer", "adam")}
+        return without_added(asdict(self), {"optimizer": "adam"})
 
     @property
     def all_batches(self) -> int:

@@ -25,6 +25,7 @@ from ncp_control.dynamics.model import READS, DynamicsModel
 from ncp_control.dynamics.questions import STARTS, ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow
 from ncp_control.dynamics.table import OPEN_LOOP, RowResult, write_tables
+from ncp_control.storage.added import without_added
 from ncp_control.storage.atomic_writes import write_atomically
 from ncp_control.storage.run_folder import prepare_run, read_record, versions
 from ncp_control.support.jobs import INPUTS, Job, JobPlace, Processes, Report, bring
@@ -57,7 +58,7 @@ class Comparison:
 
     def recorded(self) -> dict[str, Any]:
         """Returns the values for the record of a comparison, without the horizon that earlier versions always had."""
-        return {name: value for name, value in asdict(self).items() if (name, value) != ("horizon", 1)}
+        return without_added(asdict(self), {"horizon": 1})
 
 
 def compare(

@@ -17,7 +17,7 @@ from ncp_control.data import Rollouts
 from ncp_control.data.batch_policies import as_batch_policy
 from ncp_control.data.collection import spawned_seed
 from ncp_control.data.environments import check_policy
-from ncp_control.dynamics.open_loop import stretch
+from ncp_control.dynamics.open_loop import stretches
 from ncp_control.dynamics.simulator import Simulator, check_times
 from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import tracked
@@ -118,8 +118,7 @@ def moments(model: Simulator, rollouts: Rollouts) -> tuple[Array, Tensor]:
         raise ValueError(f"no rollout has more than {READ} steps, which a model reads before an episode begins in it")
     chosen = [long[k] for k in random.integers(len(long), size=MOMENTS)]
     first = random.random(MOMENTS) < FIRST
-    parts = [stretch(model, one, start := int(random.integers(one.steps - READ)), start + READ + 1) for one in chosen]
-    columns = {key: None if parts[0][key] is None else torch.cat([part[key] for part in parts]) for key in parts[0]}  # type: ignore[misc]
+    columns = stretches(model, [(one, int(random.integers(one.steps - READ))) for one in chosen], READ + 1)
     seen = columns["seen"]
     assert seen is not None
     with torch.no_grad():

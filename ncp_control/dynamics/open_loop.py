@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,6 +94,19 @@ def stretch(model: Simulator, rollout: Rollout, start: int, stop: int) -> dict[s
     return {"seen": as_tensor(rollout.observations[start:stop]), "actions": actions, "ahead": times}
 
 
+def stretches(model: Simulator, places: Iterable[tuple[Rollout, int]], length: int) -> dict[str, Tensor | None]:
+    """Returns stretches of equal length, (S, ...), with the entries of `stretch`.
+
+    :param places: rollouts, each with the step at which a stretch begins; at least one
+    :param length: number of observations in a stretch
+    """
+    found = [stretch(model, rollout, start, start + length) for rollout, start in places]
+    return {
+        key: None if value is None else torch.cat([one[key] for one in found])  # type: ignore[misc]
+        for key, value in found[0].items()
+    }
+
+
 def starts_in(rollout: Rollout, horizon: int, warm_up: int, every: int) -> range:
     """Returns the steps of a rollout from which a warm-up and a horizon fit into it; see `free_runs`."""
     return range(0, len(rollout.observations) - warm_up - horizon + 1, every)
@@ -110,7 +124,12 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
     :param warm_up: number of observations that the model reads first
     :param every: steps from one start to the next in the same rollout
     """
-    read = trials(model, rollouts, horizon, warm_up, every)
+    return runs_of(model, trials(model, rollouts, horizon, warm_up, every))
+
+
+def runs_of(model: Simulator, read: Trials) -> list[FreeRun]:
+    """Returns what a model predicts from starts."""
+    horizon = read.real.shape[1]
     free = model.predict(read.seen, horizon, read.actions, read.ahead).double().cpu().numpy()
     last, real = (values.double().cpu().numpy() for values in (read.seen[:, -1], read.real))
     return [FreeRun(*run) for run in zip(last, real, free, strict=True)]
@@ -118,25 +137,17 @@ def free_runs(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int =
 
 def trials(model: Simulator, rollouts: Rollouts, horizon: int, warm_up: int = 32, every: int = 50) -> Trials:
     """Returns what a model reads from many starts in rollouts, and what followed; see `free_runs` for parameters."""
-    found = [
-        stretch(model, rollout, start, start + warm_up + horizon)
-        for rollout in rollouts
-        for start in starts_in(rollout, horizon, warm_up, every)
-    ]
-    if not found:
+    places = [(rollout, start) for rollout in rollouts for start in starts_in(rollout, horizon, warm_up, every)]
+    if not places:
         longest = max(len(rollout.observations) for rollout in rollouts)
         raise ValueError(
             f"no rollout has {warm_up + horizon} observations, for a warm-up of {warm_up} and a horizon of {horizon}: "
             f"the longest has {longest}"
         )
-
-    def batch(key: str) -> Tensor | None:
-        values = [one[key] for one in found]
-        return None if values[0] is None else torch.cat([value for value in values if value is not None])
-
-    seen = batch("seen")
+    found = stretches(model, places, warm_up + horizon)
+    seen = found["seen"]
     assert seen is not None
-    return Trials(seen[:, :warm_up], batch("actions"), batch("ahead"), seen[:, warm_up:])
+    return Trials(seen[:, :warm_up], found["actions"], found["ahead"], seen[:, warm_up:])
 
 
 def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up: int = 32, every: int = 50) -> OpenLoop:
@@ -144,7 +155,12 @@ def open_loop(model: Simulator, rollouts: Rollouts, horizon: int = 200, warm_up:
 
     The variances are those of these rollouts: a model that was fitted to wilder ones is not measured more kindly.
     """
-    runs = free_runs(model, rollouts, horizon, warm_up, every)
+    return errors_from(model, rollouts, trials(model, rollouts, horizon, warm_up, every))
+
+
+def errors_from(model: Simulator, rollouts: Rollouts, read: Trials) -> OpenLoop:
+    """Returns the errors of open-loop predictions from starts in rollouts, as `open_loop` does."""
+    runs = runs_of(model, read)
     scaler = Scaler.fit(rollouts)
     mean, std = scaler.mean, scaler.std
     errors = np.stack([over_variance(run.free, run.real, std) for run in runs])

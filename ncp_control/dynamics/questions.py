@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ncp_control.data import Rollouts, Scaler, Windows
 from ncp_control.data.environments import make, spec_of
 from ncp_control.dynamics.errors import squared_errors
-from ncp_control.dynamics.open_loop import OpenLoop, Trials, open_loop, over_variance, starts_in, trials
+from ncp_control.dynamics.open_loop import OpenLoop, Trials, errors_from, over_variance, starts_in, trials
 from ncp_control.dynamics.simulator import Simulator
 from ncp_control.support.progress import Tracker, tracked
 
@@ -82,10 +82,8 @@ def ask(
     rollouts = rollouts[:STARTS]
     starts = sum(len(starts_in(rollout, horizon, warm_up, 1)) for rollout in rollouts)
     every = max(EVERY, -(-starts // STARTS))
-    found = Answers(
-        open_loop(model, rollouts, horizon, warm_up, every),
-        trials={"recorded": trials(model, rollouts, horizon, warm_up, every)},
-    )
+    read = trials(model, rollouts, horizon, warm_up, every)
+    found = Answers(errors_from(model, rollouts, read), trials={"recorded": read})
     if not model.action_size:
         return replace(found, unknown="the model reads no actions")
     try:

@@ -6,6 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, pi
 from typing import Any
 
+from ncp_control.storage.added import without_added
+from ncp_control.support.optimizers import check_optimizer_name
+
 # The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
 RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,
          "neuralode": 0.005, "laggedmlp": 0.003, "mlp": 0.003}  # fmt: skip
@@ -13,7 +16,6 @@ ADDED = {"forced": 0.5, "optimizer": "adam"}  # settings that earlier versions d
 AHEAD, ASTRAY = 20, 0.1  # the usual horizon; the part of the variance from which continuations count as gone astray
 LOSSES = ("raw", "normalised")
 SCHEDULES = ("constant", "cosine")
-OPTIMIZERS = ("adam", "muon")
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,7 @@ class FitSettings:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if (self.learning_rate is not None and not self.learning_rate > 0) or not self.max_grad_norm > 0:
             raise ValueError("learning_rate and max_grad_norm must be positive")
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(f"optimizer is {' or '.join(OPTIMIZERS)}, not {self.optimizer!r}")
+        check_optimizer_name(self.optimizer)
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule is {' or '.join(SCHEDULES)}, not {self.schedule!r}")
         if self.loss not in LOSSES:
@@ -104,8 +105,7 @@ class FitSettings:
     def recorded(self) -> dict[str, Any]:
         """Returns the settings for the record of a fit. What earlier versions did not know is left out if it says what
         they did, so that their fits can be resumed."""
-        found = asdict(self)
-        return {name: value for name, value in found.items() if name not in ADDED or value != ADDED[name]}
+        return without_added(asdict(self), ADDED)
 
     def rate(self, done: float) -> float:
         """Returns the learning rate after a share of the fit, 0 to 1."""

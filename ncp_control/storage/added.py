@@ -1,0 +1,15 @@
+"""Entries of records that earlier versions did not write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def without_added(values: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """Returns the entries of a record without those that stand for what earlier versions did, so that work which these
+    began can be resumed.
+
+    :param values: the entries
+    :param added: entries that earlier versions did not write, with the values that stand for what they did
+    """
+    return {name: value for name, value in values.items() if name not in added or value != added[name]}
