@@ -13,7 +13,20 @@ from ncp_control.support.lazy import names_of
 from ncp_control.support.moved import MovedModules
 
 if TYPE_CHECKING:
-    from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE, make_cell
+    from ncp_control.cells import (
+        CTGRU,
+        CTRNN,
+        GRU,
+        LSTM,
+        LTC,
+        Cell,
+        CfC,
+        DualLTC,
+        MixedMemory,
+        NeuralLTC,
+        NeuralODE,
+        make_cell,
+    )
     from ncp_control.checkpoint import CheckpointError, save
     from ncp_control.loading import load
     from ncp_control.ncps_reader import from_ncps
@@ -32,7 +45,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ncp_control.cells": (
-        "CTGRU", "CTRNN", "GRU", "LSTM", "LTC", "Cell", "CfC", "MixedMemory", "NeuralLTC", "NeuralODE",
+        "CTGRU", "CTRNN", "GRU", "LSTM", "LTC", "Cell", "CfC", "DualLTC", "MixedMemory", "NeuralLTC", "NeuralODE",
         "make_cell",
     ),
     "ncp_control.checkpoint": ("CheckpointError", "save"),
@@ -57,6 +70,7 @@ __all__ = [
     "Cell",
     "CfC",
     "CheckpointError",
+    "DualLTC",
     "FullyConnected",
     "GapJunctions",
     "MixedMemory",

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ncp_control.cells import Cell
 from ncp_control.ops import check_backend
 from ncp_control.ops.dispatch import scan_with_outputs
+from ncp_control.ops.pieces import check_pieces
 from ncp_control.ops.problem import check_tensors
 from ncp_control.wiring import Wiring
 
@@ -27,16 +28,22 @@ class RNN(nn.Module):
     :param backend: "auto" (default), or the name of a backend of `ncp_control.ops`: then no other one is ever used
     :param check_finite: whether to refuse NaN and infinity in inputs, state and elapsed, and a negative elapsed, with a
         message that names the position. This costs a pass over the inputs, and on a GPU a synchronisation
+    :param parallel: run the pieces of long sequences side by side (a number of pieces, or true for as many as pay); the
+        result is the same up to rounding, and comes sooner for few sequences and a cell that forgets
     """
 
-    def __init__(self, cell: Cell, backend: str = "auto", check_finite: bool = False) -> None:
+    def __init__(
+        self, cell: Cell, backend: str = "auto", check_finite: bool = False, parallel: bool | int = False
+    ) -> None:
         super().__init__()
         if not isinstance(cell, Cell):
             raise TypeError(f"RNN needs a cell such as LTC(8, 32), got {type(cell).__name__}")
         check_backend(backend)
+        check_pieces(parallel)
         self.cell = cell
         self.backend = backend
         self.check_finite = check_finite
+        self.parallel = parallel
 
     @property
     def wiring(self) -> Wiring:
@@ -95,7 +102,7 @@ class RNN(nn.Module):
             check_values(cell.dtype, inputs, state, elapsed, mask)
         if single:
             inputs, state, elapsed, reset, mask = _batch_of_one(inputs, state, elapsed, reset, mask)
-        outputs, trajectory = scan_with_outputs(cell, inputs, state, elapsed, reset, mask, self.backend)
+        outputs, trajectory = scan_with_outputs(cell, inputs, state, elapsed, reset, mask, self.backend, self.parallel)
         if trajectory.shape[1]:
             last = trajectory.select(1, -1)
         elif state is None:
@@ -123,7 +130,8 @@ class RNN(nn.Module):
 
     def extra_repr(self) -> str:
         """Shown by `print(rnn)`."""
-        return f"backend={self.backend!r}, check_finite={self.check_finite}"
+        parallel = f", parallel={self.parallel}" if self.parallel else ""
+        return f"backend={self.backend!r}, check_finite={self.check_finite}{parallel}"
 
 
 def _batch_of_one(

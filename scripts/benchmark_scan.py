@@ -37,6 +37,12 @@ from ncp_control.ops.cpu import library
 from ncp_control.support.timing import medians
 
 INPUTS = 17
+PLANS = {
+    "ncp": nc.AutoNCP(32, 6),
+    "cascade": nc.NCP(
+        20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=0, motor_fanin=12, recurrent_inter=0
+    ),
+}
 FLOOR_NS = {"avx512": 0.2, "avx2": 0.4, "portable": 0.8}
 
 
@@ -79,6 +85,7 @@ class Work:
     backward: bool = True
     threads: int = 1
     target: str = ""
+    parallel: bool = False
 
 
 WORKS = (
@@ -88,8 +95,18 @@ WORKS = (
     Work("LTC dense 32", "ltc", 64, 128, "dense", ("ncps",), target="8 x ncps"),
     Work("NeuralLTC AutoNCP(32, 6)", "neural_ltc", 64, 128, "ncp", ("LSTM",), target="1 x LSTM"),
     Work("CfC AutoNCP(32, 6)", "cfc", 64, 128, "ncp", ("ncps",), target="20 x ncps"),
+    Work("DualLTC AutoNCP(32, 6)", "dual_ltc", 64, 128, "ncp", ("LSTM",)),
     Work("LTC AutoNCP(32, 6), one step", "ltc", 1, 1, "ncp", ("ncps", "LSTM"), backward=False, target="0.5 x LSTM"),
     Work("LTC AutoNCP(32, 6)", "ltc", 256, 128, "ncp", ("one thread",), threads=2, target="1.7 x one thread"),
+    *(
+        Work(f"{name}, in pieces", cell, 1, 10_000, plan, ("in one piece",), backward, target="4 x", parallel=True)
+        for name, cell, plan in (
+            ("DualLTC, cascade of 48", "dual_ltc", "cascade"),
+            ("DualLTC AutoNCP(32, 6)", "dual_ltc", "ncp"),
+            ("LTC AutoNCP(32, 6)", "ltc", "ncp"),
+        )
+        for backward in (True, False)
+    ),
 )
 
 
@@ -118,7 +135,7 @@ def ours(cell: str, plan: str, theirs: torch.nn.Module | None) -> nc.RNN:
     """Our model: an LTC has the peer's own weights, any other cell the same plan (its peer is denser, or missing)."""
     if cell == "ltc" and theirs is not None:
         return nc.from_ncps(theirs)
-    return nc.RNN(nc.make_cell(cell.replace("_", ""), INPUTS, nc.AutoNCP(32, 6) if plan == "ncp" else 32))
+    return nc.RNN(nc.make_cell(cell.replace("_", ""), INPUTS, PLANS.get(plan, 32)))
 
 
 def check(work: Work, device: str) -> float:
@@ -164,7 +181,7 @@ def floor_ms(rnn: nc.RNN, batch: int, steps: int, backward: bool, device: str) -
     if isinstance(cell, nc.LTC):
         sigmoids = unfolds * len(wiring.synapses) + len(wiring.sensory)
     else:
-        sigmoids = wiring.units * (3 if isinstance(cell, nc.CfC) else unfolds)
+        sigmoids = wiring.units * (3 if isinstance(cell, nc.CfC) else 4 if isinstance(cell, nc.DualLTC) else unfolds)
     sigmoids *= batch * steps * (3 if backward else 1)
     if device == "cuda":
         gpu = torch.cuda.get_device_properties(0)
@@ -180,6 +197,8 @@ def measure(work: Work, repeats: int, device: str) -> dict[str, Any]:
     torch.manual_seed(0)
     theirs = peer(work.cell, work.plan)
     rnn = ours(work.cell, work.plan, theirs)
+    if work.parallel:
+        rnn = nc.RNN(rnn.cell, parallel=True)
     contestants = {"ours": run_of(rnn, work, device)}
     if "ncps" in work.against and theirs is not None:
         contestants["ncps"] = run_of(theirs, work, device)
@@ -187,6 +206,8 @@ def measure(work: Work, repeats: int, device: str) -> dict[str, Any]:
         contestants["LSTM"] = run_of(torch.nn.LSTM(INPUTS, 32, batch_first=True), work, device)
     if "one thread" in work.against:
         contestants["one thread"] = run_of(rnn, work)
+    if "in one piece" in work.against:
+        contestants["in one piece"] = run_of(nc.RNN(rnn.cell), work, device)
     if work.time * work.batch == 1:
         repeats *= 20
     times = medians(contestants, repeats, {"ours": work.threads}, device)

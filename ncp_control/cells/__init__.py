@@ -6,6 +6,7 @@ from ncp_control.cells.ct_gru import CTGRU
 from ncp_control.cells.ctrnn import CTRNN
 from ncp_control.cells.currents import Currents
 from ncp_control.cells.cut import without_synapses
+from ncp_control.cells.dual_ltc import DualLTC
 from ncp_control.cells.gru import GRU
 from ncp_control.cells.held import Held
 from ncp_control.cells.lagged import LaggedMLP
@@ -27,6 +28,7 @@ __all__ = [
     "Cell",
     "CfC",
     "Currents",
+    "DualLTC",
     "Guarantee",
     "Held",
     "LaggedMLP",

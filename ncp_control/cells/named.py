@@ -11,6 +11,7 @@ from ncp_control.cells.cfc import CfC
 from ncp_control.cells.computed import written_class
 from ncp_control.cells.ct_gru import CTGRU
 from ncp_control.cells.ctrnn import CTRNN
+from ncp_control.cells.dual_ltc import DualLTC
 from ncp_control.cells.gru import GRU
 from ncp_control.cells.held import Held
 from ncp_control.cells.lagged import LaggedMLP
@@ -21,7 +22,7 @@ from ncp_control.cells.neural_ltc import NeuralLTC
 from ncp_control.cells.neural_ode import NeuralODE
 from ncp_control.wiring import Plan, Wiring
 
-CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, CfC, CTRNN, NeuralODE, CTGRU, LSTM, GRU, LaggedMLP)
+CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, DualLTC, CfC, CTRNN, NeuralODE, CTGRU, LSTM, GRU, LaggedMLP)
 SHORT_NAMES: dict[str, type[Cell]] = {"mlp": LaggedMLP}
 IN_PYTHON = "; in Python, give a class of your own instead of a name"
 IN_FILES = "; when you load a file, give classes of your own as cells=[...]"

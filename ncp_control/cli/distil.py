@@ -17,7 +17,7 @@ from ncp_control.distil.settings import DistilSettings
 SELDOM = (
     "set", "threads", "learning_rate", "optimizer", "iterations", "first", "disturbance", "handover", "well", "batches",
     "batch", "length", "warm_up", "kept", "begins", "average", "max_grad_norm", "patience", "envs", "eval_episodes",
-    "prune_rounds",
+    "prune_rounds", "teacher_env",
 )  # fmt: skip
 
 
@@ -37,14 +37,14 @@ class Arguments:
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The student's environment; by default the teacher's."""
 
-    cell: str = "ltc"
-    """The circuit's cell: ltc, cfc, ctrnn, lstm, gru, ..."""
+    cell: str = "dualltc"
+    """The circuit's cell: dualltc, ltc, cfc, lstm, ..."""
 
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
     """A plan, or a number of neurons; by default an NCP of 48 neurons."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
-    """Settings of the cell, such as unfolds=6."""
+    """Settings of the cell, such as "time_constants=[0.05, 3.5]"."""
 
     noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
     """Add Gaussian noise to what the student sees."""

@@ -39,7 +39,7 @@ class Arguments:
     predict=A+B, label=COLUMN or value=A+B)."""
 
     cell: str = "ltc"
-    """ltc, neuralltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on the last five inputs."""
+    """ltc, neuralltc, dualltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on the last five inputs."""
 
     units: int = 32
     """Number of neurons, fully connected."""

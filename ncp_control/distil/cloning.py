@@ -20,6 +20,7 @@ from ncp_control.distil.student import Student
 from ncp_control.distil.training import first_steps
 from ncp_control.support.progress import Tracker
 from ncp_control.support.streams import say
+from ncp_control.wiring import Wiring
 
 # These settings say how teacher and student share the actions, and here nobody acts.
 WITHOUT_MEANING = ("first", "disturbance", "handover", "well", "kept", "patience")
@@ -37,6 +38,7 @@ class CloningLoop(DistilLoop):
     :param out: the run's folder
     :param note: kept in the student's file
     :param tracker: shows the progress, in batches
+    :param make_model: as in `DistilLoop`
     """
 
     def __init__(
@@ -50,9 +52,11 @@ class CloningLoop(DistilLoop):
         out: Path,
         note: dict[str, Any],
         tracker: Tracker,
+        make_model: Callable[[Wiring], Any] | None = None,
     ) -> None:
         self.shown = shown
-        super().__init__(student, recorded, lambda: Place(make_env()), make_env, settings, seed, out, note, tracker)
+        given = make_env, settings, seed, out, note, tracker, make_model
+        super().__init__(student, recorded, lambda: Place(make_env()), *given)
 
     def iterate(self, iteration: int) -> None:
         """Trains the student on the demonstrations, and evaluates it."""

@@ -24,6 +24,7 @@ from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.pruning import prune
 from ncp_control.distil.recorded import METHOD, Recorded
 from ncp_control.distil.replaying import Replay
+from ncp_control.distil.rewiring import check_count, check_growable
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import check_prunable
 from ncp_control.distil.student import Student
@@ -32,6 +33,7 @@ from ncp_control.storage.run_folder import prepare_run, seed_of, versions
 from ncp_control.storage.temporary import temporary_folder
 from ncp_control.support.progress import tracked
 from ncp_control.support.streams import say
+from ncp_control.wiring import Wiring
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 
@@ -60,7 +62,7 @@ def distil(
     Example::
 
         teacher = load_policy("checkpoints/halfcheetah-teacher.safetensors")
-        found = distil(teacher, "ncp/HalfCheetahNoVel-v0", cell="ltc", out="runs/distilled")
+        found = distil(teacher, "ncp/HalfCheetahNoVel-v0", out="runs/distilled")
         found.agent.predict(observation, state)
 
     The student acts in its own environment, and the teacher says in every step what it would have done (DAgger). Both
@@ -109,6 +111,11 @@ def distil(
     student = Student(make_student(recipe, wiring, cell, cell_kwargs, seed))
     if pruning is not None:
         check_prunable(student.circuit.cell)
+        if settings.synapses is not None:
+            raise ValueError("a student that learns with few synapses is not pruned too: leave out synapses or pruning")
+    if settings.synapses is not None:
+        check_growable(student.circuit.cell)
+        check_count(settings.synapses, student.circuit.cell.wiring)
     shown, method = None, {}
     if isinstance(teacher, Recorded):
         shown, method = cloning.show(teacher, recipe, known, settings, seed), {"method": METHOD}
@@ -128,15 +135,15 @@ def distil(
             record = {"command": command, "versions": versions(PACKAGES)}
             held.enter_context(prepare_run(folder, about, resume, results=(STATE,), **record))
         made = student, teacher, shown, partial(make_place, recipe, teacher, known), recipe.make
+        make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
         try:
-            loop = taught(*made, settings, seed, folder, note, progress)
+            loop = taught(*made, settings, seed, folder, note, progress, make_smaller)
             found = last_evaluation(loop, seed_of(seed, LAST_SEED), None if shown is None else shown.returns)
         except KeyboardInterrupt:
             is_kept = out is not None and (folder / STATE).exists()
             say(f"\ninterrupted: {f'--resume continues from {folder / STATE}' if is_kept else 'nothing is kept'}")
             raise
         if pruning is not None:
-            make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
             found.pruned = prune(loop, make_smaller, pruning, found.agent.note, out is not None, progress)
         if finetune_steps:
             found.finetuned = finetune(
@@ -157,6 +164,7 @@ def taught(
     folder: Path,
     note: dict[str, Any],
     progress: bool,
+    make_smaller: Callable[[Wiring], Any],
 ) -> DistilLoop:
     """Does all iterations that are left, and returns them with the best student.
 
@@ -164,17 +172,19 @@ def taught(
 
     :param shown: what the student saw of recorded episodes; None if its teacher acts
     :param progress: show a progress bar on stderr
+    :param make_smaller: makes an untrained model with another wiring
     """
     loop: DistilLoop
     if shown is None:
         bar = tracked("distilling", settings.steps, shown=progress)
     else:
         bar = tracked(METHOD, settings.all_batches, unit="batches", shown=progress)
+    given = make_env, settings, seed, folder, note
     with bar as tracker:
         if shown is None:
-            loop = DistilLoop(student, teacher, make_place, make_env, settings, seed, folder, note, tracker)
+            loop = DistilLoop(student, teacher, make_place, *given, tracker, make_smaller)
         else:
-            loop = cloning.CloningLoop(student, teacher, shown, make_env, settings, seed, folder, note, tracker)
+            loop = cloning.CloningLoop(student, teacher, shown, *given, tracker, make_smaller)
         loop.run()
     loop.finish()
     return loop

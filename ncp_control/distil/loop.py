@@ -17,6 +17,7 @@ from torch import Tensor
 from ncp_control.distil.acting import Actor
 from ncp_control.distil.collecting import Collector, Place
 from ncp_control.distil.demonstrations import Demonstrations
+from ncp_control.distil.rewiring import Rewiring
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
 from ncp_control.distil.training import LabelledWindows, train
@@ -31,12 +32,13 @@ from ncp_control.storage.run_folder import seed_of
 from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 from ncp_control.support.devices import one_thread
 from ncp_control.support.progress import Tracker
+from ncp_control.wiring import Wiring
 
 STATE, BEST, LAST = "state.safetensors", "best.safetensors", "last.safetensors"
 FORMAT, VERSION, DESCRIBED = "ncp_control.distil", 1, ("state",)
 LONGEST_WAIT = 2  # iterations after which the teacher takes fewer actions although the student does badly
 # What the seeds of a run are for: each use has its own numbers.
-CLEAN_EPISODES, NOISY_EPISODES, OWN_EPISODES, CHOICES, EVALUATIONS = range(5)
+CLEAN_EPISODES, NOISY_EPISODES, OWN_EPISODES, CHOICES, EVALUATIONS, SYNAPSES = range(6)
 
 
 def share_of(found: float, teachers: float) -> float:
@@ -106,6 +108,7 @@ class DistilLoop:
     :param out: the run's folder
     :param note: kept in the student's file
     :param tracker: shows the progress, in steps
+    :param make_model: makes an untrained model with another wiring, for a student that learns with few synapses
     """
 
     def __init__(
@@ -119,12 +122,17 @@ class DistilLoop:
         out: Path,
         note: dict[str, Any],
         tracker: Tracker,
+        make_model: Callable[[Wiring], Any] | None = None,
     ) -> None:
         self.student, self.settings, self.seed, self.out = student, settings, seed, out
         self.make_place, self.make_env, self.note, self.tracker = make_place, make_env, note, tracker
         space = student.model.action_space
         self.teacher = Actor(teacher, space, "the teacher")
         self.pupil = Actor(student.model, space, "the student")
+        self.rewiring, self.make_model = None, make_model
+        if settings.synapses is not None:
+            generator = torch.Generator().manual_seed(self.seed_of(SYNAPSES))
+            self.rewiring = Rewiring(student, settings.synapses, generator)
         self.optimizer = student.optimizer(settings)
         self.demonstrations = Demonstrations()
         self.progress = Progress()
@@ -145,7 +153,7 @@ class DistilLoop:
         windows = LabelledWindows(self.student, self.demonstrations, self.settings.length, self.settings.warm_up)
         generator = torch.Generator().manual_seed(self.seed_of(CHOICES, iteration))
         done = iteration * self.settings.batches
-        loss, squares = train(self.student, windows, self.settings, self.optimizer, done, generator)
+        loss, squares = train(self.student, windows, self.settings, self.optimizer, done, generator, self.rewiring)
         self.student.set_spread(squares)
         self.evaluate(iteration, loss, lost)
         self.write()
@@ -243,6 +251,7 @@ class DistilLoop:
             "trained": pack(self.student.trained, tensors),
             "best": pack(self.best, tensors),
             "optimizer": pack(self.optimizer.state_dict(), tensors),
+            **({} if self.rewiring is None else {"rewiring": pack(self.rewiring.state(), tensors)}),
             "demonstrations": pack(self.demonstrations.arrays(), tensors, copy=False),
             "rows": [vars(row) for row in progress.rows],
             "best_iteration": progress.best,
@@ -258,7 +267,13 @@ class DistilLoop:
         """Writes the student's policy as it is after an iteration."""
         row, teachers = self.progress.rows[iteration], self.progress.teachers_return
         found = {"steps": row.steps, "return": row.mean, "teacher_return": teachers}
-        save_policy(self.student.model, self.out / name, {**self.note, "seed": self.seed, **found})
+        save_policy(self.kept_student().model, self.out / name, {**self.note, "seed": self.seed, **found})
+
+    def kept_student(self) -> Student:
+        """Returns the student that is kept: one that learns with few synapses without those that are absent."""
+        if self.rewiring is None or self.make_model is None:
+            return self.student
+        return self.rewiring.sparse_student(self.make_model)
 
     def read(self, path: Path) -> None:
         """Continues from a state that was written."""
@@ -274,6 +289,8 @@ class DistilLoop:
             self.student.trained = trained
             self.optimizer.load_state_dict(unpack(found["optimizer"], tensors))
             check_optimizer(self.optimizer)
+            if self.rewiring is not None:
+                self.rewiring.load_state(unpack(found["rewiring"], tensors))
             arrays = {key: value.numpy() for key, value in unpack(found["demonstrations"], tensors).items()}
             self.demonstrations = Demonstrations.of_arrays(arrays)
             rows = [Row(**row) for row in found["rows"]]

@@ -20,9 +20,8 @@ from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.wiring import NCP
 from ncp_control.wiring.plan_text import parse_plan
 
-DEFAULT_CELL = "ltc"
-# 48 neurons with every synapse that an NCP can have. With the quarter of them that AutoNCP(48, 16) has, a liquid
-# circuit does not hold a fast gait.
+DEFAULT_CELL = "dualltc"
+# 48 neurons with every synapse that an NCP can have: a student that shall have fewer finds out which ones it needs.
 DEFAULT_WIRING = NCP(
     20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=144, motor_fanin=12, recurrent_inter=400
 )

@@ -67,7 +67,7 @@ def last_evaluation(loop: DistilLoop, seed: int, recorded: list[float] | None) -
     teachers = returns_of_teacher(loop, seed) if recorded is None else recorded
     seconds, path = loop.seconds(), loop.out / BEST
     with_note(path, path, final_note(loop, returns, teachers, seconds))
-    parameters = sum(parameter.numel() for parameter in loop.student.parameters)
+    parameters = sum(parameter.numel() for parameter in loop.kept_student().parameters)
     rows, steps = loop.progress.rows, loop.settings.steps
     return Distilled(load_policy(path), rows, returns, teachers, steps, seconds, parameters)
 

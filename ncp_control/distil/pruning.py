@@ -6,7 +6,6 @@ all that a stopped pruning needs to go on exactly.
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -21,8 +20,8 @@ from ncp_control.distil.loop import DistilLoop, share_of
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.prune_table import TABLE, PrunedRow, read_rows, smallest_of, write_rows
 from ncp_control.distil.settings import DistilSettings
-from ncp_control.distil.smaller import Numbers, check_prunable, copy_parameters, smaller_wiring
-from ncp_control.distil.student import Student
+from ncp_control.distil.smaller import Numbers, check_prunable, smaller_wiring
+from ncp_control.distil.student import Student, smaller_student, student_of
 from ncp_control.distil.training import LabelledWindows, train
 from ncp_control.distil.weakest import losses_without, without_weakest
 from ncp_control.rl.evaluation import evaluate
@@ -37,7 +36,6 @@ from ncp_control.wiring import Wiring, WiringError
 PRUNED = "pruned"
 # What the seeds of a pruning are for; they are apart from those of the distillation.
 SCORES, CHOICES, EVALUATION = range(2**32, 2**32 + 3)
-CIRCUIT = "lstm_actor."
 LEAST = 0.5  # the share of the unpruned student's return below which further rounds are useless
 
 
@@ -231,34 +229,3 @@ def pruned_wiring(wiring: Wiring, sensory: Tensor, synapses: Tensor, share: floa
         except WiringError:
             count //= 2
     return None
-
-
-def student_of(larger: Student, model: Any) -> Student:
-    """Returns a student with the statistics of another one's observations.
-
-    :param larger: the other student
-    :param model: an untrained model in the same environment
-    """
-    student = Student(model)
-    student.normalizer.obs_rms = copy.deepcopy(larger.normalizer.obs_rms)
-    return student
-
-
-def smaller_student(larger: Student, model: Any, neurons: Numbers) -> Student:
-    """Returns a student with a part of another one's circuit, and with the same parameters in all that it has.
-
-    :param larger: the other student
-    :param model: an untrained model with the smaller wiring
-    :param neurons: the numbers that its neurons have in the larger circuit
-    """
-    student, cell = student_of(larger, model), larger.circuit.cell
-    copy_parameters(cell, student.circuit.cell, neurons)
-    motor = torch.as_tensor(neurons[neurons >= cell.motor_start] - cell.motor_start)
-    before = larger.policy.state_dict()
-    with torch.no_grad():
-        for name, value in student.policy.state_dict().items():
-            if not name.startswith(CIRCUIT):
-                # The layers behind the circuit have a column for each motor neuron.
-                value.copy_(before[name] if before[name].shape == value.shape else before[name][:, motor])
-    student.trained = [parameter.detach().clone() for parameter in student.parameters]
-    return student

@@ -10,9 +10,10 @@ from ncp_control.storage.added import without_added
 from ncp_control.support.optimizers import check_optimizer_name
 
 # The learning rates that worked best in trials with circuits of 48 neurons that learnt the half-cheetah's gait.
-RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001}
+RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001, "dualltc": 0.02}
 OTHER_RATE = 0.005
-MUONS_RATE = 0.02
+MUONS_CELLS, MUONS_RATES, MUONS_RATE = ("dualltc",), {"dualltc": 0.01}, 0.02
+SPARSE_RATES = {"dualltc": 0.03}  # of muon, for students that learn with few synapses
 RISE = 0.1  # the share of the batches in which the learning rate rises
 
 
@@ -57,10 +58,13 @@ class DistilSettings:
     """The share of each batch that begins with an episode, so that the student learns to begin."""
 
     learning_rate: float | None = None
-    """The largest learning rate; the default is 0.02 for muon, and depends on the cell for adam, from 0.001 to 0.05."""
+    """The largest learning rate; by default 0.01 to 0.03 for muon, and from 0.001 to 0.05 for adam, by the cell."""
 
-    optimizer: str = "adam"
-    """adam, or muon, which often learns more from as many batches."""
+    optimizer: str | None = None
+    """adam, or muon, which often learns more from as many batches; by default muon for dualltc, and adam for others."""
+
+    synapses: int | None = None
+    """Keep so many synapses; the weakest go and others grow."""
 
     average: float = 0.995
     """The share of itself that the running average of the weights keeps in each batch; 0: the weights themselves."""
@@ -93,22 +97,26 @@ class DistilSettings:
             raise ValueError(f"average is a share from 0 up to 1, such as 0.995, got {self.average}")
         if self.warm_up >= self.length:
             raise ValueError(f"windows of {self.length} steps are too short for a warm-up of {self.warm_up}")
-        check_optimizer_name(self.optimizer)
+        if self.synapses is not None:
+            check_whole("synapses", self.synapses, 1)
+        if self.optimizer is not None:
+            check_optimizer_name(self.optimizer)
         for name in ("learning_rate", "max_grad_norm"):
             value = getattr(self, name)
             if value is not None and not 0 < value < inf:
                 raise ValueError(f"{name} must be a number above 0, got {value}")
 
     def of_cell(self, cell: str) -> DistilSettings:
-        """Returns these settings, with the default learning rate of a cell if none was given."""
-        if self.learning_rate is not None:
-            return self
-        rate = MUONS_RATE if self.optimizer == "muon" else RATES.get(cell.lower(), OTHER_RATE)
-        return replace(self, learning_rate=rate)
+        """Returns these settings, with a cell's default optimizer and learning rate where none was given."""
+        name = cell.lower().replace("-", "").replace("_", "")  # as cells are named
+        optimizer = self.optimizer or ("muon" if name in MUONS_CELLS else "adam")
+        rates = RATES if optimizer == "adam" else MUONS_RATES if self.synapses is None else SPARSE_RATES
+        rate = rates.get(name, MUONS_RATE if optimizer == "muon" else OTHER_RATE)
+        return replace(self, optimizer=optimizer, learning_rate=self.learning_rate or rate)
 
     def recorded(self) -> dict[str, Any]:
         """Returns the settings for the record of a run, which earlier versions wrote without the optimizer."""
-        return without_added(asdict(self), {"optimizer": "adam"})
+        return without_added(asdict(self), {"optimizer": "adam", "synapses": None})
 
     @property
     def all_batches(self) -> int:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.cells import LTC, Cell, CfC
+from ncp_control.cells import LTC, Cell, CfC, DualLTC
 from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.computed import check_plain
 from ncp_control.wiring import Edges, Wiring, WiringError
@@ -33,6 +33,7 @@ PARTS: dict[type[Any], dict[str, tuple[str, ...]]] = {
         "sensory": ("gamma",),
     },
     CfC: {"neurons": ("bias", "w_tau", "A"), "synapses": ("weight",), "sensory": ("sensory_weight",)},
+    DualLTC: {"neurons": ("bias", "brake_raw"), "synapses": ("weight",), "sensory": ("sensory_weight",)},
 }
 
 
@@ -147,3 +148,22 @@ def ends_of(cell: Any, neurons: Numbers) -> dict[str, list[tuple[int, int]]]:
         "synapses": [(number[source], number[target]) for source, target in zip(*ends[2:], strict=True)],
         "gap_junctions": [(number[one], number[other]) for one, other in gaps],
     }
+
+
+def strengths(cell: Any) -> tuple[Tensor, Tensor]:
+    """Returns the parameters that say how strong the sensory synapses are, and how strong the others."""
+    if isinstance(cell, LTC):
+        return cell.sensory_w_raw, cell.w_raw
+    if isinstance(cell, CfC | DualLTC):
+        return cell.sensory_weight, cell.weight
+    return cell.gamma, cell.gamma_r
+
+
+def places_of(cell: Any) -> tuple[list[int], list[int]]:
+    """Returns where in `strengths` the wiring's sensory synapses are, and where its others.
+
+    They are not always in the same order, because the neurons of a `CfC` all feed themselves.
+    """
+    place = {pair: k for k, pair in enumerate(zip(cell.source.tolist(), cell.target.tolist(), strict=True))}
+    others = [place[source, target] for source, target, _ in cell.wiring.synapses]
+    return list(range(len(cell.wiring.sensory))), others

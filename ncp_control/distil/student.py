@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,10 +16,12 @@ from torch.nn import functional
 
 from ncp_control.distil.demonstrations import ALONE, Demonstrations
 from ncp_control.distil.settings import DistilSettings
+from ncp_control.distil.smaller import Numbers, copy_parameters
 from ncp_control.rl.starting import CERTAIN
 from ncp_control.support.muon import Muon
 
 Array = NDArray[Any]
+CIRCUIT = "lstm_actor."
 EDGE = 0.005  # of the range: labels so near to a bound are at it
 # The standard deviation of sampled actions, as a share of the error that is left: that error is no noise, and
 # a half-cheetah that explores with all of it loses half its return.
@@ -126,3 +129,34 @@ def check_extractor(extractor: nn.Module) -> None:
             f"the features extractor of this student, {type(extractor).__name__}, has weights of its own, and only "
             "circuits are distilled: choose observations that are vectors"
         )
+
+
+def student_of(larger: Student, model: Any) -> Student:
+    """Returns a student with the statistics of another one's observations.
+
+    :param larger: the other student
+    :param model: an untrained model in the same environment
+    """
+    student = Student(model)
+    student.normalizer.obs_rms = copy.deepcopy(larger.normalizer.obs_rms)
+    return student
+
+
+def smaller_student(larger: Student, model: Any, neurons: Numbers) -> Student:
+    """Returns a student with a part of another one's circuit, and with the same parameters in all that it has.
+
+    :param larger: the other student
+    :param model: an untrained model with the smaller wiring
+    :param neurons: the numbers that its neurons have in the larger circuit
+    """
+    student, cell = student_of(larger, model), larger.circuit.cell
+    copy_parameters(cell, student.circuit.cell, neurons)
+    motor = torch.as_tensor(neurons[neurons >= cell.motor_start] - cell.motor_start)
+    before = larger.policy.state_dict()
+    with torch.no_grad():
+        for name, value in student.policy.state_dict().items():
+            if not name.startswith(CIRCUIT):
+                # The layers behind the circuit have a column for each motor neuron.
+                value.copy_(before[name] if before[name].shape == value.shape else before[name][:, motor])
+    student.trained = [parameter.detach().clone() for parameter in student.parameters]
+    return student

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncp_control.distil.demonstrations import Demonstrations
+from ncp_control.distil.rewiring import Rewiring
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
 
@@ -115,6 +116,7 @@ def train(
     optimizer: torch.optim.Optimizer,
     done: int,
     generator: torch.Generator,
+    rewiring: Rewiring | None = None,
 ) -> tuple[float, Tensor]:
     """Trains the student for the batches of one iteration.
 
@@ -127,6 +129,7 @@ def train(
     :param optimizer: of the student's parameters
     :param done: the batches of earlier iterations
     :param generator: chooses the windows
+    :param rewiring: chooses the student's synapses; None for a student that has all of them
     :return: the mean loss, and the mean squared error of each number of an action
     """
     own = round(settings.kept * settings.batch)
@@ -148,12 +151,18 @@ def train(
         loss = student.loss(errors)
         optimizer.zero_grad()
         loss.backward()
+        if rewiring is not None:
+            rewiring.keep_to_present()
         torch.nn.utils.clip_grad_norm_(student.parameters, settings.max_grad_norm)
         optimizer.step()
+        if rewiring is not None:
+            rewiring.after_step(done + k + 1, settings.batches, settings.all_batches)
         with torch.no_grad():
             torch._foreach_lerp_(average, student.parameters, 1 - settings.kept_of_average(done + k))
         losses.append(loss.detach())
         squares.append(errors.detach().square().mean(dim=0))
     student.trained = [parameter.detach().clone() for parameter in student.parameters]
     fill(student.parameters, average)
+    if rewiring is not None:
+        rewiring.clear()
     return float(torch.stack(losses).mean()), torch.stack(squares).mean(dim=0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ncp_control.cells import LTC, CfC
-from ncp_control.distil.smaller import Mask, check_prunable
+from ncp_control.distil.smaller import Mask, check_prunable, places_of, strengths
 from ncp_control.distil.student import Student
 from ncp_control.distil.training import LabelledWindows
 
@@ -51,25 +51,6 @@ def losses_without(student: Student, windows: LabelledWindows, generator: torch.
         # Its neurons all feed themselves, with or without such a synapse.
         found[1][torch.as_tensor(cell.wiring.synapses.source == cell.wiring.synapses.target)] = -torch.inf
     return found[0], found[1]
-
-
-def strengths(cell: Any) -> tuple[Tensor, Tensor]:
-    """Returns the parameters that say how strong the sensory synapses are, and how strong the others."""
-    if isinstance(cell, LTC):
-        return cell.sensory_w_raw, cell.w_raw
-    if isinstance(cell, CfC):
-        return cell.sensory_weight, cell.weight
-    return cell.gamma, cell.gamma_r
-
-
-def places_of(cell: Any) -> tuple[list[int], list[int]]:
-    """Returns where in `strengths` the wiring's sensory synapses are, and where its others.
-
-    They are not always in the same order, because the neurons of a `CfC` all feed themselves.
-    """
-    place = {pair: k for k, pair in enumerate(zip(cell.source.tolist(), cell.target.tolist(), strict=True))}
-    others = [place[source, target] for source, target, _ in cell.wiring.synapses]
-    return list(range(len(cell.wiring.sensory))), others
 
 
 def without_weakest(sensory: Tensor, synapses: Tensor, count: int) -> tuple[Mask, Mask]:

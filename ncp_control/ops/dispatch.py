@@ -12,6 +12,7 @@ from ncp_control.ops import reference
 from ncp_control.ops.cpu import backend as cpu
 from ncp_control.ops.fallback import warn_of_reference
 from ncp_control.ops.gpu import backend as gpu
+from ncp_control.ops.pieces import pieces_of, run_in_pieces
 from ncp_control.ops.problem import Elapsed, ScanCell, ScanProblem, make_problem
 from ncp_control.ops.readable import unlike, watched
 
@@ -45,6 +46,7 @@ def scan(
     reset: Tensor | None = None,
     mask: Tensor | None = None,
     backend: str = "auto",
+    parallel: bool | int = False,
 ) -> Tensor:
     """Runs `cell` over whole sequences and returns the state of all neurons after every step.
 
@@ -56,9 +58,12 @@ def scan(
     :param mask: (B, T) bool; false holds that row's state through that step
     :param backend: "auto", or one of `BACKENDS`; an explicit choice never falls back, and "auto" warns once if it falls
         back to the slow reference where a compiled backend was to be expected
+    :param parallel: cut the time into so many pieces that run side by side, or, with true, into as many as pay; the
+        states are the same up to rounding. Worth it for few long sequences and a cell that forgets; not while
+        `torch.compile` traces
     :return: states after every step, (B, T, N)
     """
-    return _run(make_problem(cell, inputs, state, elapsed, reset, mask), backend)
+    return _run(make_problem(cell, inputs, state, elapsed, reset, mask), backend, parallel)
 
 
 def scan_with_outputs(
@@ -69,6 +74,7 @@ def scan_with_outputs(
     reset: Tensor | None = None,
     mask: Tensor | None = None,
     backend: str = "auto",
+    parallel: bool | int = False,
 ) -> tuple[Tensor, Tensor]:
     """Runs `cell` as `scan` does, with the same arguments.
 
@@ -76,13 +82,22 @@ def scan_with_outputs(
     """
     problem = make_problem(cell, inputs, state, elapsed, reset, mask)
     problem.with_outputs = True
-    states = _run(problem, backend)
+    states = _run(problem, backend, parallel)
     return cell.motor(states) if problem.outputs is None else problem.outputs, states
 
 
-def _run(problem: ScanProblem, backend: str) -> Tensor:
+def _run(problem: ScanProblem, backend: str, parallel: bool | int = False) -> Tensor:
     """Runs `problem` on the backend that is asked for or chosen."""
     name = choose_backend(problem, backend)
+    if parallel and not torch.compiler.is_compiling():
+        pieces = pieces_of(problem, parallel, name)
+        if pieces > 1:
+            return run_in_pieces(problem, pieces, lambda piece: _run_on(piece, name))
+    return _run_on(problem, name)
+
+
+def _run_on(problem: ScanProblem, name: str) -> Tensor:
+    """Runs `problem` on the backend of this name."""
     if name != "reference" or torch.compiler.is_compiling():
         return BACKENDS[name].run(problem)
     try:

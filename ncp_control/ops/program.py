@@ -64,6 +64,17 @@ class CfCSettings(NamedTuple):
     mode: int
 
 
+class DualSettings(NamedTuple):
+    """Settings of the kind "dual".
+
+    :param synapses: number of synapses among neurons
+    :param sensory: number of synapses from inputs
+    """
+
+    synapses: int
+    sensory: int
+
+
 class GatedSettings(NamedTuple):
     """Settings of the kinds "lstm" and "gru".
 
@@ -88,13 +99,14 @@ class CTGRUSettings(NamedTuple):
     scales: int
 
 
-Settings = LTCSettings | AffineSettings | CfCSettings | GatedSettings | CTGRUSettings
+Settings = LTCSettings | AffineSettings | CfCSettings | DualSettings | GatedSettings | CTGRUSettings
 
 SETTINGS: dict[str, type[Settings]] = {
     "ltc": LTCSettings,
     "affine": AffineSettings,
     "affine_rk4": AffineSettings,
     "cfc": CfCSettings,
+    "dual": DualSettings,
     "lstm": GatedSettings,
     "gru": GatedSettings,
     "ctgru": CTGRUSettings,

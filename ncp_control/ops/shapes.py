@@ -11,6 +11,7 @@ from ncp_control.ops.program import (
     AffineSettings,
     CfCSettings,
     CTGRUSettings,
+    DualSettings,
     LTCSettings,
     Settings,
 )
@@ -65,6 +66,8 @@ def shapes_of(kind: str, settings: Settings, features: int, size: int) -> Shapes
         return _affine(settings, features, size)
     if isinstance(settings, CfCSettings):
         return _cfc(settings, features, size)
+    if isinstance(settings, DualSettings):
+        return _dual(settings, features, size)
     if isinstance(settings, CTGRUSettings):
         units = size // settings.scales
         fan_in = features + units
@@ -122,4 +125,14 @@ def _cfc(settings: CfCSettings, features: int, size: int) -> Shapes:
         {"weight": (maps, synapses), "sensory_weight": (maps, sensory), "bias": (maps, size)}
         | dict.fromkeys(("w_tau", "A"), (size,)),
         {} if pure else {"A": ("w_tau",)},
+    )
+
+
+def _dual(settings: DualSettings, features: int, size: int) -> Shapes:
+    synapses, sensory = settings.synapses, settings.sensory
+    weights = {"weight": (2, synapses), "sensory_weight": (2, sensory)}
+    return Shapes(
+        _edges(synapses, sensory, features, 2 * size, size),  # the old states of all neurons, then the new ones
+        weights | {"bias": (2, size), "brake_raw": (size,), "log_tau": (2,)},
+        {"brake_raw": ()},
     )

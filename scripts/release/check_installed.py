@@ -34,6 +34,7 @@ CELLS: dict[str, Callable[[], nc.Cell]] = {
     "LTC, Euler": lambda: nc.LTC(INPUTS, PLAN, solver="euler"),
     "NeuralLTC": lambda: NeuralLTC(INPUTS, PLAN),
     "CfC": lambda: nc.CfC(INPUTS, PLAN),
+    "DualLTC": lambda: nc.DualLTC(INPUTS, PLAN),
     "CTRNN": lambda: CTRNN(INPUTS, PLAN),
     "NeuralODE": lambda: NeuralODE(INPUTS, PLAN, solver="rk4"),
     "CTGRU": lambda: CTGRU(INPUTS, 21),

@@ -81,6 +81,7 @@ def cell_of(drawn: random.Random, kind: str) -> Any:
         ),
         "ctrnn": lambda: nc.CTRNN(inputs, plan, time_constants=times, activation=activation, **ode),
         "neural-ode": lambda: nc.NeuralODE(inputs, plan, activation=activation, **ode),
+        "dual": lambda: nc.DualLTC(inputs, plan, time_constants=times, brake=drawn.random() < 0.7),
         "cfc": lambda: nc.CfC(inputs, plan, mode=drawn.choice(["default", "no_gate", "pure"])),
         "cfc-backbone": lambda: nc.CfC(inputs, plan.units, backbone=(5,)),
         "lstm": lambda: nc.LSTM(inputs, plan),
@@ -103,7 +104,7 @@ def cell_of(drawn: random.Random, kind: str) -> Any:
 
 KINDS = (
     "ltc", "neural-ltc", "neural-ltc-signed", "ctrnn", "neural-ode", "cfc", "lstm", "gru", "ct-gru", "lagged-mlp",
-    "mixed-gru", "cfc-backbone", "ltc", "mixed-cfc", "mixed-ltc", "neural-ltc-signed",
+    "mixed-gru", "cfc-backbone", "ltc", "mixed-cfc", "mixed-ltc", "neural-ltc-signed", "dual", "dual",
 )  # fmt: skip
 
 

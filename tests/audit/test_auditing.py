@@ -227,7 +227,9 @@ def test_bad_arguments_are_refused(given: dict[str, Any], match: str) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("cell", ["ltc", "neural-ltc", "cfc", "ctrnn", "lstm", "gru", "mlp", "ct-gru", "neural-ode"])
+@pytest.mark.parametrize(
+    "cell", ["ltc", "neural-ltc", "dual-ltc", "cfc", "ctrnn", "lstm", "gru", "mlp", "ct-gru", "neural-ode"]
+)
 def test_every_cell_has_a_certificate_that_holds_or_says_what_is_not_shown(cell: str, tmp_path: Path) -> None:
     dense = cell in ("lstm", "gru", "mlp", "ct-gru")
     made = make("circuit", cell=cell, wiring=5 if dense else nc.AutoNCP(9, 3, seed=1), cell_kwargs=None)
@@ -323,7 +325,7 @@ def test_an_action_that_is_no_number_breaks_the_certificate(tmp_path: Path) -> N
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("cell", ["ltc", "neural-ltc", "cfc", "ctrnn"])
+@pytest.mark.parametrize("cell", ["ltc", "neural-ltc", "dual-ltc", "cfc", "ctrnn"])
 def test_elapsed_times_of_any_size_have_a_certificate(cell: str, tmp_path: Path) -> None:
     save_policy(make("circuit", cell=cell, cell_kwargs=None), tmp_path / "agent.safetensors")
     for elapsed in ((3e38, 3e38), (0.0, 3e38), (0.0, 0.0), (1e-38, 1e-38)):

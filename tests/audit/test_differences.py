@@ -15,7 +15,7 @@ from ncp_control.audit.differences import Differences, shrinking
 from ncp_control.audit.intervals import Interval, between, point
 from ncp_control.audit.reachable import reachable
 
-LTCS = [name for name in names() if name.startswith(("ltc", "neural-ltc", "cfc"))]
+LTCS = [name for name in names() if name.startswith(("ltc", "neural-ltc", "dual", "cfc"))]
 
 
 def system(M: list[list[float]], B: list[float], widths: list[float], substeps: int = 1) -> Differences:

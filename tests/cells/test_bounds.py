@@ -11,7 +11,7 @@ from torch import Tensor
 
 from helpers.cell_values import assert_inside, close_to
 from helpers.cells import ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.ops import explain_backends, scan
 from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Plan, Random
 
@@ -43,6 +43,8 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "cfc-default": lambda inputs, plan: CfC(inputs, plan),
     "cfc-no_gate": lambda inputs, plan: CfC(inputs, plan, mode="no_gate"),
     "cfc-backbone": lambda inputs, plan: CfC(inputs, plan.units, backbone=(5,)),
+    "dual": lambda inputs, plan: DualLTC(inputs, plan),
+    "dual-bare": lambda inputs, plan: DualLTC(inputs, plan, time_constants=(0.01, 100.0), brake=False),
     "ct-gru": lambda inputs, plan: CTGRU(inputs, plan.units),
     "gru": lambda inputs, plan: GRU(inputs, plan.units),
 }
@@ -208,6 +210,7 @@ LONG = {
     "neural-ltc-sigmoid": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1)),
     "neural-ltc-relu": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1), activation="relu"),
     "neural-ltc-signed": lambda: NeuralLTC(2, AutoNCP(6, 1, seed=1), activation="tanh", signed=True),
+    "dual": lambda: DualLTC(2, AutoNCP(6, 1, seed=1)),
 }
 
 

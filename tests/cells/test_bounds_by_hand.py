@@ -3,7 +3,7 @@
 import torch
 
 from helpers.cell_values import assert_inside, exact, set_values
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, DualLTC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.ops import scan
 from ncp_control.wiring import Wiring
 
@@ -98,6 +98,9 @@ def test_bounds_of_the_other_cells_by_hand() -> None:
     assert torch.stack(CfC(2, 2).state_bounds()).tolist() == [[-1, -1], [1, 1]]
     assert torch.stack(CfC(2, 2, mode="no_gate").state_bounds()).tolist() == [[-2, -2], [2, 2]]
     assert torch.stack(CfC(2, 2, mode="pure").state_bounds()).tolist() == [[-infinite] * 2, [infinite] * 2]
+    dual = DualLTC(2, 2, time_constants=(0.5, 4.0))
+    assert torch.stack(dual.state_bounds()).tolist() == [[-1, -1], [1, 1]]
+    assert torch.stack(dual.time_constant_bounds()).tolist() == [[0.5, 0.5], [4, 4]]
     assert torch.stack(LSTM(2, 2).state_bounds()).tolist() == [
         [-1, -1, -infinite, -infinite],
         [1, 1, infinite, infinite],

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from helpers.cells import ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, Held, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, Held, NeuralLTC, NeuralODE
 from ncp_control.cells.currents import Currents
 from ncp_control.wiring import AutoNCP, GapJunctions
 
@@ -42,6 +42,17 @@ def test_currents_of_an_affine_cell_add_up_to_its_argument(kind: Any) -> None:
     constants = cell.constants()
     wanted = x @ constants.gamma_r.values + cell.sense(constants, inputs)
     torch.testing.assert_close(into_neurons(cell, cell.currents(inputs, x, x)) + cell.mu, wanted)
+
+
+def test_currents_of_a_dual_ltc_add_up_to_the_argument_of_its_tanh() -> None:
+    cell = DualLTC(3, PLAN)
+    inputs, before = torch.randn(5, 3), torch.rand(5, 12) - 0.5
+    with torch.no_grad():
+        after = cell.step(inputs, before, 1e9)  # so long that every neuron arrives
+    found = cell.currents(inputs, before, after)
+    assert found is not None
+    wanted = torch.tanh(into_neurons(cell, found) + cell.bias[0] - cell.brake * before)
+    torch.testing.assert_close(wanted, after)
 
 
 def test_currents_of_a_pure_cfc_add_up_to_its_argument() -> None:

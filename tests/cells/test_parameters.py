@@ -11,7 +11,7 @@ from torch import Tensor
 
 from helpers.cell_values import drawn
 from helpers.cells import DEEP_9, GAPS_7, NCP_7, RANDOM_5, SOLITARY, ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, NeuralLTC, NeuralODE
 from ncp_control.wiring import Plan
 
 
@@ -31,6 +31,8 @@ def test_parameters_exist_for_existing_synapses_only(plan: Plan) -> None:
     linear = {"input_map": "linear", "output_map": "linear"}
     assert count(LTC(3, wiring, **linear)) == count(LTC(3, wiring)) - 3 - wiring.outputs
     assert count(NeuralLTC(3, wiring)) == synapses + 3 * units
+    assert count(DualLTC(3, wiring)) == 2 * synapses + 3 * units
+    assert count(DualLTC(3, wiring, brake=False)) == 2 * synapses + 2 * units
     assert count(CTRNN(3, wiring)) == synapses + 2 * units
     assert count(NeuralODE(3, wiring)) == synapses + units
     own = sum(s == t for s, t, _ in wiring.synapses)

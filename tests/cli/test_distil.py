@@ -56,7 +56,7 @@ def test_fine_tuning_is_printed_beside_the_distillation(folder: Path, capsys: py
 
 @pytest.mark.system
 def test_settings_of_the_cell_are_in_the_circuit(folder: Path) -> None:
-    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", *FAST]
+    words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--cell", "ltc", *FAST]
     for given, unfolds in ((["--set", "unfolds=2"], 2), ([], 3)):
         assert main([*words, *given, "--out", f"run{unfolds}"]) == 0
         assert load_policy(f"run{unfolds}/best.safetensors").policy.lstm_actor.cell.unfolds == unfolds
@@ -78,7 +78,7 @@ def test_time_constants_are_kept_in_the_range_that_a_command_names(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("nonsense=3", "LTC has no setting 'nonsense': choose from solver, unfolds, "),
+        ("nonsense=3", "DualLTC has no setting 'nonsense': choose from time_constants, brake"),
         ("nonsense", "KEY=VALUE, such as unfolds=6"),
     ],
 )

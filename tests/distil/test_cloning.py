@@ -24,6 +24,7 @@ from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 ENV = "ncp/PendulumNoVel-v0"
 SMALL = DistilSettings(iterations=2, batches=4, batch=8, length=16, eval_episodes=2)
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(8, 3)", "settings": SMALL}
+FEW: Any = {"wiring": 8, "cell": "dualltc", "settings": replace(SMALL, synapses=30)}
 
 
 def recorded(share: float = 0.3, rollouts: int = 4, policy: Any = turning) -> Recorded:
@@ -74,6 +75,14 @@ def test_a_run_has_an_agent_a_curve_and_a_record_that_say_behaviour_cloning(tmp_
     assert action.shape == (1,)
 
 
+def test_a_student_with_few_synapses_learns_from_recorded_episodes_too(tmp_path: Path) -> None:
+    found = distil(recorded(), ENV, out=tmp_path / "run", **{**QUIET, **FEW})
+    for name in (BEST, LAST):
+        wiring = load_policy(tmp_path / "run" / name).policy.lstm_actor.cell.wiring
+        assert 20 < len(wiring.sensory) + len(wiring.synapses) <= 30
+    assert found.agent.note["method"] == "behaviour cloning"
+
+
 @pytest.mark.system
 def test_the_student_does_not_depend_on_the_random_actions(tmp_path: Path) -> None:
     given = recorded()
@@ -95,9 +104,9 @@ def test_one_seed_gives_one_student_and_another_seed_another(tmp_path: Path) -> 
     assert not are_equal(tensors_of(tmp_path / "a"), tensors_of(tmp_path / "c"))
 
 
-@pytest.mark.parametrize("done", [1, 2])
-def test_a_stopped_run_continues_to_the_same_student(done: int, tmp_path: Path, monkeypatch: Any) -> None:
-    given, disturbed = recorded(), {**QUIET, "env_wrapper": [{"ObservationNoise": {"std": 0.1}}]}
+@pytest.mark.parametrize(("done", "changes"), [(1, {}), (2, {}), (1, FEW)], ids=["1", "2", "few-synapses"])
+def test_a_stopped_run_continues_to_the_same_student(done: int, changes: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    given, disturbed = recorded(), {**QUIET, **changes, "env_wrapper": [{"ObservationNoise": {"std": 0.1}}]}
     distil(given, ENV, out=tmp_path / "whole", **disturbed)
     evaluate = DistilLoop.evaluate
 

@@ -12,10 +12,11 @@ import torch
 from safetensors.torch import load_file
 
 from helpers.distilling import turning
-from ncp_control.distil import DistilSettings, distil
-from ncp_control.distil.loop import BEST, LAST, STATE, DistilLoop, share_of
+from ncp_control.distil import DistilSettings, PruneSettings, distil
+from ncp_control.distil.loop import BEST, EVALUATIONS, LAST, STATE, DistilLoop, share_of
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
+from ncp_control.storage.run_folder import seed_of
 from ncp_control.storage.safe_tensors import CheckpointError
 from ncp_control.wiring import AutoNCP
 
@@ -23,6 +24,7 @@ ENV = "ncp/PendulumNoVel-v0"
 TEACHER = Path(__file__).resolve().parents[2] / "checkpoints" / "halfcheetah-teacher.safetensors"
 SMALL = DistilSettings(steps=2400, iterations=2, first=0.5, batches=4, batch=8, length=32, envs=2, eval_episodes=2)
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(8, 3)", "settings": SMALL}
+FEW: Any = {"progress": False, "wiring": "FullyConnected(8, 3)", "settings": replace(SMALL, synapses=30)}
 
 
 def swing_up(observations: Any) -> Any:
@@ -60,11 +62,24 @@ def test_the_agent_in_the_file_is_the_student_that_was_evaluated(tmp_path: Path)
     found = distil(turning, ENV, out=tmp_path / "run", **QUIET)
     agent = load_policy(tmp_path / "run" / BEST)
     best = max(range(3), key=lambda k: found.rows[k].mean)
-    from ncp_control.distil.loop import EVALUATIONS
-    from ncp_control.storage.run_folder import seed_of
-
     returns = evaluate(agent, lambda: make_env(ENV), 2, seed_of(seed_of(0, EVALUATIONS), best)).returns
     assert np.mean(returns) == pytest.approx(found.rows[best].mean, rel=1e-6)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("cell", ["dualltc", "cfc", "neuralltc"])
+def test_a_student_with_few_synapses_is_an_agent_that_has_no_others(cell: str, tmp_path: Path) -> None:
+    found = distil(turning, ENV, cell=cell, out=tmp_path / "run", **FEW)
+    best = max(range(3), key=lambda k: found.rows[k].mean)
+    for name, row in ((BEST, found.rows[best]), (LAST, found.rows[-1])):
+        agent = load_policy(tmp_path / "run" / name)
+        wiring = agent.policy.lstm_actor.cell.wiring
+        assert 20 < len(wiring.sensory) + len(wiring.synapses) <= 30
+        returns = evaluate(agent, lambda: make_env(ENV), 2, seed_of(seed_of(0, EVALUATIONS), found.rows.index(row)))
+        assert np.mean(returns.returns) == pytest.approx(row.mean, rel=1e-4)
+    policy = found.agent.policy
+    trained = [*policy.lstm_actor.parameters(), *policy.action_net.parameters()]
+    assert found.parameters == sum(one.numel() for one in trained)
 
 
 @pytest.mark.slow
@@ -85,6 +100,19 @@ def test_a_stopped_run_continues_to_the_same_student(
     done: int, optimizer: str, tmp_path: Path, monkeypatch: Any
 ) -> None:
     arguments = {**QUIET, "settings": replace(SMALL, optimizer=optimizer)}
+    check_that_a_stopped_run_continues(done, arguments, tmp_path, monkeypatch)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("cell", "done"), [("dualltc", 1), ("cfc", 2)])
+def test_a_stopped_run_continues_with_the_same_few_synapses(
+    cell: str, done: int, tmp_path: Path, monkeypatch: Any
+) -> None:
+    check_that_a_stopped_run_continues(done, {**FEW, "cell": cell}, tmp_path, monkeypatch)
+
+
+def check_that_a_stopped_run_continues(done: int, arguments: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    """Stops a run after so many iterations and resumes it: its files must be those of one that was not stopped."""
     distil(turning, ENV, out=tmp_path / "whole", **arguments)
     iterate = DistilLoop.iterate
 
@@ -163,6 +191,25 @@ def test_a_teacher_of_other_observations_is_refused_before_anything_is_written(t
 def test_a_teacher_whose_actions_do_not_fit_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the teacher gave actions of shape \(1, 2\) for 1 observations at step 0"):
         distil(turning, "CartPole-v1", out=tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("cell", "synapses", "pruning", "sentence"),
+    [
+        ("dualltc", 30, PruneSettings(), "with few synapses is not pruned too: leave out synapses or pruning"),
+        ("ltc", 30, None, "an absent synapse of an ltc has no gradient"),
+        ("lstm", 30, None, "a circuit of LSTM is always fully connected"),
+        ("cfc", 7, None, "this wiring has 8 neurons and 80 synapses, .* between 8, .* and 80, got 7"),
+        ("cfc", 81, None, "this wiring has 8 neurons and 80 synapses, .* between 8, .* and 80, got 81"),
+    ],
+)
+def test_few_synapses_that_cannot_be_are_refused_before_anything_is_written(
+    cell: str, synapses: int, pruning: Any, sentence: str, tmp_path: Path
+) -> None:
+    given = {**FEW, "wiring": 8, "settings": replace(SMALL, synapses=synapses)}
+    with pytest.raises(ValueError, match=sentence):
+        distil(turning, ENV, cell=cell, pruning=pruning, out=tmp_path / "run", **given)
     assert not (tmp_path / "run").exists()
 
 

@@ -28,6 +28,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"kept": 0.7, "begins": 0.4}, "kept and begins together are at most 1, got 0.7 and 0.4"),
     ({"optimizer": "sgd"}, "optimizer is adam or muon, not 'sgd'"),
+    *(({"synapses": value}, "synapses must be a whole number of at least 1") for value in (0, -300, 2.5)),
     ({"warm_up": 8, "length": 8}, "windows of 8 steps are too short for a warm-up of 8"),
     *(
         ({name: value}, f"{name} must be a number above 0")
@@ -57,9 +58,38 @@ def test_the_learning_rate_depends_on_the_cell_unless_one_is_given() -> None:
     assert DistilSettings(optimizer="muon").of_cell("ltc").learning_rate == MUONS_RATE
 
 
-def test_the_record_of_a_run_names_the_optimizer_only_if_earlier_versions_did_not_have_it() -> None:
-    assert "optimizer" not in DistilSettings().recorded()
-    assert DistilSettings(optimizer="muon").recorded()["optimizer"] == "muon"
+@pytest.mark.parametrize(
+    ("cell", "given", "optimizer", "rate"),
+    [
+        ("ltc", None, "adam", RATES["ltc"]), ("another", None, "adam", OTHER_RATE),
+        ("lstm", "muon", "muon", MUONS_RATE),
+        ("dualltc", None, "muon", 0.01), ("DualLTC", None, "muon", 0.01), ("dual-ltc", None, "muon", 0.01),
+        ("dual_ltc", "muon", "muon", 0.01), ("dualltc", "adam", "adam", RATES["dualltc"]),
+    ],
+)  # fmt: skip
+def test_the_optimizer_depends_on_the_cell_unless_one_is_given(
+    cell: str, given: str | None, optimizer: str, rate: float
+) -> None:
+    settings = DistilSettings(optimizer=given).of_cell(cell)
+    assert (settings.optimizer, settings.learning_rate) == (optimizer, rate)
+    assert DistilSettings(optimizer=given, learning_rate=0.5).of_cell(cell).learning_rate == 0.5
+    assert settings.of_cell("ltc") == settings
+
+
+def test_a_dual_ltc_that_learns_with_few_synapses_learns_faster() -> None:
+    assert DistilSettings(synapses=300).of_cell("dualltc").learning_rate == 0.03
+    assert DistilSettings(synapses=300, optimizer="adam").of_cell("dualltc").learning_rate == RATES["dualltc"]
+    assert DistilSettings(synapses=300).of_cell("cfc").learning_rate == RATES["cfc"]
+
+
+def test_the_record_of_a_run_names_the_optimizer_and_synapses_only_if_earlier_versions_did_not_have_them() -> None:
+    earlier = DistilSettings().of_cell("ltc").recorded()
+    assert "optimizer" not in earlier
+    assert "synapses" not in earlier
+    assert earlier["learning_rate"] == RATES["ltc"]
+    assert DistilSettings(optimizer="muon").of_cell("ltc").recorded()["optimizer"] == "muon"
+    assert DistilSettings().of_cell("dualltc").recorded()["optimizer"] == "muon"
+    assert DistilSettings(synapses=300).of_cell("cfc").recorded()["synapses"] == 300
 
 
 def test_without_a_cell_there_is_no_learning_rate() -> None:

@@ -11,17 +11,19 @@ import torch
 
 from helpers.c_programs import BareController, exported, greatest_difference, needs_compiler
 from helpers.cells import WIDE, ZOO, build
-from ncp_control.cells import LTC
+from ncp_control.cells import LTC, DualLTC
 from ncp_control.export.c.source import CELLS
 from ncp_control.export.c.write import exact_form
 from ncp_control.rl.controller import Controller
+from ncp_control.wiring import Wiring
 
 pytestmark = needs_compiler
 # One of every kind, of every mode or solver, and of every odd shape; the slow tests go through all others.
 QUICK = (
     "ltc-sparse", "ltc-gaps", "ltc-chain", "ltc-gap-only", "ltc-one", "ltc-euler", "ltc-rk4",
     "neural-ltc-relu", "neural-ltc-sigmoid", "ctrnn-rk4", "ctrnn-sparse", "neural-ode-euler", "neural-ode-sparse",
-    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-backbone-no_gate", "ct-gru-scales", "lstm", "gru", "lagged-mlp",
+    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-backbone-no_gate", "dual-deep", "dual-dense", "dual-chain",
+    "dual-bare", "ct-gru-scales", "lstm", "gru", "lagged-mlp",
 )  # fmt: skip
 WITHOUT = [name for name in ZOO if name.startswith("mixed") or name.endswith("dopri5")]
 
@@ -80,8 +82,8 @@ def test_a_cell_of_ones_own_is_refused(tmp_path: Path) -> None:
         exported(BareController(Own(2, 3)), tmp_path, double=True)
 
 
-@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "ctrnn-fused"])
-def test_the_fused_solver_takes_any_elapsed_time(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "ctrnn-fused", "dual", "dual-bare"])
+def test_a_step_takes_any_elapsed_time(name: str, tmp_path: Path) -> None:
     controller = BareController(build(name, shaken=0.1))
     reference, stepper = exact_form(controller), exported(controller, tmp_path, double=False)
     state = reference.initial_state()
@@ -92,7 +94,7 @@ def test_the_fused_solver_takes_any_elapsed_time(name: str, tmp_path: Path) -> N
         np.testing.assert_allclose(stepper.state, state[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "ct-gru", "lstm", "gru"])
+@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "dual", "ct-gru", "lstm", "gru"])
 def test_observations_far_beyond_all_others_are_no_trouble(name: str, tmp_path: Path) -> None:
     controller = BareController(build(name, shaken=0.1))
     reference, stepper = exact_form(controller), exported(controller, tmp_path, double=True)
@@ -103,6 +105,13 @@ def test_observations_far_beyond_all_others_are_no_trouble(name: str, tmp_path: 
         _, state = reference(seen[None], state)
         assert np.isfinite(stepper.state).all()
         np.testing.assert_allclose(stepper.state, state[0], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("brake", [True, False])
+def test_liquid_neurons_need_no_synapses_among_them(brake: bool, tmp_path: Path) -> None:
+    wiring = Wiring.from_edges(2, inter=1, motor=2, sensory=[(0, 1), (1, 2)])
+    controller = BareController(DualLTC(2, wiring, brake=brake))
+    assert greatest_difference(controller, exported(controller, tmp_path, double=True)) < 1e-12
 
 
 def test_a_pruned_cell_is_exported_as_it_computes(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ from ncp_control.rl.monitor import Monitor
 pytestmark = [needs_compiler, pytest.mark.system]
 AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah.safetensors"
 EVEN_STRICTER = ("-Wshadow", "-Wstrict-prototypes", "-Wmissing-prototypes", "-Wundef", "-Wcast-qual", "-Wvla")
-CELLS = ("ltc-gaps", "ltc-rk4", "neural-ltc-hard_tanh", "cfc-pure", "cfc-backbone-no_gate", "ct-gru", "lstm", "gru",
-         "lagged-mlp")  # fmt: skip
-QUICK = ("ltc-gaps", "cfc-pure", "choices")  # the slow tests go through all others
+CELLS = ("ltc-gaps", "ltc-rk4", "neural-ltc-hard_tanh", "cfc-pure", "cfc-backbone-no_gate", "dual", "dual-bare",
+         "ct-gru", "lstm", "gru", "lagged-mlp")  # fmt: skip
+QUICK = ("ltc-gaps", "cfc-pure", "dual", "choices")  # the slow tests go through all others
 
 
 def some(names: Sequence[str]) -> list[Any]:

@@ -63,7 +63,9 @@ def test_nan_stays_nan_and_zero_gives_one(computed: Any) -> None:
     np.testing.assert_array_equal(computed([0.0, -0.0, 1e-45]), 1)
 
 
-@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "cfc-pure", "ct-gru-scales", "lstm"])
+@pytest.mark.parametrize(
+    "name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "cfc-pure", "dual", "ct-gru-scales", "lstm"]
+)
 @pytest.mark.parametrize("flags", [(), ("-O3", "-funsafe-math-optimizations")])
 def test_cells_take_the_same_steps_with_it(name: str, flags: Any, tmp_path: Path) -> None:
     controller = BareController(build(name, shaken=0.1))

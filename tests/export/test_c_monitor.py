@@ -78,7 +78,7 @@ def check_refuses(stepper: Stepper, sensors: int) -> None:
     assert not (stepper.state == state).all()
 
 
-@pytest.mark.parametrize("name", ["ltc-sparse", "cfc-default", "gru", "lagged-mlp", "ct-gru"])
+@pytest.mark.parametrize("name", ["ltc-sparse", "cfc-default", "dual", "gru", "lagged-mlp", "ct-gru"])
 @pytest.mark.parametrize("flags", [("-O1",), ("-O3", "-funsafe-math-optimizations")])
 def test_what_is_not_finite_leaves_state_and_action_as_they_were(name: str, flags: Any, tmp_path: Path) -> None:
     controller = BareController(build(name))

@@ -12,7 +12,7 @@ from torch import nn
 
 import ncp_control as nc
 from helpers.c_programs import BareController, exported, greatest_difference, needs_compiler
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
 from ncp_control.wiring import FullyConnected, GapJunctions, Random
 
 pytestmark = [needs_compiler, pytest.mark.system]
@@ -37,7 +37,8 @@ def random_plan(draw: np.random.Generator) -> Any:
 def random_cell(draw: np.random.Generator) -> nc.Cell:
     """A cell with any settings that have a C form."""
     inputs, unfolds = int(draw.integers(1, 12)), int(draw.integers(1, 5))
-    kind = (LTC, LTC, LTC, NeuralLTC, CTRNN, NeuralODE, CfC, CfC, LSTM, GRU, CTGRU, LaggedMLP)[int(draw.integers(12))]
+    kinds = (LTC, LTC, LTC, NeuralLTC, CTRNN, NeuralODE, CfC, CfC, DualLTC, LSTM, GRU, CTGRU, LaggedMLP)
+    kind = kinds[int(draw.integers(len(kinds)))]
     solver = ("fused", "euler", "rk4")[int(draw.integers(3))]
     units = int(draw.integers(1, 12))
     if kind in DENSE:
@@ -51,6 +52,8 @@ def random_cell(draw: np.random.Generator) -> nc.Cell:
                 inputs, units, mode=mode, backbone=[int(one) for one in draw.integers(1, 9, draw.integers(1, 4))]
             )
         return CfC(inputs, without_gaps(random_plan(draw)), mode=mode)
+    if kind is DualLTC:
+        return DualLTC(inputs, without_gaps(random_plan(draw)), brake=bool(draw.random() < 0.7))
     slow = (1.0, 9.0)  # with fast neurons, an explicit solver lets rounding grow from step to step
     if kind is LTC:
         maps = [("affine", "linear", "none")[int(one)] for one in draw.integers(3, size=2)]

@@ -16,7 +16,20 @@ from typing import Any
 import pytest
 import torch
 
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, LaggedMLP, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import (
+    CTGRU,
+    CTRNN,
+    GRU,
+    LSTM,
+    LTC,
+    Cell,
+    CfC,
+    DualLTC,
+    LaggedMLP,
+    MixedMemory,
+    NeuralLTC,
+    NeuralODE,
+)
 from ncp_control.cells.ode import ODECell
 from ncp_control.ops import explain_backends
 from ncp_control.solvers import SOLVERS
@@ -97,6 +110,11 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "cfc-backbone": lambda: CfC(2, 3, backbone=(11,)),
     "cfc-backbone-no_gate": lambda: CfC(2, 3, mode="no_gate", backbone=(5, 4)),
     "cfc-backbone-pure": lambda: CfC(1, 3, mode="pure", backbone=(5,)),
+    "dual": lambda: DualLTC(3, NCP_7),
+    "dual-deep": lambda: DualLTC(2, DEEP_9, time_constants=(0.2, 5.0)),
+    "dual-dense": lambda: DualLTC(2, DENSE_5),
+    "dual-chain": lambda: DualLTC(1, CHAIN),
+    "dual-bare": lambda: DualLTC(3, RANDOM_5, brake=False),
     "ct-gru": lambda: CTGRU(2, FullyConnected(3, 2)),
     "ct-gru-scales": lambda: CTGRU(1, 3, scales=3),
     "ct-gru-one": lambda: CTGRU(1, 1, scales=1),
@@ -137,6 +155,8 @@ WIDE: dict[str, Callable[[], Cell]] = {
     "cfc-no_gate-wide": lambda: CfC(5, SPARSE_12, mode="no_gate"),
     "cfc-pure-wide": lambda: CfC(5, SPARSE_12, mode="pure"),
     "cfc-dense-wide": lambda: CfC(4, FullyConnected(9, 2)),
+    "dual-wide": lambda: DualLTC(5, SPARSE_12),
+    "dual-bare-wide": lambda: DualLTC(4, FullyConnected(9, 2), brake=False),
     "lstm-wide": lambda: LSTM(5, FullyConnected(9, 2)),
     "gru-wide": lambda: GRU(5, FullyConnected(11, 2)),
     "ct-gru-wide": lambda: CTGRU(5, FullyConnected(9, 2)),
@@ -149,9 +169,9 @@ REPRESENTATIVES = frozenset({
     "neural-ltc-sigmoid", "neural-ltc-relu", "neural-ltc-hard_tanh", "neural-ltc-signed", "neural-ltc-rk4",
     "neural-ltc-bounded",
     "ctrnn-fused", "ctrnn-relu", "neural-ode-sparse", "neural-ode-dopri5",
-    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-dense", "cfc-backbone",
+    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-dense", "cfc-backbone", "dual", "dual-bare",
     "ct-gru-scales", "lstm", "gru", "lagged-mlp", "mixed-ltc",
-    "ltc-gaps-wide", "neural-ltc-rk4-signed-wide", "cfc-wide", "gru-wide", "ct-gru-wide",
+    "ltc-gaps-wide", "neural-ltc-rk4-signed-wide", "cfc-wide", "dual-wide", "gru-wide", "ct-gru-wide",
 })  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from helpers.cell_runs import Arrays
-from ncp_control.cells import LTC, Cell, CfC, LaggedMLP, MixedMemory
+from ncp_control.cells import LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
 from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.gated import GatedCell
 from ncp_control.cells.positive import raw_of
@@ -44,6 +44,9 @@ def with_factors(cell: Cell, factors: Factors) -> Cell:
         found.sensory_weight *= sensory
         for k, (source, target, _) in enumerate(cell.wiring.synapses):
             found.weight[:, ends.index((source, target))] *= synapses[k]
+    elif isinstance(cell, DualLTC):
+        found.sensory_weight *= sensory
+        found.weight *= synapses
     elif isinstance(cell, GatedCell | LaggedMLP):
         for k, (source, target, _) in enumerate(cell.wiring.sensory):
             if isinstance(cell, LaggedMLP):
@@ -66,14 +69,15 @@ def run_slowed(cell: Cell, drawn: Arrays, steps: int, factors: list[float]) -> A
     cell = copy.deepcopy(cell)
     by = torch.tensor(factors, dtype=torch.float64)
     inner: Any = cell.cell if isinstance(cell, MixedMemory) else cell
-    if isinstance(inner, CfC):  # it divides the time by itself, because each layer reads a part of it
+    in_layers = isinstance(inner, CfC | DualLTC)
+    if in_layers:  # it divides the time by itself, because each layer reads a part of it
         combine = inner._combine
-        inner._combine = lambda maps, elapsed, part: combine(maps, elapsed / by[part], part)
+        inner._combine = lambda maps, elapsed, part, *more: combine(maps, elapsed / by[part], part, *more)
     state, states, constants = cell.initial_state(1), [], []
     for inputs, elapsed in zip(drawn["inputs"][:steps, : cell.inputs], drawn["elapsed"], strict=False):
         row = torch.from_numpy(inputs.copy())[None]
         constants.append(cell.time_constants(row, state)[0] * by)
-        time = float(elapsed) if isinstance(inner, CfC) else (float(elapsed) / by)[None]
+        time = float(elapsed) if in_layers else (float(elapsed) / by)[None]
         state = cell.step(row, state, time)
         states.append(state[0])
     return {"states": torch.stack(states).numpy(), "constants": torch.stack(constants).numpy()}

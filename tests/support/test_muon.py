@@ -14,9 +14,12 @@ CELLS = {
     "backbone": lambda: nc.CfC(6, 5, backbone=(7, 8)), "neuralltc": lambda: nc.NeuralLTC(6, PLAN),
     "ctrnn": lambda: nc.CTRNN(6, PLAN), "lstm": lambda: nc.LSTM(6, 5), "gru": lambda: nc.GRU(6, 5),
     "ctgru": lambda: nc.CTGRU(6, 5, scales=2), "mixed": lambda: nc.MixedMemory(nc.CfC(6, PLAN)),
-    "ltc": lambda: nc.LTC(6, PLAN),
+    "dual": lambda: nc.DualLTC(6, PLAN), "ltc": lambda: nc.LTC(6, PLAN),
 }  # fmt: skip
-NUMBERS = {"cfc": 2, "pure": 2, "backbone": 3, "neuralltc": 2, "ctrnn": 2, "lstm": 2, "gru": 2, "ctgru": 3, "mixed": 4}
+NUMBERS = {
+    "cfc": 2, "pure": 2, "backbone": 3, "neuralltc": 2, "dual": 2, "ctrnn": 2, "lstm": 2, "gru": 2, "ctgru": 3,
+    "mixed": 4,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (3, 7), (2, 9, 5)])
@@ -45,12 +48,12 @@ def test_a_cell_names_the_weights_of_its_linear_maps(name: str) -> None:
 
 
 def test_the_matrices_are_those_that_the_cell_computes_with() -> None:
-    for cell in (nc.CfC(6, PLAN), nc.NeuralLTC(6, PLAN)):
+    for cell in (nc.CfC(6, PLAN), nc.DualLTC(6, PLAN), nc.NeuralLTC(6, PLAN)):
         constants = cell.constants()
         sensory, recurrent = (one.matrices(one.parameter.detach()) for one in linear_weights(cell))
         one, other = (
             (constants.sensory, constants.recurrent)
-            if isinstance(cell, nc.CfC)
+            if isinstance(cell, nc.CfC | nc.DualLTC)
             else (constants.gamma, constants.gamma_r)
         )
         assert torch.equal(sensory, one.values.detach().reshape(6, -1, 12).transpose(0, 1))

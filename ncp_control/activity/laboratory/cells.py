@@ -13,9 +13,23 @@ import numpy as np
 import torch
 
 from ncp_control.activity.laboratory.packed import packed
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, LaggedMLP, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.cells import (
+    CTGRU,
+    CTRNN,
+    GRU,
+    LSTM,
+    LTC,
+    Cell,
+    CfC,
+    DualLTC,
+    LaggedMLP,
+    MixedMemory,
+    NeuralLTC,
+    NeuralODE,
+)
 from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.computed import refresh, written_class
+from ncp_control.cells.dual_ltc import BRAKE
 from ncp_control.cells.gated import GatedCell
 from ncp_control.cells.ode import ODECell
 from ncp_control.cells.positive import positive
@@ -191,6 +205,19 @@ def cfc_data(cell: CfC) -> dict[str, Any]:
     }
 
 
+def dual_data(cell: DualLTC) -> dict[str, Any]:
+    """Returns the brakes and both maps of a DualLTC: a row of two weights for each synapse or neuron."""
+    raw = cell.brake_raw
+    return {
+        "bias": packed(exact(cell.bias).T),
+        "brake": None if raw is None else packed(BRAKE * torch.sigmoid(exact(raw))),
+        "logTau": packed(cell.index_arrays["log_tau"]),
+        "layers": packed([part.start for part in cell.parts] + [cell.units]),
+        "weight": packed(exact(cell.weight).T),
+        "sensory_weight": packed(exact(cell.sensory_weight).T),
+    }
+
+
 def gated_data(cell: GatedCell) -> dict[str, Any]:
     """Returns the matrices and the biases of an LSTM or a GRU."""
     return {name: numbers(getattr(cell, name)) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")}
@@ -226,6 +253,7 @@ KINDS: dict[type[Cell], Any] = {
     CTRNN: affine_data,
     NeuralODE: affine_data,
     CfC: cfc_data,
+    DualLTC: dual_data,
     LSTM: gated_data,
     GRU: gated_data,
     CTGRU: ct_gru_data,

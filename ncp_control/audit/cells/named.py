@@ -6,11 +6,12 @@ from typing import Any
 
 from ncp_control.audit.cells.affine import KnownAffine
 from ncp_control.audit.cells.cfc import KnownCfC
+from ncp_control.audit.cells.dual import KnownDual
 from ncp_control.audit.cells.gated import KnownGRU, KnownLSTM
 from ncp_control.audit.cells.known import Elapsed, Known, Opaque
 from ncp_control.audit.cells.lagged import KnownLaggedMLP
 from ncp_control.audit.cells.ltc import KnownLTC
-from ncp_control.cells import CTRNN, GRU, LSTM, LTC, Cell, CfC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.cells import CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
 from ncp_control.cells.computed import written_class
 
 KNOWN: dict[type, Any] = {
@@ -19,6 +20,7 @@ KNOWN: dict[type, Any] = {
     CTRNN: KnownAffine,
     NeuralODE: KnownAffine,
     CfC: KnownCfC,
+    DualLTC: KnownDual,
     LSTM: KnownLSTM,
     GRU: KnownGRU,
     LaggedMLP: KnownLaggedMLP,

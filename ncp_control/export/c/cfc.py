@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ncp_control.cells.cfc import CfC
-from ncp_control.export.c.edges import edge_arrays
-from ncp_control.export.c.numbers import array, index_array, values_of
+from ncp_control.export.c.layers import layer_arrays, layer_loop
+from ncp_control.export.c.numbers import array, values_of
 from ncp_control.export.c.pieces import CellPiece, filled
 
-ABOUT = """\
-/* Synapse k leads from synapse_source[k] into the neuron j with synapse_start[j] <= k < synapse_start[j + 1]. Its row
-   has a weight for each of the @MAPS@ maps; sensory synapses likewise. */
-"""
-# Neurons of a layer read those of earlier layers as they are after this step, and all others as they were before it.
-LAYERS = """\
-static void advance(const controller_real *x, controller_real *h, controller_real elapsed) {
-    controller_real next[@WIDEST@];
-    for (int layer = 0; layer < @LAYERS@; layer++) {
-        const int first = layer_start[layer], end = layer_start[layer + 1];
-        for (int j = first; j < end; j++) {
-            controller_real map[@MAPS@];
-            for (int m = 0; m < @MAPS@; m++) map[m] = bias[j][m];
-            for (int k = sensory_start[j]; k < sensory_start[j + 1]; k++) {
-                for (int m = 0; m < @MAPS@; m++) map[m] += sensory[k][m] * x[sensory_source[k]];
-            }
-            for (int k = synapse_start[j]; k < synapse_start[j + 1]; k++) {
-                for (int m = 0; m < @MAPS@; m++) map[m] += synapse[k][m] * h[synapse_source[k]];
-            }
-            next[j - first] = combined(map, elapsed@NEURON@);
-        }
-        for (int j = first; j < end; j++) h[j] = next[j - first];
-    }
-}
-"""
 BACKBONE = """\
 static void advance(const controller_real *x, controller_real *h, controller_real elapsed) {
     controller_real one[@ONE@], other[@OTHER@];
@@ -71,23 +44,12 @@ def cfc_piece(cell: CfC) -> CellPiece:
     if cell.mode == "pure":
         parts += [array("w_tau", cell.w_tau.abs()), array("A", cell.A)]
         combined, neuron = PURE, ", j"
-    arrays, body = _backbone(cell) if cell.backbone_widths else _synapses(cell)
-    parts += [*arrays, combined, filled(body, neuron=neuron)]
+    if cell.backbone_widths:
+        arrays, body = _backbone(cell)
+        parts += [*arrays, combined, filled(body, neuron=neuron)]
+    else:
+        parts += [*layer_arrays(cell), combined, layer_loop(cell, neuron)]
     return CellPiece("\n".join(parts), outputs=cell.motor_start)
-
-
-def _synapses(cell: CfC) -> tuple[list[str], str]:
-    """Returns the arrays of a sparse cell, and its `advance`."""
-    starts = [part.start for part in cell.parts] + [cell.units]
-    arrays = [
-        filled(ABOUT, maps=cell.maps),
-        edge_arrays("sensory", cell.sensory_source, cell.sensory_target, cell.units),
-        array("sensory", values_of(cell.sensory_weight).T),
-        edge_arrays("synapse", cell.source, cell.target, cell.units),
-        array("synapse", values_of(cell.weight).T),
-        index_array("layer_start", starts),
-    ]
-    return arrays, filled(LAYERS, maps=cell.maps, layers=len(cell.parts), widest=int(np.diff(starts).max()))
 
 
 def _backbone(cell: CfC) -> tuple[list[str], str]:

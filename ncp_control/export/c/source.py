@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
 from ncp_control.cells.computed import refresh, written_class
 from ncp_control.export.c.affine import affine_piece
 from ncp_control.export.c.cfc import cfc_piece
 from ncp_control.export.c.ct_gru import ct_gru_piece
+from ncp_control.export.c.dual import dual_piece
 from ncp_control.export.c.gated import gated_piece
 from ncp_control.export.c.head import head_text
 from ncp_control.export.c.header import about
@@ -27,6 +28,7 @@ CELLS: dict[type[Cell], Any] = {
     CTRNN: affine_piece,
     NeuralODE: affine_piece,
     CfC: cfc_piece,
+    DualLTC: dual_piece,
     LSTM: gated_piece,
     GRU: gated_piece,
     CTGRU: ct_gru_piece,

@@ -14,6 +14,7 @@ from ncp_control.ops.cpu.structs import struct_sizes
 
 # From the fastest to the one that runs anywhere; setup.py builds one library for each.
 LEVELS = ("avx512", "avx2", "portable")
+VECTOR_BYTES = {"avx512": 64, "avx2": 32, "portable": 16}
 FOLDER = Path(__file__).parent
 CHOICE = "NCP_CONTROL_CPU_LEVEL"
 BUILD = "install a C++ compiler such as g++, then run `make venv` in a checkout or `pip install .` in the sources"
@@ -72,6 +73,12 @@ def load_level(level: str) -> tuple[Library | None, str]:
     if different:
         return None, f"the compiled kernels are of another version (struct of {', '.join(different)}): {BUILD}"
     return Library(level, handle), f"compiled kernels, {level}"
+
+
+def vector_bytes() -> int:
+    """Returns the width of a vector in the library that `load` has chosen; of the narrowest without one."""
+    library = load()[0]
+    return VECTOR_BYTES["portable" if library is None else library.level]
 
 
 def supported_levels() -> tuple[str, ...]:

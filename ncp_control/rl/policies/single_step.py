@@ -50,7 +50,8 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
     if program is None or program.kind not in launch.KINDS:
         return None
     parameters = program.parameters if program.motor is None else program.parameters + program.motor[2:]
-    if not all([parameter is None or type(parameter) is nn.Parameter for parameter in parameters]):
+    fixed = [id(buffer) for buffer in cell._buffers.values()]
+    if not all([p is None or type(p) is nn.Parameter or id(p) in fixed for p in parameters]):
         return None  # one that is computed from others may be out of date
     program = settled(program, inputs, state)
     if program is None:

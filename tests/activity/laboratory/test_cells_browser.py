@@ -201,7 +201,9 @@ def test_a_step_changes_nothing_that_it_is_given(name: str, page: Page) -> None:
     assert same == [True, True, True]
 
 
-@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "gru", "ct-gru", "lagged-mlp"])
+@pytest.mark.parametrize(
+    "name", ["ltc-gaps", "neural-ltc-sigmoid", "cfc-default", "dual", "gru", "ct-gru", "lagged-mlp"]
+)
 def test_a_number_that_is_lost_spreads_as_in_python(name: str, page: Page, drawn: Arrays) -> None:
     inputs = drawn["inputs"].copy()
     inputs[3:, 1] = np.nan
@@ -227,7 +229,9 @@ def test_a_number_that_is_lost_spreads_as_in_python(name: str, page: Page, drawn
 
 
 @pytest.mark.parametrize("elapsed", ["0", "1e-300", "1e9", "1e300", "Infinity"])
-@pytest.mark.parametrize("name", ["ltc-gaps", "neural-ltc-relu", "ctrnn-fused", "cfc-default", "cfc-pure", "ct-gru"])
+@pytest.mark.parametrize(
+    "name", ["ltc-gaps", "neural-ltc-relu", "ctrnn-fused", "cfc-default", "cfc-pure", "dual", "ct-gru"]
+)
 def test_a_step_of_any_length_is_that_of_python(name: str, elapsed: str, page: Page) -> None:
     cell = copy.deepcopy(cell_of(name))
     with torch.no_grad():

@@ -25,7 +25,7 @@ RESET = torch.tensor([0, 1, 0, 0, 1]).bool()[:, None]
 
 def made(cell: str = "ltc") -> Circuit:
     torch.manual_seed(0)
-    return Circuit(3, AutoNCP(9, 3) if cell in ("ltc", "cfc", "neuralltc") else 6, cell)
+    return Circuit(3, AutoNCP(9, 3) if cell in ("ltc", "cfc", "neuralltc", "dualltc") else 6, cell)
 
 
 def steps(circuit: Circuit) -> torch.Tensor | None:
@@ -49,7 +49,7 @@ def assert_same(circuit: Circuit) -> None:
     assert torch.equal(found, scanned(circuit))
 
 
-@pytest.mark.parametrize("cell", ["ltc", "cfc", "neuralltc", "lstm", "gru"])
+@pytest.mark.parametrize("cell", ["ltc", "cfc", "neuralltc", "dualltc", "lstm", "gru"])
 def test_a_step_is_that_of_the_scan(cell: str) -> None:
     circuit = made(cell)
     assert_same(circuit)

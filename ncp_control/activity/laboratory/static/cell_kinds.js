@@ -5,6 +5,7 @@ function makeCell(data) {
     case "LTC": return new LtcCell(data);
     case "NeuralLTC": case "CTRNN": case "NeuralODE": return new AffineCell(data);
     case "CfC": return data.backbone ? new BackboneCfcCell(data) : new CfcCell(data);
+    case "DualLTC": return new DualCell(data);
     case "LSTM": return new LstmCell(data);
     case "GRU": return new GruCell(data);
     case "CTGRU": return new CtGruCell(data);

@@ -2,6 +2,7 @@
 #include "affine.h"
 #include "cfc.h"
 #include "ctgru.h"
+#include "dual.h"
 #include "gated.h"
 #include "level.h"
 #include "ltc.h"
@@ -45,6 +46,7 @@ NCP_CELL(ncp_ltc, LTC, LTCArguments)
 NCP_CELL(ncp_affine, Affine, AffineArguments)
 NCP_CELL(ncp_affine_rk4, AffineRK4, AffineArguments)
 NCP_CELL(ncp_cfc, CfC, CfCArguments)
+NCP_CELL(ncp_dual, Dual, DualArguments)
 NCP_CELL(ncp_lstm, LSTM, GatedArguments)
 NCP_CELL(ncp_gru, GRU, GatedArguments)
 NCP_CELL(ncp_ctgru, CTGRU, CTGRUArguments)

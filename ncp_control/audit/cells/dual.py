@@ -1,0 +1,197 @@
+"""What is known about a DualLTC: its layers move one after another, and no neuron swings for long by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
+from ncp_control.audit.curves import pieces, sigmoid_slopes, tanh_slopes
+from ncp_control.audit.intervals import (
+    FUNCTION_ROUNDINGS,
+    Array,
+    Interval,
+    affine,
+    between,
+    exactly,
+    finite_size,
+    joined,
+    outward,
+    point,
+    product,
+    sigmoid,
+    sigmoid_of,
+    tanh,
+)
+from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
+from ncp_control.cells import DualLTC
+from ncp_control.cells.dual_ltc import BRAKE
+
+ROUNDINGS = 8  # of the closed form
+HALVINGS = 60  # after which a float64 number is known
+
+
+class KnownDual(Known):
+    """A DualLTC. With linear maps f and g of what a neuron reads, its brake b and the time t elapsed::
+
+        x' = k x + (1 - k) m,    m = tanh(z),    z = f - b x,    k = exp(-p),    p = t / tau
+
+        dx' = k dx + (1 - k) (1 - m^2) dz + (x - m) p k (low - high) s (1 - s) dg,    s = sigmoid(g)
+
+    with `log tau = s low + (1 - s) high`. A neuron reads the present state of the layers before its own, and the former
+    state of its own layer and of those behind it. Its own state comes into z with the weight a of a synapse to itself,
+    if it has one, and with -b. What rises with x in z, where a > b, is taken apart from x, and loses nothing by that.
+    """
+
+    def __init__(self, cell: DualLTC, elapsed: Elapsed) -> None:
+        super().__init__(cell, elapsed)
+        constants = cell.constants()
+        recurrent, sensory = (
+            numbers(weights.values).transpose(1, 2, 0) for weights in (constants.recurrent, constants.sensory)
+        )
+        raw = cell.brake_raw
+        brake = np.zeros(self.units) if raw is None else BRAKE * sigmoid_of(numbers(raw))
+        braked = recurrent[0] - np.diag(brake)
+        self.falls = np.minimum(np.diag(braked), 0.0)
+        self.weights = np.concatenate([sensory, np.stack([braked, recurrent[1]])], axis=2)
+        self.own = np.diag(braked), np.diag(recurrent[1])
+        rest = np.concatenate([sensory[0], braked - np.diag(self.falls)], axis=1)
+        self.maps, self.bias = np.stack([rest, self.weights[1]]), numbers(cell.bias)
+        # as the code adds them up
+        self.sizes = np.abs(np.concatenate([sensory[0], np.abs(recurrent[0]) + np.diag(brake)], axis=1))
+        self.log_tau = cell.index_arrays["log_tau"]
+        self.limits = outward(*as_interval(cell.time_constant_bounds()), ROUNDINGS)
+        self.parts = cell.parts
+        self.layer = np.repeat(np.arange(len(self.parts)), [part.stop - part.start for part in self.parts])
+
+    def outer(self) -> Interval:
+        """Returns the cell's own bounds, widened by rounding."""
+        return outward(*as_interval(self.cell.state_bounds()), ROUNDINGS)
+
+    def settled(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of what a neuron moves towards, and of where it can jump to from the far side of that.
+
+        With `z = r + a x` and a <= 0, x comes to rest where `x = tanh(r + a x)`, and moves down from above. A step from
+        below can end above. Rounding can lift a state in every step, until it is so far above the place of rest that it
+        moves down by as much; where k can be 1, it never does.
+        """
+        rest, g = self._maps(joined(features, states), slice(None))
+        kept = self._kept(g)
+        low, high = self._resting(rest)
+        from_below = self._step(Interval(np.minimum(states.low, high), high), rest, kept, self.falls)
+        from_above = self._step(Interval(low, np.maximum(states.high, low)), rest, kept, self.falls)
+        lost = outward(0.0, 0.0, 2, 1.0).high
+        with np.errstate(divide="ignore"):
+            lifted = lost / (1 - kept.high)
+        found = Interval(np.minimum(low - lifted, from_above.low), np.maximum(high + lifted, from_below.high))
+        return found.within(self.outer()).where(rest.is_finite & g.is_finite)
+
+    def after(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of the next state."""
+        return self._layers(states, features)[0]
+
+    def _layers(self, states: Interval, features: Interval) -> tuple[Interval, Interval, Interval]:
+        """Returns the ranges of the next state, of z without what falls with x, and of g, layer by layer."""
+        after = Interval(states.low.copy(), states.high.copy())
+        every_rest, every_g = (Interval(np.empty(self.size), np.empty(self.size)) for _ in range(2))
+        for part in self.parts:
+            rest, g = self._maps(joined(features, after), part)
+            before = states.at(part)
+            moved = self._step(before, rest, self._kept(g), self.falls[part])
+            moved = moved.where(rest.is_finite & g.is_finite & before.is_finite)
+            for whole, values in zip((after, every_rest, every_g), (moved, rest, g), strict=True):
+                whole.low[part], whole.high[part] = values
+        return after, every_rest, every_g
+
+    def _maps(self, sources: Interval, part: slice) -> tuple[Interval, Interval]:
+        """Returns the ranges of z, without what falls with x, and of g, of the neurons in `part`."""
+        weights, bias = self.maps[:, part], self.bias[:, part]
+        rest, g = (affine(sources, *one) for one in zip(weights, bias, strict=True))
+        size = self.sizes[part] @ finite_size(sources) + np.abs(bias[0])
+        return outward(*rest, np.count_nonzero(weights[0], axis=1) + 3 + FUNCTION_ROUNDINGS, size), g
+
+    def _time_constants(self, g: Interval) -> Interval:
+        """Returns the range of tau, which falls while g rises; it is within its limits even where g has no range."""
+        (low, high), s = self.log_tau, sigmoid(g).within(between(0.0, 1.0, g.shape))
+        shortest, longest = (high + (low - high) * end for end in (s.high, s.low))
+        logarithm = outward(shortest, longest, 5, abs(low) + abs(high))
+        found = outward(np.exp(logarithm.low), np.exp(logarithm.high), FUNCTION_ROUNDINGS)
+        return found.within(self.limits.at(0))
+
+    def _power(self, g: Interval) -> Interval:
+        """Returns the range of p."""
+        tau = outward(*self._time_constants(g), 4)
+        return Interval(self.elapsed.low / tau.high, self.elapsed.high / tau.low)
+
+    def _kept(self, g: Interval) -> Interval:
+        """Returns the range of k."""
+        power = self._power(g)
+        found = outward(np.exp(-power.high), np.exp(-power.low), FUNCTION_ROUNDINGS)
+        return found.within(between(0.0, 1.0, g.shape))
+
+    @staticmethod
+    def _step(x: Interval, rest: Interval, kept: Interval, falls: Array) -> Interval:
+        """Returns the range of `k x + (1 - k) tanh(r + a x)` with a <= 0.
+
+        It rises with r, and is a straight line in k; in x it has its extremes at the ends, and where it is level.
+        """
+        values = []
+        for r, k in vertices(rest, kept):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steep = np.nan_to_num(k / (falls * (k - 1)), nan=1.0)  # 1 - m^2 where it is level
+                to_level = np.arctanh(np.sqrt(np.clip(1 - steep, 0.0, 1 - 1e-16)))
+                level = [np.nan_to_num((end - r) / falls) for end in (to_level, -to_level)]
+                for at in (*x, *(np.clip(one, *x) for one in level)):
+                    values.append(k * at + (1 - k) * np.tanh(r + falls * at))
+        size = np.maximum(1.0, finite_size(x))
+        return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS + FUNCTION_ROUNDINGS, size)
+
+    def _resting(self, rest: Interval) -> Interval:
+        """Returns the range of the x with `x = tanh(r + a x)`, of which there is one for each r, as a <= 0."""
+        found = between(-1.0, 1.0, rest.shape)
+        ends = []
+        for r in np.clip(rest, -1e30, 1e30):
+            low, high = found
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2
+                is_below = np.tanh(r + self.falls * middle) > middle
+                low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
+            ends.append((low, high))
+        return outward(ends[0][0], ends[1][1], FUNCTION_ROUNDINGS, 1.0)
+
+    def slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step, found piece by piece of the range of g."""
+        _, rest, g = self._layers(states, features)
+        z = plus(rest, times(point(self.falls), states))
+        steep, apart = tanh_slopes(z), minus(states, tanh(z))
+        to_f, to_g = self.own
+        found, own = [], []
+        with exactly():  # or a slow neuron, whose k is near 1, would not be seen to forget
+            for piece in pieces(g):
+                power, kept = self._power(piece), self._kept(piece)
+                left = minus(point(np.ones(self.size)), kept)
+                by_log_tau = times(apart, humps(power))
+                by_g = times(by_log_tau, times(point(self.log_tau[0] - self.log_tau[1]), sigmoid_slopes(piece)))
+                found.append(plus(rows_times(times(left, steep), self.weights[0]), rows_times(by_g, self.weights[1])))
+                # k and 1 - k go together
+                corners = [k + (1 - k) * to_f * one for k, one in vertices(kept, steep)]
+                alone = widened(np.minimum.reduce(corners), np.maximum.reduce(corners))
+                own.append(plus(alone, times(by_g, point(to_g))))
+        inputs, among = split(hull_of(*found), self.features)
+        for end, values in zip(among, hull_of(*own), strict=True):
+            np.fill_diagonal(end, values)
+        if not np.isfinite(inputs.size).all() or not np.isfinite(among.size).all():
+            return None
+        earlier = self.layer[None, :] < self.layer[:, None]
+        same, before = (Interval(*(np.where(which, end, 0.0) for end in among)) for which in (earlier, ~earlier))
+        return Slopes(same, before, inputs)
+
+    def time_constants(self, states: Interval, features: Interval) -> Interval:
+        """Returns the range of tau, which reads the state before the step in all layers."""
+        g = self._maps(joined(features, states), slice(None))[1]
+        return self._time_constants(g).where(g.is_finite)
+
+
+def humps(power: Interval) -> Interval:
+    """Returns the range of `p exp(-p)`, which rises until p is 1, and falls to zero."""
+    *ends, top = (product(p, np.exp(-p)) for p in (*power, np.clip(1.0, *power)))
+    return widened(np.minimum(*ends), top)

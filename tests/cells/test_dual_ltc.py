@@ -1,0 +1,117 @@
+"""The DualLTC: its step by hand, that it is exact, what its brake does, and what is refused."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import ncp_control as nc
+from helpers.cell_values import changed, drawn, sigmoid
+from helpers.cells import DEEP_9, DENSE_5, NCP_7, RANDOM_5, SOLITARY
+from ncp_control.cells import DualLTC
+from ncp_control.wiring import Plan
+
+
+def stirred(plan: Plan | int, **settings: Any) -> DualLTC:
+    """A cell in float64 with all of its parameters moved."""
+    cell = DualLTC(2, plan, **settings).double()
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return cell
+
+
+def step_by_hand(cell: DualLTC, inputs: list[float], old: list[float], elapsed: float) -> list[float]:
+    """Computes a step neuron by neuron: earlier layers count with this step's value, others with the last."""
+    wiring, new = cell.wiring, list(old)
+    layer_of = {n: k for k, part in enumerate(wiring.layers.values()) for n in range(part.start, part.stop)}
+    shortest, longest = cell.time_constants_range
+    for j in range(cell.units):
+        maps = cell.bias[:, j].tolist()
+        for h in range(2):
+            for e, (s, t, _) in enumerate(wiring.sensory):
+                maps[h] += cell.sensory_weight[h, e].item() * inputs[s] if t == j else 0.0
+            for e, (s, t, _) in enumerate(wiring.synapses):
+                heard = new[s] if layer_of[s] < layer_of[t] else old[s]
+                maps[h] += cell.weight[h, e].item() * heard if t == j else 0.0
+        brake = 0.0 if cell.brake_raw is None else 0.9 * sigmoid(cell.brake_raw[j].item())
+        towards, share = math.tanh(maps[0] - brake * old[j]), sigmoid(maps[1])
+        tau = shortest**share * longest ** (1 - share)
+        new[j] = towards + math.exp(-elapsed / tau) * (old[j] - towards)
+    return new
+
+
+@pytest.mark.parametrize("brake", [True, False])
+@pytest.mark.parametrize("plan", [NCP_7, DEEP_9, DENSE_5, RANDOM_5], ids=["ncp", "deep", "dense", "random"])
+def test_a_step_by_hand(plan: Plan, brake: bool) -> None:
+    cell = stirred(plan, brake=brake)
+    inputs, state = drawn(cell)
+    found = cell.step(inputs, state, 0.7)
+    for row in range(3):
+        expected = step_by_hand(cell, inputs[row].tolist(), state[row].tolist(), 0.7)
+        assert found[row].tolist() == pytest.approx(expected, rel=1e-4)  # tau keeps some room for rounding in its range
+
+
+def test_a_step_solves_the_equation() -> None:
+    """Many short steps of a neuron without a brake or a synapse to itself are one long step, whatever their lengths."""
+    cell = stirred(1, brake=False)
+    with torch.no_grad():
+        cell.weight.zero_()
+    inputs, state = torch.randn(1, 2).double(), torch.tensor([[0.4]]).double()
+    once, many = cell.step(inputs, state, 2.0), state
+    for part in (0.1, 0.5, 1e-3, 1.399):
+        many = cell.step(inputs, many, part)
+    torch.testing.assert_close(many, once, rtol=1e-12, atol=0)
+
+
+def test_no_state_moves_while_no_time_passes() -> None:
+    cell = stirred(DEEP_9).float()
+    inputs, state = torch.randn(3, 50, 2), torch.rand(3, cell.units)
+    for backend in ("reference", "cpu"):
+        assert (nc.scan(cell, inputs, state, elapsed=0.0, backend=backend) == state[:, None]).all()
+
+
+def test_a_signal_passes_from_the_inputs_to_the_motor_neurons_in_one_step() -> None:
+    cell = stirred(DEEP_9)
+    inputs, state = drawn(cell)
+    motor = set(range(cell.motor_start, cell.units))
+    assert changed(cell, (inputs, state), (inputs + 1, state)) >= motor
+
+
+def test_a_neuron_with_a_brake_answers_to_what_changes_more_than_to_what_lasts() -> None:
+    overshoot = {}
+    for brake in (True, False):
+        cell = DualLTC(1, SOLITARY, brake=brake).requires_grad_(False)
+        cell.sensory_weight.copy_(torch.tensor([[1.0], [0.0]]))
+        cell.bias.copy_(torch.tensor([[0.0], [30.0]]))  # as fast as it can be
+        if cell.brake_raw is not None:
+            cell.brake_raw.fill_(2.0)
+        states = nc.scan(cell, torch.ones(1, 200, 1))[0, :, 0]
+        overshoot[brake] = float(states[0] - states[-1])
+    assert overshoot[False] == 0
+    assert overshoot[True] > 0.2
+
+
+def test_both_weights_of_a_cut_synapse_are_zero() -> None:
+    cell = stirred(NCP_7)
+    with torch.no_grad():
+        cell.cut_synapses([1], [0], [])
+    assert not cell.weight[:, 1].any()
+    assert not cell.sensory_weight[:, 0].any()
+    assert cell.weight[:, 0].all()
+
+
+def test_new_neurons_are_fast_and_slow() -> None:
+    cell = DualLTC(3, 200)
+    tau = cell.time_constants(torch.zeros(1, 3), torch.zeros(1, 200))[0]
+    assert tau.min() < 0.15
+    assert tau.max() > 8
+    assert cell.brake is not None
+    assert (cell.brake - 0.107).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("given", [None, (1.0, 1.0), (2.0, 1.0), (0.0, 1.0), (1.0, float("inf")), (-1, 1)])
+def test_a_range_of_time_constants_without_two_ends_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match="time_constants must be"):
+        DualLTC(3, NCP_7, time_constants=given)

@@ -1,0 +1,152 @@
+"""A scan in pieces: the same as the whole scan up to rounding, for cells that forget and for those that do not."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import ncp_control as nc
+from helpers.cells import build, names, runs, tolerance
+from ncp_control.cells import DualLTC, NeuralODE
+from ncp_control.ops import dispatch, explain_backends, pieces, scan
+from ncp_control.wiring import NCP
+
+CASCADE = NCP(6, 4, 3, sensory_fanout=4, inter_fanout=3, recurrent_command=0, motor_fanin=3, recurrent_inter=0)
+EXACT = names(exact=True)  # the steps of an adaptive solver depend on all rows
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # in float64, where a seam may be 1.4e-14 apart
+
+
+def drawn(cell: Any, batch: int, time: int) -> dict[str, Tensor]:
+    """Everything that a scan can be given."""
+    draw = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=draw, dtype=torch.float64)
+
+    return {
+        "inputs": 2 * random(batch, time, cell.inputs) - 1,
+        "state": random(batch, cell.state_size) - 0.5,
+        "elapsed": 0.1 + random(batch, time),
+        "reset": random(batch, time) < 0.1,
+        "mask": random(batch, time) < 0.8,
+    }
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Returns a list that grows by the rows and steps of every run on a backend."""
+    found: list[tuple[int, int]] = []
+    run = dispatch._run_on
+
+    def counting(problem: Any, name: str) -> Tensor:
+        found.append(tuple(problem.inputs.shape[:2]))
+        return run(problem, name)
+
+    monkeypatch.setattr(dispatch, "_run_on", counting)
+    return found
+
+
+@pytest.mark.parametrize(("name", "backend"), runs())
+def test_pieces_give_the_states_of_the_whole_scan(name: str, backend: str) -> None:
+    cell = build(name, torch.float64)
+    with torch.no_grad():
+        for batch, time, count in ((2, 19, 3), (1, 5, 5), (3, 4, 9)):
+            given = drawn(cell, batch, time)
+            for left_out in ((), ("reset", "mask"), ("state", "elapsed", "reset")):
+                some = {key: value for key, value in given.items() if key not in left_out}
+                whole = scan(cell, **some, backend=backend)
+                found = scan(cell, **some, backend=backend, parallel=count)
+                assert found.shape == whole.shape
+                torch.testing.assert_close(found, whole, **(CLOSE if name in EXACT else tolerance(cell)))
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_gradients_reach_back_through_the_seams(name: str) -> None:
+    """Pieces that miss one another at first run again, and then every gradient is that of the whole scan."""
+    cell = build(name, torch.float64)
+    given = drawn(cell, 2, 8)
+    weights = torch.rand(2, 8, cell.state_size, dtype=torch.float64)
+    found = []
+    for parallel in (False, 4):
+        leaves = [given["inputs"].requires_grad_(), given["state"].requires_grad_(), *cell.parameters()]
+        states = scan(cell, **given, parallel=parallel)
+        found.append(torch.autograd.grad((states * weights).sum(), leaves, allow_unused=True))
+    for whole, cut in zip(*found, strict=True):
+        if whole is not None:
+            torch.testing.assert_close(cut, whole, rtol=1e-6, atol=1e-6)
+
+
+def test_a_cell_that_forgets_runs_once_after_a_fourth_of_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = DualLTC(3, CASCADE, time_constants=(0.05, 0.5)).double()
+    inputs, found = torch.randn(2, 400, 3).double(), counted(monkeypatch)
+    with torch.no_grad():
+        scan(cell, inputs, parallel=4)
+        assert found == [(8, 25), (8, 100)]
+
+
+def test_an_integrator_runs_once_more_than_it_has_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = NeuralODE(1, 1, activation="hard_tanh").double()
+    with torch.no_grad():
+        cell.gamma.fill_(0.1), cell.gamma_r.zero_(), cell.mu.zero_()
+        inputs = torch.ones(1, 40, 1).double()
+        whole, found = scan(cell, inputs), counted(monkeypatch)
+        torch.testing.assert_close(scan(cell, inputs, parallel=4), whole, rtol=1e-12, atol=0)
+    assert found == [(4, 2), *[(4, 10)] * 4]
+    assert whole[0, -1, 0] > 3
+
+
+def test_a_sequence_that_is_not_a_number_from_some_step_on_comes_out_the_same() -> None:
+    cell = build("ltc-sparse", torch.float64)
+    inputs = drawn(cell, 1, 30)["inputs"]
+    inputs[0, 13] = torch.nan
+    with torch.no_grad():
+        whole = scan(cell, inputs)
+        torch.testing.assert_close(scan(cell, inputs, parallel=5), whole, equal_nan=True, **CLOSE)
+    assert whole[0, 20].isnan().any()
+
+
+def test_true_takes_as_many_pieces_as_the_processor_has_lanes_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = DualLTC(3, CASCADE)
+    inputs = torch.zeros(2, 4096, 3)
+    if not explain_backends(cell, inputs)["cpu"][0]:
+        pytest.skip("no compiled kernels")
+    monkeypatch.setattr(pieces.library, "vector_bytes", lambda: 32)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    for backend, dtype, time, wanted in (
+        ("cpu", torch.float32, 4096, (24, 2048 // 6)),
+        ("cpu", torch.float64, 4096, (12, 4096 // 6)),
+        ("cpu", torch.float32, 200, (6, 67)),  # no piece is shorter than 64 steps
+        ("cpu", torch.float32, 127, (2, 127)),
+        ("reference", torch.float32, 4096, (64, 128)),
+    ):
+        found = counted(monkeypatch)
+        with torch.no_grad():
+            scan(cell.to(dtype), inputs[:, :time].to(dtype), backend=backend, parallel=True)
+        assert found[-1][0] == wanted[0]
+        assert found[-1][1] - wanted[1] in (0, 1)
+        monkeypatch.undo()
+        monkeypatch.setattr(pieces.library, "vector_bytes", lambda: 32)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+
+
+def test_a_network_in_pieces_is_used_as_any_other() -> None:
+    cell = DualLTC(3, CASCADE)
+    whole, cut = nc.RNN(cell), nc.RNN(cell, parallel=3)
+    inputs = torch.randn(2, 50, 3)
+    for given in (inputs, inputs[0], inputs[:, :0], inputs[:, :1]):
+        for one, other in zip(cut(given, states=True), whole(given, states=True), strict=True):
+            torch.testing.assert_close(one, other)
+    assert "parallel=3" in repr(cut)
+    assert "parallel" not in repr(whole)
+    torch.compiler.reset()
+    compiled = torch.compile(cut, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(inputs)[0], whole(inputs)[0])  # a trace is the whole scan
+
+
+@pytest.mark.parametrize("parallel", [-1, 2.0, "yes", None])
+def test_what_is_no_number_of_pieces_is_refused(parallel: Any) -> None:
+    with pytest.raises(ValueError, match="parallel is true, false or a number of pieces, got"):
+        nc.RNN(DualLTC(3, CASCADE), parallel=parallel)
+    if parallel is not None:
+        with pytest.raises(ValueError, match="parallel is true, false or a number of pieces, got"):
+            scan(DualLTC(3, CASCADE), torch.zeros(1, 4, 3), parallel=parallel)
