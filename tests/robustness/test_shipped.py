@@ -32,12 +32,12 @@ def name(path: Path) -> str:
 TEACHERS = {"halfcheetah-teacher", "hopper-teacher", "swimmer-teacher"}
 
 
-CIRCUITS = {"halfcheetah", "halfcheetah-novel", "halfcheetah-novel-cascade"}
+CIRCUITS = {"halfcheetah", "halfcheetah-novel", "halfcheetah-novel-cascade", "halfcheetah-novel-sparse"}
 
 
-def test_there_are_three_teachers_three_circuits_and_two_models() -> None:
+def test_there_are_three_teachers_four_circuits_and_two_models() -> None:
     assert {path.stem for path in AGENTS} == CIRCUITS | TEACHERS
-    assert len(FILES) == 8
+    assert len(FILES) == 9
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -78,7 +78,8 @@ def test_it_acts_in_its_space_and_always_alike(path: Path) -> None:
 AT_FIRST = {
     "halfcheetah": 595,
     "halfcheetah-novel": 569,
-    "halfcheetah-novel-cascade": 540,
+    "halfcheetah-novel-cascade": 572,
+    "halfcheetah-novel-sparse": 564,
     "halfcheetah-teacher": 605,
     "hopper-teacher": 228,
     "swimmer-teacher": 25,
