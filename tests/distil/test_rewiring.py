@@ -187,10 +187,12 @@ def test_each_neuron_keeps_a_synapse_from_an_input_or_an_earlier_layer() -> None
     assert len(chosen) == 8
 
 
-def stepping(weights: dict[str, tuple[float, float]], gradients: dict[str, tuple[float, float]]) -> Rewiring:
+def stepping(
+    weights: dict[str, tuple[float, float]], gradients: dict[str, tuple[float, float]], wiring: Wiring = STEPPING
+) -> Rewiring:
     """Makes a student with these synapses, weights and mean gradients."""
-    rewiring = grown(len(weights), wiring=STEPPING)
-    names = ["".join(pair) for pair in pairs(STEPPING)]
+    rewiring = grown(len(weights), wiring=wiring)
+    names = ["".join(pair) for pair in pairs(wiring)]
     rewiring.present = np.array([name in weights for name in names])
     with torch.no_grad():
         for of, values in ((rewiring.weights, weights), (rewiring.gradients, gradients)):
@@ -232,6 +234,17 @@ def test_synapses_into_neurons_that_reach_no_motor_neuron_go_first() -> None:
     rewiring = stepping({**weights, "Bm": (1, 0)}, {"yA": (1, 0), "BB": (2, 0)})
     rewiring.exchange(2 / 7)
     assert present_pairs(rewiring) == {"xA", "yB", "xB", "AB", "Bm", "yA", "BB"}  # now B reaches the motor neuron
+
+
+def test_a_neuron_that_hears_an_input_may_keep_a_stronger_synapse_from_an_earlier_layer_instead() -> None:
+    wiring = Wiring.from_edges(
+        ["x", "y"], inter=[["A"], ["B"]], motor=["m"],
+        sensory=[("x", "A"), ("y", "B")], synapses=[("A", "B"), ("B", "m"), ("A", "A")],
+    )  # fmt: skip
+    weights = {"xA": (0.2, 0), "yB": (0.3, 0), "AB": (0.5, 0), "Bm": (0.2, 0)}
+    rewiring = stepping(weights, {"AA": (1, 0)}, wiring)
+    rewiring.exchange(1 / 4)
+    assert present_pairs(rewiring) == {"xA", "AB", "Bm", "AA"}
 
 
 def test_the_mean_gradient_forgets_a_tenth_in_each_batch_and_counts_absent_synapses() -> None:
