@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +14,9 @@ from torch.nn.functional import linear
 from ncp_control.cells.base import Cell, Guarantee, dense_only
 from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
-from ncp_control.cells.edges import Weights, arriving, split_last, weights_of
-from ncp_control.cells.program_form import ProgramForm, first_of_target
+from ncp_control.cells.edges import split_last
+from ncp_control.cells.layered import LayerConstants, LayeredCell
+from ncp_control.cells.program_form import ProgramForm
 from ncp_control.ops.program import CfCSettings, Program
 from ncp_control.solvers import Span
 from ncp_control.support.muon import LinearWeights
@@ -31,18 +32,7 @@ PROGRAM = ProgramForm(
 )
 
 
-class CfCConstants(NamedTuple):
-    """The weights of all H maps; None behind a backbone.
-
-    :param sensory: from the inputs, (I, H, N)
-    :param recurrent: from the neurons, (N, H, N)
-    """
-
-    sensory: Weights | None
-    recurrent: Weights | None
-
-
-class CfC(Cell):
+class CfC(LayeredCell):
     """Closed-form continuous-time cell. With linear maps f1, f2, a, b of x = [inputs, state] and time t elapsed::
 
         default:  h' = tanh(f1) (1 - s) + s tanh(f2),   s = sigmoid(a t + b)
@@ -61,10 +51,6 @@ class CfC(Cell):
         fully connected neurons only. The default, (), is no backbone, because a backbone hides the circuit
     """
 
-    source: Tensor
-    target: Tensor
-    sensory_source: Tensor
-    sensory_target: Tensor
     backbone: nn.ModuleList
 
     def __init__(
@@ -75,7 +61,6 @@ class CfC(Cell):
             raise ValueError(f"unknown mode {mode!r}: choose one of {', '.join(MODES)}")
         self.mode = mode
         self.maps = MODES[mode]
-        self.parts = tuple(self.wiring.layers.values())
         self.backbone_widths = tuple(backbone)
         if self.backbone_widths:
             self._make_backbone()
@@ -106,15 +91,7 @@ class CfC(Cell):
         wiring = self.wiring
         edges = {(source, target) for source, target, _ in wiring.synapses} | {(i, i) for i in range(self.units)}
         by_target = sorted(edges, key=lambda edge: (edge[1], edge[0]))
-        self.add_indexes(
-            source=[source for source, _ in by_target],
-            target=[target for _, target in by_target],
-            sensory_source=wiring.sensory.source,
-            sensory_target=wiring.sensory.target,
-            start=first_of_target([target for _, target in by_target], self.units),
-            sensory_start=first_of_target(wiring.sensory.target, self.units),
-            program_source=[self._program_source(source, target) for source, target in by_target],
-        )
+        self.add_synapses([source for source, _ in by_target], [target for _, target in by_target])
         ends = self.index_arrays
         arriving = np.bincount(np.concatenate([ends["target"], ends["sensory_target"]]), minlength=self.units)
         leaving = np.bincount(ends["source"], minlength=self.units)
@@ -128,11 +105,6 @@ class CfC(Cell):
         self.weight = draw(arriving[ends["target"]], leaving[ends["source"]])
         self.sensory_weight = draw(arriving[ends["sensory_target"]], sensory_leaving[ends["sensory_source"]])
 
-    def _program_source(self, source: int, target: int) -> int:
-        """Returns the place of a source in [old states, new states]: new if its layer comes before the target's."""
-        layer_start = next(part.start for part in self.parts if part.start <= target < part.stop)
-        return source + self.units if source < layer_start else source
-
     def program(self) -> Program | None:
         """Returns the program of a CfC; None with a backbone and for a subclass of one's own."""
         if written_class(self) is not CfC or self.backbone_widths:
@@ -140,53 +112,19 @@ class CfC(Cell):
         sizes = (self.weight.shape[1], self.sensory_weight.shape[1])
         return PROGRAM.read(self, CfCSettings(*sizes, mode=tuple(MODES).index(self.mode)))
 
-    def constants(self) -> CfCConstants:
-        """Returns the weights of existing synapses as matrices."""
-        if self.backbone_widths:
-            return CfCConstants(None, None)
-        sensory = weights_of(self.sensory_weight, self.sensory_source, self.sensory_target, self.inputs, self.units)
-        recurrent = weights_of(self.weight, self.source, self.target, self.units, self.units)
-        return CfCConstants(*(weights.each(lambda matrix: matrix.transpose(0, 1)) for weights in (sensory, recurrent)))
+    def constants(self) -> LayerConstants:
+        """Returns the weights of existing synapses as matrices; nothing behind a backbone."""
+        return LayerConstants(None, None) if self.backbone_widths else super().constants()
 
     def linear_weights(self) -> list[LinearWeights]:
         """Returns the weights of all maps, for `Muon`."""
-        maps, inputs, units = self.maps, self.inputs, self.units
         if self.backbone_widths:
-            return [LinearWeights(self.head, (maps, units, self.backbone_widths[-1]))]
-        return [
-            LinearWeights(
-                self.sensory_weight, (maps, inputs, units), self.sensory_source * units + self.sensory_target
-            ),
-            LinearWeights(self.weight, (maps, units, units), self.source * units + self.target),
-        ]
+            return [LinearWeights(self.head, (self.maps, self.units, self.backbone_widths[-1]))]
+        return super().linear_weights()
 
-    def sense(self, constants: CfCConstants, inputs: Tensor) -> Tensor:
+    def sense(self, constants: LayerConstants, inputs: Tensor) -> Tensor:
         """Returns the inputs' share of every map, (..., H N), and with a backbone the inputs themselves."""
-        if constants.sensory is None:
-            return inputs
-        return arriving(inputs, constants.sensory.each(lambda matrix: matrix.flatten(1))) + self.bias.flatten()
-
-    def advance(self, constants: CfCConstants, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
-        """Updates the state layer by layer, and behind a backbone all at once."""
-        if constants.recurrent is None:
-            return self._combine(self._backbone_maps(sensed, state), elapsed, slice(None))
-        for part in self.parts:
-            state = self._advance_layer(constants.recurrent, sensed, state, elapsed, part)
-        return state
-
-    def advance_held(
-        self, constants: CfCConstants, sensed: Tensor, state: Tensor, elapsed: Span, held: Tensor
-    ) -> Tensor:
-        """Updates the state layer by layer and puts held neurons back after each, so that no layer sees them move.
-
-        A subclass that defines `advance` itself has its neurons held from step to step only.
-        """
-        if constants.recurrent is None or type(self).advance is not CfC.advance:
-            return super().advance_held(constants, sensed, state, elapsed, held)
-        for part in self.parts:
-            moved = self._advance_layer(constants.recurrent, sensed, state, elapsed, part)
-            state = torch.where(held, state, moved)
-        return state
+        return inputs if constants.sensory is None else super().sense(constants, inputs)
 
     def check_holdable(self) -> None:
         """Raises a ValueError if the cell has a backbone."""
@@ -197,26 +135,14 @@ class CfC(Cell):
     def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
         """Sets the weights of these synapses to zero in all maps; raises a ValueError if there is a backbone."""
         if self.backbone_widths:
-            super().cut_synapses(synapses, sensory, gap_junctions)
-        places = self._places()
-        self.weight[:, [places[k] for k in synapses]] = 0.0
-        self.sensory_weight[:, sensory] = 0.0
+            Cell.cut_synapses(self, synapses, sensory, gap_junctions)
+        super().cut_synapses(synapses, sensory, gap_junctions)
 
-    def _places(self) -> list[int]:
-        """Returns the index of each of the wiring's synapses in `weight`, which has the membranes, too."""
-        place = {pair: k for k, pair in enumerate(zip(self.source.tolist(), self.target.tolist(), strict=True))}
-        return [place[source, target] for source, target, _ in self.wiring.synapses]
-
-    def _advance_layer(self, recurrent: Weights, sensed: Tensor, state: Tensor, elapsed: Span, part: slice) -> Tensor:
-        """Returns the state (B, N) in which the neurons in `part` are one step on."""
-        maps = self._layer_maps(recurrent, split_last(sensed, self.maps, self.units), state, part)
-        return torch.cat([state[:, : part.start], self._combine(maps, elapsed, part), state[:, part.stop :]], dim=-1)
-
-    def _layer_maps(self, recurrent: Weights, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
-        """Returns all maps (B, H, n) of the neurons in `part`."""
-        sensed = sensed[:, :, part]
-        found = arriving(state, recurrent.each(lambda matrix: matrix[:, :, part].flatten(1)))
-        return sensed + split_last(found, *sensed.shape[1:])
+    def _maps(self, constants: LayerConstants, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
+        """Returns all maps (B, H, n) of the neurons in `part`, which behind a backbone are all neurons."""
+        if constants.recurrent is None:
+            return self._backbone_maps(sensed, state)
+        return super()._maps(constants, sensed, state, part)
 
     def _backbone_maps(self, inputs: Tensor, state: Tensor) -> Tensor:
         x = torch.cat([inputs, state], dim=-1)
@@ -224,7 +150,7 @@ class CfC(Cell):
             x = 1.7159 * torch.tanh(0.666 * layer(x))
         return split_last(linear(x, self.head, self.bias.flatten()), self.maps, self.units)
 
-    def _combine(self, maps: Tensor, elapsed: Span, part: slice) -> Tensor:
+    def _combine(self, maps: Tensor, elapsed: Span, part: slice, before: Tensor) -> Tensor:
         """Applies the closed form to maps (B, H, n) of the neurons in `part`."""
         if self.mode == "pure":
             f1 = maps[:, 0]
@@ -244,13 +170,11 @@ class CfC(Cell):
         """
         if self.backbone_widths:
             return None
-        sources = torch.cat([before, after], dim=1)[:, torch.as_tensor(self.program_source)]
         sensory, weight = self.sensory_weight[0], self.weight[0]
         if self.mode != "pure":
             sensory, weight = (sensory + self.sensory_weight[1]) / 2, (weight + self.weight[1]) / 2
-        return without_gaps(
-            self.wiring, inputs[:, self.sensory_source] * sensory, (sources * weight)[:, self._places()]
-        )
+        flowing = (self._carried(before, after) * weight)[:, self.places()]
+        return without_gaps(self.wiring, inputs[:, self.sensory_source] * sensory, flowing)
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Returns how fast the gate closes with time: `1 / |a|`, and `1 / (|w_tau| + |f1|)` in pure mode, (B, N).
@@ -258,11 +182,7 @@ class CfC(Cell):
         Every layer is taken at the state before the step.
         """
         constants = self.constants()
-        sensed = self.sense(constants, inputs)
-        if constants.recurrent is None:
-            maps = self._backbone_maps(sensed, state)
-        else:
-            maps = self._layer_maps(constants.recurrent, split_last(sensed, self.maps, self.units), state, slice(None))
+        maps = self._maps(constants, self.sense(constants, inputs), state, slice(None))
         if self.mode == "pure":
             return 1 / (self.w_tau.abs() + maps[:, 0].abs())
         return 1 / maps[:, 2].abs()

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Cell, Guarantee
+from ncp_control.cells.base import Guarantee
 from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
-from ncp_control.cells.edges import Weights, arriving, split_last, weights_of
-from ncp_control.cells.initial import Range, check_time_constants, fan_in, leads_back
-from ncp_control.cells.program_form import ProgramForm, first_of_target
+from ncp_control.cells.initial import Range, check_time_constants, fan_in, leads_back, with_room
+from ncp_control.cells.layered import LayeredCell
+from ncp_control.cells.program_form import ProgramForm
 from ncp_control.ops.program import DualSettings, Program
 from ncp_control.solvers import Span
-from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 TIME_CONSTANTS = (0.05, 20.0)  # in units of `elapsed`
-ROOM = 1e-5  # the share of a range of time constants that is left for rounding in float32, at both ends
 BRAKE = 0.9  # no brake is stronger, so that no neuron swings for long
 WEAK = -2.0  # the first `brake_raw`, for brakes of 0.11
 CIRCULATING = 0.1  # how much weaker weights within a layer and back start than those onward
@@ -33,18 +30,7 @@ PROGRAM = ProgramForm(
 )
 
 
-class DualConstants(NamedTuple):
-    """The weights as matrices.
-
-    :param sensory: from the inputs, (I, 2, N)
-    :param recurrent: from the neurons, (N, 2, N)
-    """
-
-    sensory: Weights
-    recurrent: Weights
-
-
-class DualLTC(Cell):
+class DualLTC(LayeredCell):
     """Liquid time-constant cell with two weights a synapse. With linear maps f and g of x = [inputs, state]::
 
         dx/dt = (tanh(f - b x) - x) / tau,    tau = lo^s hi^(1 - s),    s = sigmoid(g)
@@ -64,10 +50,7 @@ class DualLTC(Cell):
     :param brake: whether neurons have a brake
     """
 
-    source: Tensor
-    target: Tensor
-    sensory_source: Tensor
-    sensory_target: Tensor
+    maps = 2
     log_tau: Tensor
     brake_raw: nn.Parameter | None
 
@@ -81,22 +64,13 @@ class DualLTC(Cell):
     ) -> None:
         super().__init__(inputs, plan)
         limits = check_time_constants(time_constants)
-        if limits is None or limits[0] * (1 + ROOM) ** 2 >= limits[1]:
+        if limits is None or with_room(limits)[0] >= with_room(limits)[1]:
             raise ValueError(
                 f"time_constants must be (shortest, longest) with shortest < longest, got {time_constants!r}"
             )
         self.time_constants_range, self.has_brake = limits, brake
         wiring = self.wiring
-        self.parts = tuple(wiring.layers.values())
-        self.add_indexes(
-            source=wiring.synapses.source,
-            target=wiring.synapses.target,
-            sensory_source=wiring.sensory.source,
-            sensory_target=wiring.sensory.target,
-            start=first_of_target(wiring.synapses.target, self.units),
-            sensory_start=first_of_target(wiring.sensory.target, self.units),
-            program_source=[self._program_source(source, target) for source, target, _ in wiring.synapses],
-        )
+        self.add_synapses(wiring.synapses.source, wiring.synapses.target)
         scale = fan_in(wiring).rsqrt()
         scales = torch.where(leads_back(wiring), CIRCULATING, 1.0) * scale[self.target]
         self.weight = nn.Parameter(torch.randn(2, len(wiring.synapses)) * scales)
@@ -105,13 +79,7 @@ class DualLTC(Cell):
         self.bias = nn.Parameter(torch.stack([torch.zeros(self.units), paces]))
         weak = nn.Parameter(torch.full((self.units,), WEAK)) if brake else None
         self.register_parameter("brake_raw", weak)
-        shortest, longest = limits[0] * (1 + ROOM), limits[1] / (1 + ROOM)
-        self.add_constants(log_tau=[math.log(shortest), math.log(longest)])
-
-    def _program_source(self, source: int, target: int) -> int:
-        """Returns the place of a source in [old states, new states]: new if its layer comes before the target's."""
-        layer_start = next(part.start for part in self.parts if part.start <= target < part.stop)
-        return source + self.units if source < layer_start else source
+        self.add_constants(log_tau=[math.log(limit) for limit in with_room(limits)])
 
     def program(self) -> Program | None:
         """Returns the program; None for a subclass of one's own."""
@@ -119,63 +87,12 @@ class DualLTC(Cell):
             return None
         return PROGRAM.read(self, DualSettings(self.weight.shape[1], self.sensory_weight.shape[1]))
 
-    def constants(self) -> DualConstants:
-        """Returns the weights of existing synapses as matrices."""
-        sensory = weights_of(self.sensory_weight, self.sensory_source, self.sensory_target, self.inputs, self.units)
-        recurrent = weights_of(self.weight, self.source, self.target, self.units, self.units)
-        return DualConstants(*(weights.each(lambda matrix: matrix.transpose(0, 1)) for weights in (sensory, recurrent)))
-
-    def linear_weights(self) -> list[LinearWeights]:
-        """Returns the weights of both maps, for `Muon`."""
-        inputs, units = self.inputs, self.units
-        return [
-            LinearWeights(self.sensory_weight, (2, inputs, units), self.sensory_source * units + self.sensory_target),
-            LinearWeights(self.weight, (2, units, units), self.source * units + self.target),
-        ]
-
-    def sense(self, constants: DualConstants, inputs: Tensor) -> Tensor:
-        """Returns the inputs' share of both maps, (..., 2 N)."""
-        return arriving(inputs, constants.sensory.each(lambda matrix: matrix.flatten(1))) + self.bias.flatten()
-
-    def advance(self, constants: DualConstants, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
-        """Updates the state layer by layer."""
-        for part in self.parts:
-            state = self._advance_layer(constants, sensed, state, elapsed, part)
-        return state
-
-    def advance_held(
-        self, constants: DualConstants, sensed: Tensor, state: Tensor, elapsed: Span, held: Tensor
-    ) -> Tensor:
-        """Updates the state layer by layer and puts held neurons back after each, so that no layer sees them move.
-
-        A subclass that defines `advance` itself has its neurons held from step to step only.
-        """
-        if type(self).advance is not DualLTC.advance:
-            return super().advance_held(constants, sensed, state, elapsed, held)
-        for part in self.parts:
-            state = torch.where(held, state, self._advance_layer(constants, sensed, state, elapsed, part))
-        return state
-
-    def _advance_layer(
-        self, constants: DualConstants, sensed: Tensor, state: Tensor, elapsed: Span, part: slice
-    ) -> Tensor:
-        """Returns the state (B, N) in which the neurons in `part` are one step on."""
-        maps = self._maps(constants, sensed, state, part)
-        moved = self._combine(maps, elapsed, part, state[:, part])
-        return torch.cat([state[:, : part.start], moved, state[:, part.stop :]], dim=-1)
-
     def _combine(self, maps: Tensor, elapsed: Span, part: slice, before: Tensor) -> Tensor:
         """Returns the next state of the neurons in `part` from their maps (B, 2, n) and their state before (B, n)."""
         brake, (f, g) = self.brake, maps.unbind(1)
         towards = torch.tanh(f if brake is None else f - brake[part] * before)
         # exactly `before` if no time has passed
         return before + (1 - torch.exp(-elapsed / self.paced(g))) * (towards - before)
-
-    def _maps(self, constants: DualConstants, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
-        """Returns f and g, (B, 2, n), of the neurons in `part`, without their brakes."""
-        of_inputs = split_last(sensed, 2, self.units)[:, :, part]
-        found = arriving(state, constants.recurrent.each(lambda matrix: matrix[:, :, part].flatten(1)))
-        return of_inputs + split_last(found, *of_inputs.shape[1:])
 
     @property
     def brake(self) -> Tensor | None:
@@ -192,15 +109,8 @@ class DualLTC(Cell):
 
         A source in an earlier layer counts with its state after the step, as in the step itself.
         """
-        sources = torch.cat([before, after], dim=1)[:, torch.as_tensor(self.program_source)]
-        return without_gaps(
-            self.wiring, inputs[:, self.sensory_source] * self.sensory_weight[0], sources * self.weight[0]
-        )
-
-    def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
-        """Sets both weights of these synapses to zero."""
-        self.weight[:, synapses] = 0.0
-        self.sensory_weight[:, sensory] = 0.0
+        sensory = inputs[:, self.sensory_source] * self.sensory_weight[0]
+        return without_gaps(self.wiring, sensory, self._carried(before, after) * self.weight[0])
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
         """Returns tau, (B, N), with every layer taken at the state before the step."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from ncp_control.wiring import Wiring
 
 Range = tuple[float, float]
+ROOM = 1e-5  # the share of a bounded range that is left for rounding in float32, at both ends
 
 
 def spread(limits: Range, units: int) -> Tensor:
@@ -32,6 +33,11 @@ def check_time_constants(limits: Range | None) -> Range | None:
     if not 0 < shortest <= longest < float("inf"):
         raise ValueError(f"time_constants must be (shortest, longest) with 0 < shortest <= longest, got {limits!r}")
     return float(shortest), float(longest)
+
+
+def with_room(limits: Range) -> Range:
+    """Returns what a bounded range leaves when rounding has its room at both ends."""
+    return limits[0] * (1 + ROOM), limits[1] / (1 + ROOM)
 
 
 def check_init(init: str, known: dict[str, Any]) -> None:

@@ -48,8 +48,8 @@ def named_cell(cell: str | type[Cell], extra: Iterable[type[Cell]] = (), hint: s
     if not isinstance(cell, str):
         raise TypeError(f'a cell is a name such as "ltc" or a class such as nc.LTC, not {cell!r}')
     kinds = (*CELLS, *extra)
-    known = SHORT_NAMES | {_plain(kind.__name__): kind for kind in kinds}
-    plain = _plain(cell)
+    known = SHORT_NAMES | {plain_name(kind.__name__): kind for kind in kinds}
+    plain = plain_name(cell)
     if plain not in known:
         if plain == "mixedmemory":
             raise ValueError(MIXED)
@@ -58,7 +58,8 @@ def named_cell(cell: str | type[Cell], extra: Iterable[type[Cell]] = (), hint: s
     return known[plain]
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Returns the name of a cell as tables have it: in lower case, without "-" and "_"."""
     return name.lower().replace("-", "").replace("_", "")
 
 

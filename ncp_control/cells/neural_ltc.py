@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
 from ncp_control.cells.base import Guarantee
-from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, leads_back, spread
+from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, leads_back, spread, with_room
 from ncp_control.cells.ode import solver_caveat
 from ncp_control.cells.positive import free_of, positive, raw_of, within
 from ncp_control.ops.program import Program
@@ -23,7 +23,6 @@ INITS = {
     "weak synapses within layers and back: signals pass from layer to layer at their size, and what circulates fades",
 }
 CALIBRATED = (0.05, 1.0)  # the time constants of a calibrated start, unless others are given
-ROOM = 1e-5  # the share of a bounded range that is left for rounding in float32, at both ends
 CIRCULATING = 0.1  # what such a start makes of a neuron's input from its own layer and from later ones
 
 
@@ -225,7 +224,7 @@ def tau_range(limits: Range | None, activation: str, signed: bool) -> Range:
         raise ValueError(
             f"{activation} can be negative, so the rate 1 / tau + f can be too: give signed=True with bounded=True"
         )
-    shortest, longest = limits[0] * (1 + ROOM), limits[1] / (1 + ROOM)
+    shortest, longest = with_room(limits)
     if shortest >= longest / (1 + longest * high):
         raise ValueError(
             f"with bounded=True and the longest time constant {limits[1]:g} the shortest must be below "

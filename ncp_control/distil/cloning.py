@@ -52,7 +52,7 @@ class CloningLoop(DistilLoop):
         out: Path,
         note: dict[str, Any],
         tracker: Tracker,
-        make_model: Callable[[Wiring], Any] | None = None,
+        make_model: Callable[[Wiring], Any],
     ) -> None:
         self.shown = shown
         given = make_env, settings, seed, out, note, tracker, make_model

@@ -122,7 +122,7 @@ class DistilLoop:
         out: Path,
         note: dict[str, Any],
         tracker: Tracker,
-        make_model: Callable[[Wiring], Any] | None = None,
+        make_model: Callable[[Wiring], Any],
     ) -> None:
         self.student, self.settings, self.seed, self.out = student, settings, seed, out
         self.make_place, self.make_env, self.note, self.tracker = make_place, make_env, note, tracker
@@ -271,9 +271,7 @@ class DistilLoop:
 
     def kept_student(self) -> Student:
         """Returns the student that is kept: one that learns with few synapses without those that are absent."""
-        if self.rewiring is None or self.make_model is None:
-            return self.student
-        return self.rewiring.sparse_student(self.make_model)
+        return self.student if self.rewiring is None else self.rewiring.sparse_student(self.make_model)
 
     def read(self, path: Path) -> None:
         """Continues from a state that was written."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ncp_control.cells import LTC
+from ncp_control.cells.initial import leads_back
 from ncp_control.distil.smaller import check_prunable, places_of, smaller_wiring, spread, strengths
 from ncp_control.distil.student import Student, smaller_student
 from ncp_control.wiring import Wiring
@@ -168,7 +169,7 @@ def leads_onward(wiring: Wiring, source: np.ndarray, target: np.ndarray) -> np.n
     :param source: where each synapse begins; below 0: an input
     :param target: where each synapse ends
     """
-    onward: np.ndarray = source < first_of_layer(wiring)[target]
+    onward = np.append(np.ones(len(wiring.sensory), dtype=bool), ~leads_back(wiring).numpy())
     if len(np.unique(target[onward])) == wiring.units:
         return onward
     steps = np.append(np.full(wiring.units, wiring.units + 1), 0)  # from the inputs, which are last
@@ -176,14 +177,6 @@ def leads_onward(wiring: Wiring, source: np.ndarray, target: np.ndarray) -> np.n
     for _ in range(wiring.units):
         np.minimum.at(steps, target, steps[source] + 1)
     found: np.ndarray = steps[source] < steps[target]
-    return found
-
-
-def first_of_layer(wiring: Wiring) -> np.ndarray:
-    """Returns for each neuron the number of the first neuron of its layer, (N,)."""
-    found = np.empty(wiring.units, dtype=np.int64)
-    for part in wiring.layers.values():
-        found[part] = part.start
     return found
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ncp_control.cells import LTC, Cell, CfC, DualLTC
 from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.computed import check_plain
+from ncp_control.cells.layered import LayeredCell, synapse_places
 from ncp_control.wiring import Edges, Wiring, WiringError
 from ncp_control.wiring.names import inter_layers
 
@@ -154,7 +155,7 @@ def strengths(cell: Any) -> tuple[Tensor, Tensor]:
     """Returns the parameters that say how strong the sensory synapses are, and how strong the others."""
     if isinstance(cell, LTC):
         return cell.sensory_w_raw, cell.w_raw
-    if isinstance(cell, CfC | DualLTC):
+    if isinstance(cell, LayeredCell):
         return cell.sensory_weight, cell.weight
     return cell.gamma, cell.gamma_r
 
@@ -164,6 +165,4 @@ def places_of(cell: Any) -> tuple[list[int], list[int]]:
 
     They are not always in the same order, because the neurons of a `CfC` all feed themselves.
     """
-    place = {pair: k for k, pair in enumerate(zip(cell.source.tolist(), cell.target.tolist(), strict=True))}
-    others = [place[source, target] for source, target, _ in cell.wiring.synapses]
-    return list(range(len(cell.wiring.sensory))), others
+    return list(range(len(cell.wiring.sensory))), synapse_places(cell.source, cell.target, cell.wiring)

@@ -61,7 +61,8 @@ def run_in_pieces(problem: ScanProblem, pieces: int, run: Callable[[ScanProblem]
     cut = _cut(problem, pieces, length)
     first = problem.state[:, None]
     own = cut.state.view(batch, pieces, -1)
-    ahead = run(_last_steps(cut, length - max(1, length // BEFORE)))[:, -1].view_as(own)
+    last = max(1, length // BEFORE)
+    ahead = run(_each(cut, lambda values: values[:, -last:]))[:, -1].view_as(own)
     starts = torch.cat([first, ahead[:, :-1]], dim=1)
     for _ in range(pieces):
         states = run(replace(cut, state=starts.flatten(0, 1)))
@@ -78,34 +79,25 @@ def _cut(problem: ScanProblem, pieces: int, length: int) -> ScanProblem:
     batch, time = problem.inputs.shape[:2]
     lacking = pieces * length - time
 
-    def rows(values: Tensor, fill: float = 0.0) -> Tensor:
+    def rows(values: Tensor) -> Tensor:
         padding = [0, 0] * (values.dim() - 2) + [0, lacking]
-        padded = functional.pad(values, padding, value=fill) if lacking else values
+        padded = functional.pad(values, padding) if lacking else values
         return padded.reshape(batch * pieces, length, *values.shape[2:])
 
-    mask = problem.mask
-    if lacking and mask is None:
-        mask = torch.ones(batch, time, dtype=torch.bool, device=problem.inputs.device)
-    elapsed = problem.elapsed
-    return replace(
-        problem,
-        inputs=rows(problem.inputs),
-        state=problem.state.repeat_interleave(pieces, dim=0),
-        elapsed=rows(elapsed) if isinstance(elapsed, Tensor) and elapsed.dim() == 2 else elapsed,
-        reset=None if problem.reset is None else rows(problem.reset, False),
-        mask=None if mask is None else rows(mask, False),
-    )
+    if lacking and problem.mask is None:
+        problem = replace(problem, mask=torch.ones_like(problem.inputs[..., 0], dtype=torch.bool))
+    return replace(_each(problem, rows), state=problem.state.repeat_interleave(pieces, dim=0))
 
 
-def _last_steps(problem: ScanProblem, start: int) -> ScanProblem:
-    """Returns the scan from the step `start` on."""
-    elapsed = problem.elapsed
+def _each(problem: ScanProblem, change: Callable[[Tensor], Tensor]) -> ScanProblem:
+    """Returns the scan with everything changed that has a value for each step, (B, T, ...)."""
+    elapsed, reset, mask = problem.elapsed, problem.reset, problem.mask
     return replace(
         problem,
-        inputs=problem.inputs[:, start:],
-        elapsed=elapsed[:, start:] if isinstance(elapsed, Tensor) and elapsed.dim() == 2 else elapsed,
-        reset=None if problem.reset is None else problem.reset[:, start:],
-        mask=None if problem.mask is None else problem.mask[:, start:],
+        inputs=change(problem.inputs),
+        elapsed=change(elapsed) if isinstance(elapsed, Tensor) and elapsed.dim() == 2 else elapsed,
+        reset=None if reset is None else change(reset),
+        mask=None if mask is None else change(mask),
     )
 
 

@@ -72,7 +72,7 @@ def run_slowed(cell: Cell, drawn: Arrays, steps: int, factors: list[float]) -> A
     in_layers = isinstance(inner, CfC | DualLTC)
     if in_layers:  # it divides the time by itself, because each layer reads a part of it
         combine = inner._combine
-        inner._combine = lambda maps, elapsed, part, *more: combine(maps, elapsed / by[part], part, *more)
+        inner._combine = lambda maps, elapsed, part, before: combine(maps, elapsed / by[part], part, before)
     state, states, constants = cell.initial_state(1), [], []
     for inputs, elapsed in zip(drawn["inputs"][:steps, : cell.inputs], drawn["elapsed"], strict=False):
         row = torch.from_numpy(inputs.copy())[None]

@@ -31,6 +31,7 @@ from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.computed import refresh, written_class
 from ncp_control.cells.dual_ltc import BRAKE
 from ncp_control.cells.gated import GatedCell
+from ncp_control.cells.layered import LayeredCell
 from ncp_control.cells.ode import ODECell
 from ncp_control.cells.positive import positive
 from ncp_control.cells.program_form import first_of_target
@@ -179,42 +180,44 @@ def affine_data(cell: AffineODECell) -> dict[str, Any]:
     }
 
 
-def cfc_data(cell: CfC) -> dict[str, Any]:
-    """Returns the maps of a CfC: a row of H weights for each synapse or neuron, or the layers of its backbone."""
-    found = {
-        "mode": cell.mode,
+def layered_data(cell: LayeredCell) -> dict[str, Any]:
+    """Returns the maps of a cell that updates layer by layer: a row of H weights for each synapse or neuron."""
+    return {
         "maps": cell.maps,
         "bias": packed(exact(cell.bias).T),
+        "layers": packed([part.start for part in cell.parts] + [cell.units]),
+        "places": packed(np.asarray(cell.places(), dtype=np.int64)),
+        # the synapses that the maps have, sorted by target
+        "source": packed(cell.index_arrays["source"]),
+        "start": packed(cell.index_arrays["start"]),
+        "weight": packed(exact(cell.weight).T),
+        "sensory_weight": packed(exact(cell.sensory_weight).T),
+    }
+
+
+def cfc_data(cell: CfC) -> dict[str, Any]:
+    """Returns the maps of a CfC, or the layers of its backbone, and its mode."""
+    found = {
+        "mode": cell.mode,
         "w_tau": None if cell.w_tau is None else packed(exact(cell.w_tau).abs()),
         "A": numbers(cell.A),
     }
-    if cell.backbone_widths:
-        layers = [layer_data(layer) for layer in cell.backbone.children()]
-        head = exact(cell.get_parameter("head")).view(cell.maps, cell.units, -1).transpose(0, 1)
-        return {**found, "backbone": layers, "head": packed(head)}
-    ends = cell.index_arrays
+    if not cell.backbone_widths:
+        return {**found, **layered_data(cell)}
+    layers = [layer_data(layer) for layer in cell.backbone.children()]
+    head = exact(cell.get_parameter("head")).view(cell.maps, cell.units, -1).transpose(0, 1)
     return {
-        **found,
-        "layers": packed([part.start for part in cell.parts] + [cell.units]),
-        "places": packed(np.asarray(cell._places(), dtype=np.int64)),
-        # the synapses and every neuron's membrane, sorted by target
-        "source": packed(ends["source"]),
-        "start": packed(ends["start"]),
-        "weight": packed(exact(cell.weight).T),
-        "sensory_weight": packed(exact(cell.sensory_weight).T),
-    }
+        **found, "maps": cell.maps, "bias": packed(exact(cell.bias).T), "backbone": layers, "head": packed(head),
+    }  # fmt: skip
 
 
 def dual_data(cell: DualLTC) -> dict[str, Any]:
-    """Returns the brakes and both maps of a DualLTC: a row of two weights for each synapse or neuron."""
+    """Returns the maps of a DualLTC, its brakes, and the ends of the logarithms of its time constants."""
     raw = cell.brake_raw
     return {
-        "bias": packed(exact(cell.bias).T),
+        **layered_data(cell),
         "brake": None if raw is None else packed(BRAKE * torch.sigmoid(exact(raw))),
         "logTau": packed(cell.index_arrays["log_tau"]),
-        "layers": packed([part.start for part in cell.parts] + [cell.units]),
-        "weight": packed(exact(cell.weight).T),
-        "sensory_weight": packed(exact(cell.sensory_weight).T),
     }
 
 

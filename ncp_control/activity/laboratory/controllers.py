@@ -16,8 +16,9 @@ from ncp_control.rl.policies.numpy_actor import flattened
 
 # In the order in which a page joins them: each uses classes of those before it only.
 CIRCUIT_SCRIPTS = (
-    "cell_base.js", "solvers.js", "cell_ode.js", "cell_ltc.js", "cell_affine.js", "cell_cfc.js", "cell_dual.js",
-    "cell_gated.js", "cell_ct_gru.js", "cell_lagged.js", "cell_mixed.js", "cell_kinds.js", "controller.js",
+    "cell_base.js", "solvers.js", "cell_ode.js", "cell_ltc.js", "cell_affine.js", "cell_layered.js", "cell_cfc.js",
+    "cell_dual.js", "cell_gated.js", "cell_ct_gru.js", "cell_lagged.js", "cell_mixed.js", "cell_kinds.js",
+    "controller.js",
 )  # fmt: skip
 IDLE = (nn.Identity, nn.Flatten)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
+from ncp_control.audit.cells.known import Elapsed, Slopes
+from ncp_control.audit.cells.layered import ROUNDINGS, KnownLayered
 from ncp_control.audit.curves import INFINITE, TANH, pieces, sigmoid_slopes, tanh_line
 from ncp_control.audit.intervals import (
     FUNCTION_ROUNDINGS,
@@ -23,11 +24,10 @@ from ncp_control.audit.intervals import (
 from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices
 from ncp_control.cells import CfC
 
-ROUNDINGS = 8  # of the closed form
 FEW = 4  # pieces, where more of them take time in every round and gain little
 
 
-class KnownCfC(Known):
+class KnownCfC(KnownLayered):
     """A CfC without a backbone. With maps `z1, z2, a, b` of what a neuron reads, `T = tanh(z)` and the time t elapsed::
 
         default:  h' = T1 + s (T2 - T1),    no_gate:  h' = T1 + s T2,    s = sigmoid(a t + b)
@@ -40,19 +40,7 @@ class KnownCfC(Known):
 
     def __init__(self, cell: CfC, elapsed: Elapsed) -> None:
         super().__init__(cell, elapsed)
-        constants = cell.constants()
-        assert constants.recurrent is not None
-        assert constants.sensory is not None
-        recurrent, sensory = (
-            numbers(weights.values).transpose(1, 2, 0) for weights in (constants.recurrent, constants.sensory)
-        )
-        self.weights, self.bias = np.concatenate([sensory, recurrent], axis=2), numbers(cell.bias)
-        self.gated, self.parts = cell.mode == "default", cell.parts
-        self.layer = np.repeat(np.arange(len(self.parts)), [part.stop - part.start for part in self.parts])
-
-    def outer(self) -> Interval:
-        """Returns the cell's own bounds, widened by rounding."""
-        return outward(*as_interval(self.cell.state_bounds()), ROUNDINGS)
+        self.gated = cell.mode == "default"
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of the next state."""
@@ -156,10 +144,7 @@ class KnownCfC(Known):
         if not np.isfinite(whole.size).all():
             self.gap = "a synapse's slope has no bounds, because the elapsed time has none"
             return None
-        inputs, among = split(whole, self.features)
-        earlier = self.layer[None, :] < self.layer[:, None]
-        same, before = (Interval(*(np.where(which, end, 0.0) for end in among)) for which in (earlier, ~earlier))
-        return Slopes(same, before, inputs)
+        return self.in_time(*split(whole, self.features))
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `1 / |a|`, which reads the state before the step in all layers."""

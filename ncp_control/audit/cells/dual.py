@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
+from ncp_control.audit.cells.known import Elapsed, Slopes, as_interval, numbers
+from ncp_control.audit.cells.layered import ROUNDINGS, KnownLayered
 from ncp_control.audit.curves import pieces, sigmoid_slopes, tanh_slopes
 from ncp_control.audit.intervals import (
     FUNCTION_ROUNDINGS,
@@ -26,11 +27,10 @@ from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, ti
 from ncp_control.cells import DualLTC
 from ncp_control.cells.dual_ltc import BRAKE
 
-ROUNDINGS = 8  # of the closed form
 HALVINGS = 60  # after which a float64 number is known
 
 
-class KnownDual(Known):
+class KnownDual(KnownLayered):
     """A DualLTC. With linear maps f and g of what a neuron reads, its brake b and the time t elapsed::
 
         x' = k x + (1 - k) m,    m = tanh(z),    z = f - b x,    k = exp(-p),    p = t / tau
@@ -44,28 +44,17 @@ class KnownDual(Known):
 
     def __init__(self, cell: DualLTC, elapsed: Elapsed) -> None:
         super().__init__(cell, elapsed)
-        constants = cell.constants()
-        recurrent, sensory = (
-            numbers(weights.values).transpose(1, 2, 0) for weights in (constants.recurrent, constants.sensory)
-        )
         raw = cell.brake_raw
-        brake = np.zeros(self.units) if raw is None else BRAKE * sigmoid_of(numbers(raw))
-        braked = recurrent[0] - np.diag(brake)
-        self.falls = np.minimum(np.diag(braked), 0.0)
-        self.weights = np.concatenate([sensory, np.stack([braked, recurrent[1]])], axis=2)
-        self.own = np.diag(braked), np.diag(recurrent[1])
-        rest = np.concatenate([sensory[0], braked - np.diag(self.falls)], axis=1)
-        self.maps, self.bias = np.stack([rest, self.weights[1]]), numbers(cell.bias)
-        # as the code adds them up
-        self.sizes = np.abs(np.concatenate([sensory[0], np.abs(recurrent[0]) + np.diag(brake)], axis=1))
+        brake = np.diag(np.zeros(self.units) if raw is None else BRAKE * sigmoid_of(numbers(raw)))
+        self.sizes = np.abs(self.weights[0])
+        self.sizes[:, self.features :] += brake  # as the code adds them up
+        self.weights[0, :, self.features :] -= brake
+        self.own = [np.diag(by_state) for by_state in self.weights[:, :, self.features :]]
+        self.falls = np.minimum(self.own[0], 0.0)
+        self.maps = self.weights.copy()
+        self.maps[0, :, self.features :] -= np.diag(self.falls)
         self.log_tau = cell.index_arrays["log_tau"]
         self.limits = outward(*as_interval(cell.time_constant_bounds()), ROUNDINGS)
-        self.parts = cell.parts
-        self.layer = np.repeat(np.arange(len(self.parts)), [part.stop - part.start for part in self.parts])
-
-    def outer(self) -> Interval:
-        """Returns the cell's own bounds, widened by rounding."""
-        return outward(*as_interval(self.cell.state_bounds()), ROUNDINGS)
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of what a neuron moves towards, and of where it can jump to from the far side of that.
@@ -181,9 +170,7 @@ class KnownDual(Known):
             np.fill_diagonal(end, values)
         if not np.isfinite(inputs.size).all() or not np.isfinite(among.size).all():
             return None
-        earlier = self.layer[None, :] < self.layer[:, None]
-        same, before = (Interval(*(np.where(which, end, 0.0) for end in among)) for which in (earlier, ~earlier))
-        return Slopes(same, before, inputs)
+        return self.in_time(inputs, among)
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of tau, which reads the state before the step in all layers."""

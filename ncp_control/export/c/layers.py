@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ncp_control.cells.cfc import CfC
-from ncp_control.cells.dual_ltc import DualLTC
+from ncp_control.cells.layered import LayeredCell
 from ncp_control.export.c.edges import edge_arrays
 from ncp_control.export.c.numbers import array, index_array, values_of
 from ncp_control.export.c.pieces import filled
@@ -37,11 +36,11 @@ SYNAPSES = """\
 """
 
 
-def layer_arrays(cell: CfC | DualLTC) -> list[str]:
+def layer_arrays(cell: LayeredCell) -> list[str]:
     """Returns the layers, the synapses and their weights as arrays; none of synapses among neurons without any."""
     starts = [part.start for part in cell.parts] + [cell.units]
     arrays = [
-        filled(ABOUT, maps=len(cell.weight)),
+        filled(ABOUT, maps=cell.maps),
         edge_arrays("sensory", cell.sensory_source, cell.sensory_target, cell.units),
         array("sensory", values_of(cell.sensory_weight).T),
     ]
@@ -53,7 +52,7 @@ def layer_arrays(cell: CfC | DualLTC) -> list[str]:
     return [*arrays, index_array("layer_start", starts)]
 
 
-def layer_loop(cell: CfC | DualLTC, neuron: str) -> str:
+def layer_loop(cell: LayeredCell, neuron: str) -> str:
     """Returns the function `advance`. The cell defines `bias`, and `combined`, which makes a new state of its maps.
 
     :param cell: the cell
@@ -62,7 +61,7 @@ def layer_loop(cell: CfC | DualLTC, neuron: str) -> str:
     return filled(
         LAYERS,
         synapses=SYNAPSES if len(cell.source) else "",
-        maps=len(cell.weight),
+        maps=cell.maps,
         layers=len(cell.parts),
         widest=max(part.stop - part.start for part in cell.parts),
         neuron=neuron,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
+from ncp_control.cells import Cell
 from ncp_control.ops.cpu import backend, launch
 from ncp_control.ops.readable import settled, watched
 from ncp_control.rnn import RNN
@@ -50,8 +51,7 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
     if program is None or program.kind not in launch.KINDS:
         return None
     parameters = program.parameters if program.motor is None else program.parameters + program.motor[2:]
-    fixed = [id(buffer) for buffer in cell._buffers.values()]
-    if not all([p is None or type(p) is nn.Parameter or id(p) in fixed for p in parameters]):
+    if not all([p is None or type(p) is nn.Parameter or _is_fixed(p, cell) for p in parameters]):
         return None  # one that is computed from others may be out of date
     program = settled(program, inputs, state)
     if program is None:
@@ -60,3 +60,8 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
     outputs = None if motor is None else inputs.new_empty(len(inputs), 1, motor.size)
     states = launch.forward(program, inputs, state, ONE, reset, None, outputs)
     return cell.motor(states) if outputs is None else outputs, states
+
+
+def _is_fixed(value: Tensor, cell: Cell) -> bool:
+    """Returns whether this is a tensor of fixed numbers of the cell, which nothing computes."""
+    return any(value is buffer for buffer in cell._buffers.values())

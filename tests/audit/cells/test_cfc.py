@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.audited_cells import box, grown
+from helpers.audited_cells import grown
 from helpers.cells import CHAIN, NCP_7
 from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.cells.named import known_of
@@ -28,31 +28,6 @@ def test_a_neuron_without_a_cycle_reaches_its_range_at_a_corner(mode: str) -> No
     reached = scan(cell, torch.tensor([[[-1.0]], [[1.0]]]))[:, 0, 0].double().numpy()
     np.testing.assert_allclose(reached[1], states.high[0], rtol=1e-4)
     assert states.low[0] <= min(reached[0], 0)
-
-
-def test_a_layer_reads_the_present_state_of_the_layers_before_it() -> None:
-    cell = grown("cfc-default", 1.0, 0)
-    known = known_of(cell, ONCE)
-    slopes = known.slopes(known.outer(), box(3, np.random.default_rng(0)))
-    assert slopes is not None
-    layer = [k for k, part in enumerate(cell.wiring.layers.values()) for _ in range(part.stop - part.start)]
-    target, source = np.nonzero(slopes.same.size)
-    assert len(target)
-    assert all(layer[j] < layer[i] for i, j in zip(target, source, strict=True))
-    target, source = np.nonzero(slopes.before.size)
-    assert all(layer[j] >= layer[i] for i, j in zip(target, source, strict=True))
-
-
-def test_only_synapses_and_the_own_state_have_slopes() -> None:
-    cell = CfC(3, NCP_7)
-    known = known_of(cell, ONCE)
-    slopes = known.slopes(known.outer(), between(-1, 1, 3))
-    assert slopes is not None
-    pairs = {(source, target) for source, target, _ in cell.wiring.synapses} | {(k, k) for k in range(7)}
-    found = np.argwhere((slopes.same.size + slopes.before.size) > 0)
-    assert {(int(j), int(i)) for i, j in found} == pairs
-    sensory = {(source, target) for source, target, _ in cell.wiring.sensory}
-    assert {(int(j), int(i)) for i, j in np.argwhere(slopes.inputs.size > 0)} == sensory
 
 
 def test_what_two_maps_read_together_cancels() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.audited_cells import box, grown, outside
+from helpers.audited_cells import grown, outside
 from helpers.cells import CHAIN, NCP_7, SOLITARY
 from ncp_control.audit.cells.dual import KnownDual
 from ncp_control.audit.cells.known import Elapsed, Slopes
@@ -100,27 +100,6 @@ def test_a_cascade_forgets_whatever_it_sees(scale: float) -> None:
     after = scan(cell.double(), torch.cat([pasts, same.expand(2, -1, -1)], dim=1).double())[:, -1].numpy()
     apart = np.abs(after[0] - after[1])[cell.motor_start :]
     assert (apart <= 0.01 * known.outputs(states).width).all()
-
-
-def test_a_layer_reads_the_present_state_of_the_layers_before_it() -> None:
-    cell = grown("dual-deep", 1.0, 0)
-    slopes = slopes_of(cell, known_of(cell, ONCE).outer(), box(2, np.random.default_rng(0)))
-    layer = [k for k, part in enumerate(cell.wiring.layers.values()) for _ in range(part.stop - part.start)]
-    target, source = np.nonzero(slopes.same.size)
-    assert len(target)
-    assert all(layer[j] < layer[i] for i, j in zip(target, source, strict=True))
-    target, source = np.nonzero(slopes.before.size)
-    assert all(layer[j] >= layer[i] for i, j in zip(target, source, strict=True))
-
-
-def test_only_synapses_and_the_own_state_have_slopes() -> None:
-    cell = DualLTC(3, NCP_7)
-    slopes = slopes_of(cell, known_of(cell, ONCE).outer(), between(-1, 1, 3))
-    pairs = {(source, target) for source, target, _ in cell.wiring.synapses} | {(k, k) for k in range(7)}
-    found = np.argwhere((slopes.same.size + slopes.before.size) > 0)
-    assert {(int(j), int(i)) for i, j in found} == pairs
-    sensory = {(source, target) for source, target, _ in cell.wiring.sensory}
-    assert {(int(j), int(i)) for i, j in np.argwhere(slopes.inputs.size > 0)} == sensory
 
 
 def test_any_elapsed_time_keeps_the_bounds_and_the_slopes() -> None:

@@ -6,15 +6,13 @@
 //
 // A neuron that is k times slower sees the time t / k.
 
-class BaseCfcCell extends BaseCell {
+// What a CfC computes from a row of maps, whatever these read.
+const closedForm = (Base) => class extends Base {
   constructor(data) {
     super(data);
     this.mode = data.mode;
-    this.maps = data.maps;
-    this.bias = unpacked(data.bias);
     this.wTau = data.w_tau && unpacked(data.w_tau);
     this.A = data.A && unpacked(data.A);
-    this.row = new Float64Array(this.maps);
   }
 
   // The new state of neuron j from its row of maps.
@@ -30,88 +28,23 @@ class BaseCfcCell extends BaseCell {
     const rate = this.mode === "pure" ? this.wTau[j] + Math.abs(this.row[0]) : Math.abs(this.row[2]);
     return this.slowness[j] / rate;
   }
-}
+};
 
-class CfcCell extends BaseCfcCell {
-  constructor(data) {
-    super(data);
-    this.layers = unpacked(data.layers);
-    this.places = unpacked(data.places);
-    // Synapses and every neuron's membrane, with one weight for each map.
-    this.source = unpacked(data.source);
-    this.start = unpacked(data.start);
-    this.whole = { weight: unpacked(data.weight), sensory: unpacked(data.sensory_weight) };
-    this.next = new Float64Array(this.units);
-    this.tune();
-  }
-
-  weigh(sensory, synapses) {
-    const { maps } = this;
-    this.weight = this.whole.weight.slice();
-    synapses.forEach((factor, k) => {
-      for (let m = 0; m < maps; m++) this.weight[this.places[k] * maps + m] *= factor;
-    });
-    this.sensoryWeight = this.whole.sensory.map((weight, k) => weight * sensory[Math.floor(k / maps)]);
-  }
-
-  // Fills the row of maps of neuron j.
-  fill(j, inputs, state) {
-    const { row, maps, bias, weight, sensoryWeight, source, start } = this;
-    for (let m = 0; m < maps; m++) row[m] = bias[j * maps + m];
-    for (let k = this.sensory.start[j], end = this.sensory.start[j + 1]; k < end; k++) {
-      const value = inputs[this.sensory.source[k]];
-      for (let m = 0; m < maps; m++) row[m] += sensoryWeight[k * maps + m] * value;
-    }
-    for (let k = start[j], end = start[j + 1]; k < end; k++) {
-      const value = state[source[k]];
-      for (let m = 0; m < maps; m++) row[m] += weight[k * maps + m] * value;
-    }
-  }
-
-  // Layer after layer: a neuron reads earlier layers as they are after this step, and all others as before it.
-  advance(inputs, state, elapsed) {
-    const found = state.slice(), { layers, next } = this;
-    for (let layer = 0; layer + 1 < layers.length; layer++) {
-      for (let j = layers[layer]; j < layers[layer + 1]; j++) {
-        this.fill(j, inputs, found);
-        next[j] = this.combined(j, elapsed);
-      }
-      for (let j = layers[layer]; j < layers[layer + 1]; j++) found[j] = next[j];
-      this.hold(found);
-    }
-    return found;
-  }
-
+class CfcCell extends closedForm(LayeredCell) {
   // Each synapse's share of f1, and in modes with two of them of their mean.
-  currents(inputs, before, after) {
-    const { maps, layers, sensory, synapses } = this, v = this.begun(before), single = this.mode === "pure";
-    const mean = (weights, k) => single ? weights[k * maps] : (weights[k * maps] + weights[k * maps + 1]) / 2;
-    const found = this.withoutGaps(new Float64Array(sensory.count), new Float64Array(synapses.count));
-    for (let k = 0; k < sensory.count; k++) found.sensory[k] = inputs[sensory.source[k]] * mean(this.sensoryWeight, k);
-    for (let layer = 0; layer + 1 < layers.length; layer++) {
-      const first = layers[layer];
-      for (let k = synapses.start[first]; k < synapses.start[layers[layer + 1]]; k++) {
-        const source = synapses.source[k];
-        found.synapses[k] = (source < first ? after : v)[source] * mean(this.weight, this.places[k]);
-      }
-    }
-    return found;
-  }
-
-  timeConstants(inputs, before) {
-    const found = new Float64Array(this.units), v = this.begun(before);
-    for (let j = 0; j < this.units; j++) {
-      this.fill(j, inputs, v);
-      found[j] = this.constantOf(j);
-    }
-    return found;
+  share(weights, k) {
+    const { maps } = this;
+    return this.mode === "pure" ? weights[k * maps] : (weights[k * maps] + weights[k * maps + 1]) / 2;
   }
 }
 
 // A CfC whose maps read x through dense layers with the activation 1.7159 tanh(0.666 x), which hide the synapses.
-class BackboneCfcCell extends BaseCfcCell {
+class BackboneCfcCell extends closedForm(BaseCell) {
   constructor(data) {
     super(data);
+    this.maps = data.maps;
+    this.bias = unpacked(data.bias);
+    this.row = new Float64Array(this.maps);
     this.backbone = data.backbone.map((layer) => new LinearLayer(layer));
     this.head = unpacked(data.head);
     this.x = new Float64Array(this.inputs + this.units);

@@ -138,8 +138,7 @@ struct CTGRU {
         }
     }
 
-    // exp(-elapsed / tau) of every scale, by the C library: an error here returns in every step, and our exp2 can give
-    // more than one.
+    // exp(-elapsed / tau) of every scale, by the C library, because an error here returns in every step.
     void decays(V elapsed, V* decay) const {
         for (int64_t m = 0; m < M; ++m)
             for (int lane = 0; lane < Lanes<T>::W; ++lane) decay[m][lane] = std::exp(-elapsed[lane] * rate[m]);
