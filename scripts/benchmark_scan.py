@@ -88,6 +88,16 @@ class Work:
     parallel: bool = False
 
 
+LONG_WORKS = tuple(
+    Work(f"{name}, in pieces", cell, 1, 10_000, plan, ("in one piece",), backward, target="4 x", parallel=True)
+    for name, cell, plan in (
+        ("DualLTC, cascade of 48", "dual_ltc", "cascade"),
+        ("DualLTC AutoNCP(32, 6)", "dual_ltc", "ncp"),
+        ("LTC AutoNCP(32, 6)", "ltc", "ncp"),
+    )
+    for backward in (True, False)
+)
+
 WORKS = (
     Work("LTC AutoNCP(32, 6)", "ltc", 16, 32, "ncp", ("ncps", "LSTM"), target="60 x ncps, 1 x LSTM"),
     Work("LTC AutoNCP(32, 6)", "ltc", 64, 128, "ncp", ("ncps", "LSTM"), target="40 x ncps, 1.6 x LSTM"),
@@ -98,15 +108,7 @@ WORKS = (
     Work("DualLTC AutoNCP(32, 6)", "dual_ltc", 64, 128, "ncp", ("LSTM",)),
     Work("LTC AutoNCP(32, 6), one step", "ltc", 1, 1, "ncp", ("ncps", "LSTM"), backward=False, target="0.5 x LSTM"),
     Work("LTC AutoNCP(32, 6)", "ltc", 256, 128, "ncp", ("one thread",), threads=2, target="1.7 x one thread"),
-    *(
-        Work(f"{name}, in pieces", cell, 1, 10_000, plan, ("in one piece",), backward, target="4 x", parallel=True)
-        for name, cell, plan in (
-            ("DualLTC, cascade of 48", "dual_ltc", "cascade"),
-            ("DualLTC AutoNCP(32, 6)", "dual_ltc", "ncp"),
-            ("LTC AutoNCP(32, 6)", "ltc", "ncp"),
-        )
-        for backward in (True, False)
-    ),
+    *LONG_WORKS,
 )
 
 
@@ -115,8 +117,10 @@ GPU_WORKS = (
     Work("LTC AutoNCP(32, 6)", "ltc", 4096, 128, "ncp", ("ncps", "LSTM")),
     Work("NeuralLTC AutoNCP(32, 6)", "neural_ltc", 4096, 128, "ncp", ("LSTM",)),
     Work("CfC AutoNCP(32, 6)", "cfc", 4096, 128, "ncp", ("ncps", "LSTM")),
+    Work("DualLTC AutoNCP(32, 6)", "dual_ltc", 4096, 128, "ncp", ("LSTM",)),
     Work("LTC AutoNCP(32, 6)", "ltc", 64, 128, "ncp", ("ncps", "LSTM")),
     Work("LTC AutoNCP(32, 6), one step", "ltc", 1, 1, "ncp", ("ncps", "LSTM"), backward=False),
+    *LONG_WORKS,
 )
 
 

@@ -43,7 +43,7 @@ TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 class Arguments:
     """Print registers, spills and shared memory of the GPU kernels, without a GPU."""
 
-    cells: tuple[str, ...] = ("LTC", "NeuralLTC", "CfC")
+    cells: tuple[str, ...] = ("LTC", "NeuralLTC", "CfC", "DualLTC")
     """Names of cells."""
 
     architectures: tuple[int, ...] = (80, 90)

@@ -100,7 +100,7 @@ def test_names_that_a_setting_counts_have_the_same_order_everywhere() -> None:
     assert tuple(MODES) == CFC_MODES == enum_in_cpp("Mode")
 
 
-@pytest.mark.parametrize("kind", ["ltc", "affine", "cfc"])
+@pytest.mark.parametrize("kind", ["ltc", "affine", "cfc", "dual"])
 def test_a_triton_kernel_reads_settings_and_parameters_by_the_same_names(kind: str) -> None:
     pytest.importorskip("triton")
     from ncp_control.ops.gpu import launch, shared, tables

@@ -29,6 +29,7 @@ from ncp_control.ops.gpu.shared import (
     place,
     sigmoid_exp2,
     state_before,
+    tanh,
     total,
     totals,
 )
@@ -104,12 +105,6 @@ def add_maps(z, values, weight, table, TABLES: tl.constexpr, WHICH: tl.constexpr
         a, b = totals(weight.a * seen, weight.b * seen, table, TABLES, WHICH)
         added = Maps(z.f1 + f1, z.f2 + f2, z.a + a, z.b + b)
     return added
-
-
-@triton.jit
-def tanh(x):
-    """The hyperbolic tangent."""
-    return 2.0 * sigmoid_exp2(x * -2.0 * LOG2E) - 1.0
 
 
 @triton.jit

@@ -12,12 +12,12 @@ from torch import Tensor
 from ncp_control.ops.gpu.tables import power_of_two, tables_of
 from ncp_control.ops.program import Program
 
-KINDS = ("ltc", "affine", "cfc")
+KINDS = ("ltc", "affine", "cfc", "dual")
 # Registers of 32 numbers that a multiprocessor has, and the most that each thread of a kernel may take: more spare it
 # spills, fewer let more programs run at once. These were the fastest of 96, 128, 168 and 255 on an H100.
 REGISTERS = 2048
 FORWARD_REGISTERS = 128
-BACKWARD_REGISTERS = {"ltc": 168, "affine": 168, "cfc": 255}
+BACKWARD_REGISTERS = {"ltc": 168, "affine": 168, "cfc": 255, "dual": 255}
 
 
 def forward(

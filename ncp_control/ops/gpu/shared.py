@@ -47,6 +47,12 @@ def sigmoid_exp2(x):
 
 
 @triton.jit
+def tanh(x):
+    """The hyperbolic tangent."""
+    return 2.0 * sigmoid_exp2(x * -2.0 * LOG2E) - 1.0
+
+
+@triton.jit
 def fraction(h):
     """A span of time `h` as s and r with `h = s / r`: h and 1 for a short span, 1/4 and `1 / (4 h)` for a long one.
 

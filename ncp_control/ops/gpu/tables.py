@@ -51,19 +51,20 @@ class SynapseTables(NamedTuple):
 
 
 # The tables of every kind by name, then those that one kind alone has. "Old" synapses carry states of the previous
-# step; "new" ones, which only a CfC has, carry those of this step.
+# step; "new" ones, which cells have whose layers update in their order, carry those of this step.
 EVERY_KIND = ("sensory_by_target", "old_by_target", "old_by_source", "sensory_by_source")
 TABLES = {
     "ltc": (*EVERY_KIND, "gaps"),
     "affine": EVERY_KIND,
     "cfc": (*EVERY_KIND, "new_by_target", "new_by_source"),
+    "dual": (*EVERY_KIND, "new_by_target", "new_by_source"),
 }
 # Those that the forward pass reads.
 FORWARD = ("sensory_by_target", "old_by_target", "gaps", "new_by_target")
 
 # The slots that one warp is given in the forward pass, half as many as in the backward pass: one warp more waits longer
 # for the others than it saves work, which showed on an H100.
-SLOTS_OF_A_WARP = {"ltc": 512, "affine": 512, "cfc": 1024}
+SLOTS_OF_A_WARP = {"ltc": 512, "affine": 512, "cfc": 1024, "dual": 1024}
 
 _CACHE: Any = WeakTensorKeyDictionary()
 
@@ -103,7 +104,7 @@ def _make_tables(program: Program, features: int, units: int) -> SynapseTables:
         one, other = rest[0][:, 0], rest[0][:, 1]
         both = np.concatenate([one, other]), np.concatenate([other, one])
         tables["gaps"] = _table(np.arange(2 * len(one)), *both, units, units)
-    if program.kind == "cfc":
+    if "new_by_target" in TABLES[program.kind]:
         sender = source[new] - units
         tables["new_by_target"] = _table(edge[new], target[new], sender, units, units)
         tables["new_by_source"] = _table(edge[new], sender, target[new], units, units)

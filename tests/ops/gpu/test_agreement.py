@@ -19,8 +19,9 @@ from ncp_control.ops.gpu import launch
 
 pytest.importorskip("triton")
 
-KINDS = ["ltc-gaps-quick", "neural-ltc-quick", "cfc-default"]
-FAST = ("ltc-gaps", "neural-ltc-signed", "cfc-default", "ctrnn-fused")  # the interpreter takes a second for each
+KINDS = ["ltc-gaps-quick", "neural-ltc-quick", "cfc-default", "dual"]
+# The interpreter takes a second for each.
+FAST = ("ltc-gaps", "neural-ltc-signed", "cfc-default", "dual", "ctrnn-fused")
 
 
 def on(device, cell, tensors, weights):
@@ -67,7 +68,7 @@ def test_odd_sizes(make, batch, time, device, poisoned):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", ["LTC", "NeuralLTC", "CTRNN", "CfC"])
+@pytest.mark.parametrize("name", ["LTC", "NeuralLTC", "CTRNN", "CfC", "DualLTC"])
 @pytest.mark.parametrize("plan", [32, 64, nc.AutoNCP(40, 16), nc.AutoNCP(64, 8), nc.AutoNCP(160, 10)], ids=repr)
 @pytest.mark.parametrize(("batch", "time"), [(17, 33), (600, 5)])
 def test_cells_of_real_size(name, plan, batch, time, poisoned):

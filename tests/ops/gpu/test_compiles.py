@@ -48,6 +48,8 @@ QUICK = (
     ("ctrnn-relu", "float32", 80),
     ("cfc-default", "float32", 80),
     ("cfc-pure", "float64", 90),
+    ("dual", "float32", 80),
+    ("dual-bare", "float64", 90),
     *((f"nc.CfC(5, {units})", "float32", 90) for units in (5, 33, 40, 66, 80)),
 )
 

@@ -11,7 +11,7 @@ from helpers.cells import build, compiled
 from ncp_control.ops.gpu import launch
 from ncp_control.ops.gpu.tables import power_of_two, tables_of
 
-LARGE = {kind.__name__: kind(17, nc.AutoNCP(40, 9)) for kind in (nc.LTC, nc.CTRNN, nc.CfC)}
+LARGE = {kind.__name__: kind(17, nc.AutoNCP(40, 9)) for kind in (nc.LTC, nc.CTRNN, nc.CfC, nc.DualLTC)}
 
 
 @pytest.mark.parametrize("name", ["ltc-gaps-quick", "neural-ltc-quick", "cfc-default"])
@@ -47,7 +47,7 @@ def test_tables_hold_every_synapse_once_under_its_owner(name):
     if program.kind == "ltc":
         ends = program.indexes[4].numpy().reshape(-1, 2)
         expected.append((np.arange(2 * len(ends)), ends.T.ravel(), ends[:, ::-1].T.ravel(), cell.units))
-    if program.kind == "cfc":
+    if program.kind in ("cfc", "dual"):
         expected += [(new, target[new], source[new], cell.units), (new, source[new], target[new], cell.units)]
     for (at, deep, wide, parts), (edges, owners, others, count) in zip(found.shapes, expected, strict=True):
         numbers = found.numbers[at:].numpy()
