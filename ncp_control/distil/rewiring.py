@@ -90,7 +90,7 @@ class Rewiring:
         """
         share = done / (SETTLED * all_batches)
         before, now = (2 * EXCHANGES * k // batches for k in ((done - 1) % batches, (done - 1) % batches + 1))
-        if before < now <= EXCHANGES and share < 1:
+        if before < now and (now <= EXCHANGES or before == 0) and share < 1:
             self.exchange(STIRRED * (0.5 + 0.5 * cos(pi * share)))
         self.clear()
 

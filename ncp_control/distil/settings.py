@@ -13,7 +13,7 @@ from ncp_control.support.optimizers import check_optimizer_name
 RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001, "dualltc": 0.02}
 OTHER_RATE = 0.005
 MUONS_RATES, MUONS_RATE = {"dualltc": 0.01}, 0.02  # of the cells that learn with muon by default, and of others
-SPARSE_RATES = {"dualltc": 0.03}  # of muon, for students that learn with few synapses
+SPARSE_RATES = {"dualltc": 0.02}  # of muon, for students that learn with few synapses
 RISE = 0.1  # the share of the batches in which the learning rate rises
 
 

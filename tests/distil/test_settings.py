@@ -77,7 +77,7 @@ def test_the_optimizer_depends_on_the_cell_unless_one_is_given(
 
 
 def test_a_dual_ltc_that_learns_with_few_synapses_learns_faster() -> None:
-    assert DistilSettings(synapses=300).of_cell("dualltc").learning_rate == 0.03
+    assert DistilSettings(synapses=300).of_cell("dualltc").learning_rate == 0.02
     assert DistilSettings(synapses=300, optimizer="adam").of_cell("dualltc").learning_rate == RATES["dualltc"]
     assert DistilSettings(synapses=300).of_cell("cfc").learning_rate == RATES["cfc"]
 

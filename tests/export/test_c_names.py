@@ -76,7 +76,7 @@ def test_choices_are_constants_with_the_numbers_of_their_choice() -> None:
 def test_the_header_says_which_agent_it_is(tmp_path: Path) -> None:
     agent = nc.load(AGENT)
     found = (export_c(agent, tmp_path / "robot") / "controller.h").read_text()
-    for text in (agent.name, agent.sha256, "LTC(solver=fused", "20 inter, 12 command, 16 motor", nc.__version__):
+    for text in (agent.name, agent.sha256, "DualLTC(time_constants=", "32 inter, 16 command, 16 motor", nc.__version__):
         assert text in found
     assert (tmp_path / "robot" / "controller.c").read_text().startswith(found[: found.index("#ifndef")])
 

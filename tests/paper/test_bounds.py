@@ -249,7 +249,7 @@ def test_a_shipped_agents_circuit_stays_inside(script: Any) -> None:
     assert found.inside[0]
     low, high = one.cell.state_bounds()
     assert found.state_bound == max(float(-low.min()), float(high.max()))
-    assert script.row(found)[:3] == ["halfcheetah-novel, LTC", "", None]
+    assert script.row(found)[:3] == ["halfcheetah-novel, DualLTC", "", None]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class DualParameters(NamedTuple):
 PARAMETERS = DualParameters
 
 
-class Maps(NamedTuple):
+class TwoMaps(NamedTuple):
     """One value for each linear map."""
 
     f: Any
@@ -68,7 +68,7 @@ class Maps(NamedTuple):
 @triton.jit
 def load_maps(values, index, there, COUNT):
     """Reads values (2, COUNT) at an index of any shape, zero where `there` is false."""
-    return Maps(tl.load(values + index, there, 0.0), tl.load(values + COUNT + index, there, 0.0))
+    return TwoMaps(tl.load(values + index, there, 0.0), tl.load(values + COUNT + index, there, 0.0))
 
 
 @triton.jit
@@ -83,7 +83,7 @@ def add_maps(z, values, weight, table, TABLES: tl.constexpr, WHICH: tl.constexpr
     """Adds to maps z (N,) what arrives through the synapses of a table from neurons or inputs with these values."""
     seen = fetch(values, table.other)
     f, g = totals(weight.f * seen, weight.g * seen, table, TABLES, WHICH)
-    return Maps(z.f + f, z.g + g)
+    return TwoMaps(z.f + f, z.g + g)
 
 
 class Kept(NamedTuple):
@@ -111,7 +111,7 @@ def split_back(g, kept, v, t, c):
     m, s, rate, k = kept
     d_power = g * k * (v - m)
     d_f = g * (1.0 - k) * (1.0 - m * m)
-    return Maps(d_f, d_power * t * rate * (c.low - c.high) * s * (1.0 - s)), d_power
+    return TwoMaps(d_f, d_power * t * rate * (c.low - c.high) * s * (1.0 - s)), d_power
 
 
 @triton.jit
@@ -121,13 +121,13 @@ def flow_back(d_z, weight, table):
     :return: the flow, and the gradients as fetched for every slot
     """
     f, g = fetch(d_z.f, table.other), fetch(d_z.g, table.other)
-    return weight.f * f + weight.g * g, Maps(f, g)
+    return weight.f * f + weight.g * g, TwoMaps(f, g)
 
 
 @triton.jit
 def add_scaled(sums, maps, factor):
     """`sums + factor maps`, map by map."""
-    return Maps(sums.f + maps.f * factor, sums.g + maps.g * factor)
+    return TwoMaps(sums.f + maps.f * factor, sums.g + maps.g * factor)
 
 
 class DualCircuit(NamedTuple):
@@ -208,7 +208,7 @@ def forward(
 def zero_maps(like):
     """Zeros for both maps, in the shape of `like`."""
     zero = tl.full(like.shape, 0.0, like.dtype)
-    return Maps(zero, zero)
+    return TwoMaps(zero, zero)
 
 
 @triton.jit(do_not_specialize=NUMBERS)

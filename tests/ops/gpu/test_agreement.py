@@ -68,6 +68,7 @@ def test_odd_sizes(make, batch, time, device, poisoned):
 
 
 @pytest.mark.gpu
+@pytest.mark.timeout(900)  # a CfC of 160 neurons in float64 takes a minute to compile on an idle processor
 @pytest.mark.parametrize("name", ["LTC", "NeuralLTC", "CTRNN", "CfC", "DualLTC"])
 @pytest.mark.parametrize("plan", [32, 64, nc.AutoNCP(40, 16), nc.AutoNCP(64, 8), nc.AutoNCP(160, 10)], ids=repr)
 @pytest.mark.parametrize(("batch", "time"), [(17, 33), (600, 5)])
