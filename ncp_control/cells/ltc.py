@@ -12,22 +12,29 @@ from torch import Tensor, nn
 from ncp_control.cells.base import Guarantee
 from ncp_control.cells.computed import value_of, written_class
 from ncp_control.cells.currents import Currents
-from ncp_control.cells.initial import Range, check_init, check_time_constants, spread
+from ncp_control.cells.initial import Range, check_init, check_time_constants, spread, with_room
 from ncp_control.cells.ltc_inits import INITS
 from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
-from ncp_control.cells.positive import positive, raw_of
+from ncp_control.cells.positive import EDGE, positive, raw_of
 from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.motor import MotorMap
 from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
+LEAST_LEAK = 1e-3  # the least leak of a bounded neuron, and
+SHORTEST = 1e-4  # its shortest time constant, so that no capacitance comes near the smallest that `raw_of` can tell
 PROGRAM = ProgramForm(
     "ltc",
     ("start", "source", "sensory_start", "sensory_source", "gap_ends"),
     ("gleak_raw", "vleak", "cm_raw", "gap_raw", "w_raw", "mu", "sigma", "E",
      "sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E", "input_scale", "input_shift"),
 )  # fmt: skip
+
+
+BOUNDED_PROGRAM = ProgramForm(
+    "ltc", PROGRAM.indexes, tuple("cm_logit" if name == "cm_raw" else name for name in PROGRAM.parameters)
+)
 
 
 class LTCConstants(NamedTuple):
@@ -69,6 +76,10 @@ class LTC(ODECell):
     :param init: "ncps" (default), "original", "biophysical" or "centred", see `ncp_control.cells.ltc_inits`
     :param time_constants: (shortest, longest) in units of `elapsed`; sets the capacitances so that the neurons' time
         constants, with every synapse half open, are spread evenly in the logarithm over that range
+    :param bounded: keep the time constants within `time_constants` for good, whatever is learnt, rather than set them
+        at the start alone. The capacitance of a neuron is then computed from its conductances: it lies between those
+        that make the time constant `shortest` with all synapses open and `longest` with all closed. So that there is
+        room between these two, the leak is at least `shortest / (longest - shortest)` of what all synapses let in
     :param input_map: "affine" (a scale and a shift for each input), "linear" (a scale) or "none"
     :param output_map: the same for the outputs, which are the motor neurons
     """
@@ -94,6 +105,7 @@ class LTC(ODECell):
         unfolds: int = 6,
         init: str = "ncps",
         time_constants: Range | None = None,
+        bounded: bool = False,
         input_map: str = "affine",
         output_map: str = "affine",
     ) -> None:
@@ -101,6 +113,7 @@ class LTC(ODECell):
         check_init(init, INITS)
         self.init = init
         self.time_constants_range = check_time_constants(time_constants)
+        self.kept_range = kept_range(self.time_constants_range) if bounded else None
         self.input_map, self.output_map = input_map, output_map
         wiring = self.wiring
         self.add_indexes(
@@ -128,7 +141,9 @@ class LTC(ODECell):
 
         self.gleak_raw = nn.Parameter(raw_of(draw("gleak", units)))
         self.vleak = nn.Parameter(draw("vleak", units))
-        self.cm_raw = nn.Parameter(raw_of(draw("cm", units)))
+        cm = nn.Parameter(raw_of(draw("cm", units)))
+        if self.kept_range is None:
+            self.cm_raw = cm
         self.w_raw = nn.Parameter(raw_of(draw("w", synapses)))
         self.mu = nn.Parameter(draw("mu", synapses))
         self.sigma = nn.Parameter(draw("sigma", synapses))
@@ -144,7 +159,11 @@ class LTC(ODECell):
                 self.sensory_E.mul_(draw("E", sensory))
             if self.time_constants_range is not None:
                 half_open = self.gleak + 0.5 * self._incoming_w() + self._incoming_gap()
-                self.cm_raw.copy_(raw_of(spread(self.time_constants_range, units) * half_open))
+                wanted = spread(self.time_constants_range, units) * half_open
+                if self.kept_range is None:
+                    self.cm_raw.copy_(raw_of(wanted))
+                else:
+                    self.cm_logit = nn.Parameter(self._logit_of(wanted, EDGE))
 
     @property
     def w(self) -> Tensor:
@@ -159,12 +178,27 @@ class LTC(ODECell):
     @property
     def gleak(self) -> Tensor:
         """Leak conductance of every neuron, (N,), positive."""
-        return positive(self.gleak_raw)
+        own = positive(self.gleak_raw)
+        return own if self.kept_range is None else own + LEAST_LEAK + leak_share(self.kept_range) * self._incoming_w()
 
     @property
     def cm(self) -> Tensor:
         """Membrane capacitance of every neuron, (N,), positive."""
-        return positive(self.cm_raw)
+        if self.kept_range is None:
+            return positive(self.cm_raw)
+        least, most = self._capacitances()
+        return least * (most / least) ** torch.sigmoid(self.cm_logit)
+
+    def _capacitances(self) -> tuple[Tensor, Tensor]:
+        """Returns the least and the greatest capacitance of every bounded neuron, each (N,)."""
+        assert self.kept_range is not None
+        slow = self.gleak + self._incoming_gap()
+        return self.kept_range[0] * (slow + self._incoming_w()), self.kept_range[1] * slow
+
+    def _logit_of(self, cm: Tensor, edge: float) -> Tensor:
+        """Returns the `cm_logit` that makes the capacitances `cm`; those near the ends or outside move inwards."""
+        least, most = self._capacitances()
+        return torch.logit(torch.log(cm / least) / torch.log(most / least), eps=edge)
 
     @property
     def gap(self) -> Tensor:
@@ -175,7 +209,12 @@ class LTC(ODECell):
         """Returns a program for the fused and the explicit Euler solver; None otherwise and for a subclass."""
         if written_class(self) is not LTC or self.solver not in ("fused", "euler"):
             return None
-        return PROGRAM.read(self, LTCSettings(*self.sizes, self.unfolds, euler=int(self.solver == "euler")))
+        settings = LTCSettings(*self.sizes, self.unfolds, euler=int(self.solver == "euler"))
+        if self.kept_range is None:
+            return PROGRAM.read(self, settings)
+        program = BOUNDED_PROGRAM.read(self, settings)
+        _, vleak, _, *rest = program.parameters
+        return program._replace(parameters=(raw_of(self.gleak), vleak, raw_of(self.cm), *rest))
 
     def constants(self) -> LTCConstants:
         """Returns the positive parameters, and the sums and products that need nothing else."""
@@ -228,10 +267,22 @@ class LTC(ODECell):
         )
 
     def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
-        """Sets the conductances of these synapses and gap junctions to 1e-8, the smallest there is."""
+        """Sets the conductances of these synapses and gap junctions to 1e-8, the smallest there is.
+
+        Bounded neurons keep their leak and, where the range allows it, their capacitance.
+        """
+        gleak, cm = self.gleak, self.cm
         self.w_raw[synapses] = -torch.inf
         self.sensory_w_raw[sensory] = -torch.inf
         self.gap_raw[gap_junctions] = -torch.inf
+        self.hold(gleak, cm)
+
+    @torch.no_grad()
+    def hold(self, gleak: Tensor, cm: Tensor) -> None:
+        """Gives bounded neurons their leak and capacitance again, (N,), after some of their synapses have gone."""
+        if self.kept_range is not None:
+            self.gleak_raw.copy_(raw_of(gleak - LEAST_LEAK - leak_share(self.kept_range) * self._incoming_w()))
+            self.cm_logit.copy_(self._logit_of(cm, 1e-6))
 
     def _sum(self, values: Tensor, target: Tensor) -> Tensor:
         """Adds up the values of synapses (..., E) for each target neuron, (..., N)."""
@@ -291,9 +342,28 @@ class LTC(ODECell):
             **super().config(),
             "init": self.init,
             "time_constants": self.time_constants_range,
+            **({"bounded": True} if self.kept_range else {}),  # files of others are as earlier versions wrote them
             "input_map": self.input_map,
             "output_map": self.output_map,
         }
+
+
+def kept_range(limits: Range | None) -> Range:
+    """Returns the range in which a bounded cell keeps its time constants, with room for rounding."""
+    if limits is None:
+        raise ValueError("bounded=True needs the range of the time constants: give time_constants=(shortest, longest)")
+    shortest, longest = with_room(limits)
+    if limits[0] < SHORTEST or shortest >= longest:
+        raise ValueError(
+            f"with bounded=True the shortest time constant must be at least {SHORTEST:g} and shorter than the longest, "
+            f"got {limits!r}"
+        )
+    return shortest, longest
+
+
+def leak_share(limits: Range) -> float:
+    """Returns the share of all that synapses can let in that the leak of a bounded neuron is at least."""
+    return limits[0] / (limits[1] - limits[0])
 
 
 def joined(units: int, pairs: np.ndarray) -> list[int]:

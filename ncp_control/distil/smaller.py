@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 # What each parameter of a cell has numbers for, in its last dimension.
 PARTS: dict[type[Any], dict[str, tuple[str, ...]]] = {
     LTC: {
-        "neurons": ("gleak_raw", "vleak", "cm_raw"),
+        "neurons": ("gleak_raw", "vleak", "cm_raw", "cm_logit"),
         "synapses": ("w_raw", "mu", "sigma", "E"),
         "sensory": ("sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E"),
         "gap_junctions": ("gap_raw",),
@@ -132,6 +132,8 @@ def copy_parameters(cell: Cell, smaller: Cell, neurons: Numbers) -> None:
                 ours, theirs = getattr(cell, name, None), getattr(smaller, name, None)
                 if isinstance(ours, Tensor) and isinstance(theirs, Tensor):
                     theirs.copy_(ours[..., index])
+    if isinstance(cell, LTC) and isinstance(smaller, LTC) and cell.sizes != smaller.sizes:
+        smaller.hold(cell.gleak[neurons], cell.cm[neurons])
 
 
 def ends_of(cell: Any, neurons: Numbers) -> dict[str, list[tuple[int, int]]]:

@@ -1,5 +1,6 @@
-"""A bounded NeuralLTC: no weight, input or training takes its time constants out of the range that a user gave."""
+"""Bounded cells: no weight, input or training takes its time constants out of the range that a user gave."""
 
+import copy
 import json
 import math
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import ncp_control as nc
-from helpers.cells import NCP_7
+from helpers.cells import GAPS_7, NCP_7
 from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.cells.named import known_of
 from ncp_control.audit.intervals import between
@@ -127,4 +128,92 @@ def test_an_exported_program_computes_what_the_circuit_does() -> None:
 def test_a_range_that_cannot_be_kept_is_refused_in_a_sentence(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as caught:
         nc.NeuralLTC(3, 4, **{**SIGNED, "time_constants": (0.05, 20.0), "bounded": True, **changes})
+    assert "\n" not in str(caught.value)
+
+
+def bounded_ltc(limits: tuple[float, float] = (0.05, 20.0), plan: Any = NCP_7, **others: Any) -> nc.LTC:
+    return nc.LTC(3, plan, time_constants=limits, bounded=True, **others)
+
+
+@settings(max_examples=50)
+@given(
+    seed=st.integers(0, 2**32),
+    log_longest=st.floats(-3, 6),
+    log_share=st.floats(-6, -0.001),
+    log_size=st.floats(-2, 6),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+)
+@torch.no_grad()
+def test_no_weight_or_input_takes_a_time_constant_of_an_ltc_out_of_its_range(
+    seed: int, log_longest: float, log_share: float, log_size: float, dtype: torch.dtype
+) -> None:
+    torch.manual_seed(seed)
+    longest = 10**log_longest
+    shortest = max(1e-4, 10**log_share * longest)
+    cell = bounded_ltc((shortest, longest), GAPS_7).to(dtype)
+    for parameter in cell.parameters():
+        parameter.mul_(10**log_size).add_(torch.randn_like(parameter))
+    found = cell.time_constants(10**log_size * torch.randn(50, 3, dtype=dtype), torch.randn(50, 7, dtype=dtype))
+    program = cell.program()
+    assert program is not None
+    gleak, _, cm, gap, w, _, _, _, sensory_w, *_ = (positive(one) for one in program.parameters if one is not None)
+    slow = gleak.clone()
+    for ends in cell.gap_ends.unbind(1):
+        slow.index_add_(0, ends, gap)
+    all_open = slow.index_add(0, cell.target, w).index_add(0, cell.sensory_target, sensory_w)
+    for times in (found, *cell.time_constant_bounds(), cm / all_open, cm / slow):
+        assert shortest <= times.min() <= times.max() <= longest
+
+
+def test_an_ltc_starts_spread_over_its_range_and_learns_to_leave_no_end_of_it() -> None:
+    cell = bounded_ltc((0.5, 50.0), nc.AutoNCP(101, 20), init="centred")
+    constants = cell.constants()
+    with torch.no_grad():
+        half_open = cell.cm / (constants.slow + 0.5 * cell._incoming_w())
+        assert 0.5 < half_open.min() < 1.5 < 15 < half_open.max() < 50
+        assert half_open.log().std() > 0.8
+    for sign, end in ((1, 20.0), (-1, 0.05)):
+        cell = bounded_ltc()
+        optimizer = torch.optim.SGD(cell.parameters(), lr=1e4)
+        for _ in range(5):
+            optimizer.zero_grad()
+            (-sign * cell.cm / cell.gleak).sum().backward()
+            optimizer.step()
+        least, most = cell.time_constant_bounds()
+        assert (most if sign > 0 else least).tolist() == pytest.approx([end] * 7, rel=3e-5)
+
+
+def test_a_file_of_a_bounded_ltc_holds_the_free_parameter_alone(tmp_path: Path) -> None:
+    cell = bounded_ltc()
+    assert {"gleak_raw", "cm_logit"} < set(cell.state_dict())
+    assert "cm_raw" not in cell.state_dict()
+    assert "bounded" not in nc.LTC(3, NCP_7, time_constants=(0.05, 20.0)).config()
+    path, inputs = tmp_path / "bounded.safetensors", torch.randn(2, 5, 3)
+    nc.save(nc.RNN(cell), path)
+    loaded = nc.load(path)
+    assert loaded.cell.config() == cell.config()
+    assert torch.equal(loaded(inputs)[0], nc.RNN(cell)(inputs)[0])
+
+
+def test_a_synapse_that_is_cut_changes_nothing_else_of_its_neuron() -> None:
+    cell = bounded_ltc()
+    less = copy.deepcopy(cell)
+    with torch.no_grad():
+        less.cut_synapses([0, 3], [1], [])
+    torch.testing.assert_close(less.cm, cell.cm, rtol=1e-5, atol=0)
+    torch.testing.assert_close(less.gleak, cell.gleak, rtol=1e-5, atol=0)
+    assert less.w[[0, 3]].max() < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (None, r"needs the range .* give time_constants=\(shortest, longest\)"),
+        ((1e-5, 1.0), r"must be at least 0.0001 and shorter than the longest, got \(1e-05, 1.0\)"),
+        ((1.0, 1.0), "shorter than the longest"),
+    ],
+)
+def test_a_range_that_an_ltc_cannot_keep_is_refused_in_a_sentence(limits: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        nc.LTC(3, 4, time_constants=limits, bounded=True)
     assert "\n" not in str(caught.value)

@@ -19,6 +19,7 @@ KEPT: dict[str, Callable[[int, Plan], Cell]] = {
     "ltc-ncps": lambda inputs, plan: LTC(inputs, plan),
     "ltc-biophysical": lambda inputs, plan: LTC(inputs, plan, init="biophysical", unfolds=2),
     "ltc-spread": lambda inputs, plan: LTC(inputs, plan, time_constants=(0.01, 100.0), unfolds=1),
+    "ltc-bounded": lambda inputs, plan: LTC(inputs, plan, time_constants=(0.01, 100.0), bounded=True),
     "neural-ltc-sigmoid": lambda inputs, plan: NeuralLTC(inputs, plan),
     "neural-ltc-relu": lambda inputs, plan: NeuralLTC(inputs, plan, activation="relu"),
     # The bounds hold only while every tau is below 1. Near 1 the rate 1 / tau + f loses its digits.

@@ -16,8 +16,8 @@ from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring, WiringError
 
 PRUNABLE = (
-    "ltc-sparse", "ltc-gaps", "ltc-deep", "ltc-chain", "neural-ltc-deep", "neural-ltc-bounded", "ctrnn-sparse",
-    "neural-ode-sparse", "cfc-default", "cfc-no_gate", "cfc-pure",
+    "ltc-sparse", "ltc-gaps", "ltc-bounded", "ltc-deep", "ltc-chain", "neural-ltc-deep", "neural-ltc-bounded",
+    "ctrnn-sparse", "neural-ode-sparse", "cfc-default", "cfc-no_gate", "cfc-pure",
 )  # fmt: skip
 CHAIN = Wiring.from_edges(
     ["light", "touch"],

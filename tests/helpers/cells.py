@@ -67,6 +67,7 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "ltc-gap-only": lambda: LTC(1, GAP_ONLY, input_map="none", output_map="linear"),
     "ltc-solitary": lambda: LTC(1, SOLITARY),
     "ltc-slow": lambda: LTC(3, NCP_7, time_constants=(0.5, 20.0)),
+    "ltc-bounded": lambda: LTC(3, GAPS_7, unfolds=3, time_constants=(0.1, 5.0), bounded=True),
     "ltc-one": lambda: LTC(1, 1, unfolds=1),
     "ltc-no-maps": lambda: LTC(5, 3, unfolds=3, input_map="none", output_map="none"),
     "ltc-uneven": lambda: LTC(3, UNEVEN_19, unfolds=2, init="centred"),
@@ -167,7 +168,7 @@ WIDE: dict[str, Callable[[], Cell]] = {
 REPRESENTATIVES = frozenset({
     "ltc-gaps", "ltc-deep", "ltc-chain", "ltc-gap-only", "ltc-uneven", "ltc-euler",
     "neural-ltc-sigmoid", "neural-ltc-relu", "neural-ltc-hard_tanh", "neural-ltc-signed", "neural-ltc-rk4",
-    "neural-ltc-bounded",
+    "ltc-bounded", "neural-ltc-bounded",
     "ctrnn-fused", "ctrnn-relu", "neural-ode-sparse", "neural-ode-dopri5",
     "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-dense", "cfc-backbone", "dual", "dual-bare",
     "ct-gru-scales", "lstm", "gru", "lagged-mlp", "mixed-ltc",
