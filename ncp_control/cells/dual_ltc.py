@@ -19,7 +19,7 @@ from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
 TIME_CONSTANTS = (0.05, 20.0)  # in units of `elapsed`
-BRAKE = 0.9  # no brake is stronger, so that no neuron swings for long
+BRAKE = 0.9  # no brake is ever stronger, so that no neuron swings for long
 WEAK = -2.0  # the first `brake_raw`, for brakes of 0.11
 CIRCULATING = 0.1  # how much weaker weights within a layer and back start than those onward
 PACES = (-2.0, 2.0)  # the first biases of g, spread over the neurons
@@ -37,7 +37,8 @@ class DualLTC(LayeredCell):
 
     So one weight of a synapse says what its neuron moves towards, and the other one how fast; the one f of `NeuralLTC`
     says both. Whatever the weights and inputs are, `lo <= tau <= hi` and `|x| <= 1` hold. The brake b, in (0, 0.9) for
-    each neuron, makes it answer to what changes more than to what lasts. By itself every neuron forgets.
+    each neuron, makes it answer to what changes more than to what lasts. By itself every neuron forgets: in a step of
+    the time 1 a change of its state shrinks to at most the larger of `exp(-1 / hi)` and the strongest brake.
 
     Layers update in the wiring's order: a synapse from an earlier layer carries the value of this step, and one from
     the same or a later layer that of the previous step. So a signal passes from sensory to motor in one step, which is
@@ -47,7 +48,7 @@ class DualLTC(LayeredCell):
     :param inputs: number of input features I
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param time_constants: (shortest, longest) in units of `elapsed`, between which every time constant stays
-    :param brake: whether neurons have a brake
+    :param brake: how strong a brake can become, above 0 and at most 0.9; True is 0.9, and False is no brake
     """
 
     maps = 2
@@ -60,7 +61,7 @@ class DualLTC(LayeredCell):
         plan: Plan | Wiring | int,
         *,
         time_constants: Range = TIME_CONSTANTS,
-        brake: bool = True,
+        brake: bool | float = True,
     ) -> None:
         super().__init__(inputs, plan)
         limits = check_time_constants(time_constants)
@@ -68,7 +69,9 @@ class DualLTC(LayeredCell):
             raise ValueError(
                 f"time_constants must be (shortest, longest) with shortest < longest, got {time_constants!r}"
             )
-        self.time_constants_range, self.has_brake = limits, brake
+        if not isinstance(brake, bool) and not 0 < brake <= BRAKE:
+            raise ValueError(f"brake must be True, False, or a number above 0 and at most {BRAKE}, got {brake!r}")
+        self.time_constants_range, self.strongest_brake = limits, BRAKE if brake is True else float(brake)
         wiring = self.wiring
         self.add_synapses(wiring.synapses.source, wiring.synapses.target)
         scale = fan_in(wiring).rsqrt()
@@ -85,7 +88,11 @@ class DualLTC(LayeredCell):
         """Returns the program; None for a subclass of one's own."""
         if written_class(self) is not DualLTC:
             return None
-        return PROGRAM.read(self, DualSettings(self.weight.shape[1], self.sensory_weight.shape[1]))
+        program = PROGRAM.read(self, DualSettings(self.weight.shape[1], self.sensory_weight.shape[1]))
+        if self.brake is None or self.strongest_brake == BRAKE:
+            return program
+        *before, _, log_tau = program.parameters
+        return program._replace(parameters=(*before, torch.logit(self.brake / BRAKE), log_tau))
 
     def _combine(self, maps: Tensor, elapsed: Span, part: slice, before: Tensor) -> Tensor:
         """Returns the next state of the neurons in `part` from their maps (B, 2, n) and their state before (B, n)."""
@@ -96,8 +103,8 @@ class DualLTC(LayeredCell):
 
     @property
     def brake(self) -> Tensor | None:
-        """The brake b of every neuron, (N,), from 0 to 0.9; None for neurons without one."""
-        return None if self.brake_raw is None else BRAKE * torch.sigmoid(self.brake_raw)
+        """The brake b of every neuron, (N,), from 0 to the strongest; None for neurons without one."""
+        return None if self.brake_raw is None else self.strongest_brake * torch.sigmoid(self.brake_raw)
 
     def paced(self, g: Tensor) -> Tensor:
         """Returns the time constants for values of g."""
@@ -135,4 +142,5 @@ class DualLTC(LayeredCell):
 
     def config(self) -> dict[str, Any]:
         """Returns the settings as JSON values."""
-        return {"time_constants": self.time_constants_range, "brake": self.has_brake}
+        brake = self.strongest_brake
+        return {"time_constants": self.time_constants_range, "brake": bool(brake) if brake in (0, BRAKE) else brake}

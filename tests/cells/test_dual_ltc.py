@@ -35,16 +35,16 @@ def step_by_hand(cell: DualLTC, inputs: list[float], old: list[float], elapsed: 
             for e, (s, t, _) in enumerate(wiring.synapses):
                 heard = new[s] if layer_of[s] < layer_of[t] else old[s]
                 maps[h] += cell.weight[h, e].item() * heard if t == j else 0.0
-        brake = 0.0 if cell.brake_raw is None else 0.9 * sigmoid(cell.brake_raw[j].item())
+        brake = 0.0 if cell.brake_raw is None else cell.strongest_brake * sigmoid(cell.brake_raw[j].item())
         towards, share = math.tanh(maps[0] - brake * old[j]), sigmoid(maps[1])
         tau = shortest**share * longest ** (1 - share)
         new[j] = towards + math.exp(-elapsed / tau) * (old[j] - towards)
     return new
 
 
-@pytest.mark.parametrize("brake", [True, False])
+@pytest.mark.parametrize("brake", [True, False, 0.4])
 @pytest.mark.parametrize("plan", [NCP_7, DEEP_9, DENSE_5, RANDOM_5], ids=["ncp", "deep", "dense", "random"])
-def test_a_step_by_hand(plan: Plan, brake: bool) -> None:
+def test_a_step_by_hand(plan: Plan, brake: bool | float) -> None:
     cell = stirred(plan, brake=brake)
     inputs, state = drawn(cell)
     found = cell.step(inputs, state, 0.7)
@@ -115,3 +115,42 @@ def test_new_neurons_are_fast_and_slow() -> None:
 def test_a_range_of_time_constants_without_two_ends_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match="time_constants must be"):
         DualLTC(3, NCP_7, time_constants=given)
+
+
+@pytest.mark.parametrize(("given", "strongest"), [(True, 0.9), (False, 0.0), (0.9, 0.9), (0.3, 0.3)])
+def test_no_brake_is_stronger_than_was_given(given: bool | float, strongest: float) -> None:
+    cell = DualLTC(3, NCP_7, brake=given)
+    assert cell.strongest_brake == strongest
+    assert cell.config()["brake"] == (given if given != 0.9 else True)
+    if cell.brake_raw is not None:
+        with torch.no_grad():
+            cell.brake_raw.copy_(torch.linspace(-50, 50, 7))
+        assert cell.brake is not None
+        brakes = cell.brake.detach()
+        assert brakes[0] < 1e-6
+        assert brakes[-1].item() == pytest.approx(strongest)
+        program = cell.program()
+        assert program is not None
+        assert program.parameters[3] is not None
+        torch.testing.assert_close(0.9 * torch.sigmoid(program.parameters[3]), brakes)
+
+
+@pytest.mark.parametrize("elapsed", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("strongest", [0.2, 0.9])
+def test_by_itself_a_neuron_forgets_by_its_slowest_time_constant_or_its_strongest_brake(
+    strongest: float, elapsed: float
+) -> None:
+    cell = stirred(1, brake=strongest, time_constants=(0.05, 2.0))
+    with torch.no_grad():
+        cell.weight.zero_()
+        assert cell.brake_raw is not None
+        cell.brake_raw.fill_(50.0)
+    inputs, states = torch.randn(400, 2).double(), torch.rand(400, 1).double() * 2 - 1
+    apart = (cell.step(inputs, states, elapsed) - cell.step(inputs, states + 1e-3, elapsed)).abs() / 1e-3
+    assert apart.max() <= max(strongest, math.exp(-elapsed / 2)) + 1e-3
+
+
+@pytest.mark.parametrize("given", [0.0, 0, 1, 0.95, -0.1, float("nan")])
+def test_a_brake_that_could_let_a_neuron_swing_is_refused(given: float) -> None:
+    with pytest.raises(ValueError, match=r"brake must be True, False, or a number above 0 and at most 0\.9"):
+        DualLTC(3, NCP_7, brake=given)

@@ -157,6 +157,7 @@ WIDE: dict[str, Callable[[], Cell]] = {
     "cfc-pure-wide": lambda: CfC(5, SPARSE_12, mode="pure"),
     "cfc-dense-wide": lambda: CfC(4, FullyConnected(9, 2)),
     "dual-wide": lambda: DualLTC(5, SPARSE_12),
+    "dual-weak-brake-wide": lambda: DualLTC(4, FullyConnected(9, 2), brake=0.6),
     "dual-bare-wide": lambda: DualLTC(4, FullyConnected(9, 2), brake=False),
     "lstm-wide": lambda: LSTM(5, FullyConnected(9, 2)),
     "gru-wide": lambda: GRU(5, FullyConnected(11, 2)),

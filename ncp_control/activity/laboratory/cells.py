@@ -29,7 +29,6 @@ from ncp_control.cells import (
 )
 from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.computed import refresh, written_class
-from ncp_control.cells.dual_ltc import BRAKE
 from ncp_control.cells.gated import GatedCell
 from ncp_control.cells.layered import LayeredCell
 from ncp_control.cells.ode import ODECell
@@ -216,7 +215,7 @@ def dual_data(cell: DualLTC) -> dict[str, Any]:
     raw = cell.brake_raw
     return {
         **layered_data(cell),
-        "brake": None if raw is None else packed(BRAKE * torch.sigmoid(exact(raw))),
+        "brake": None if raw is None else packed(cell.strongest_brake * torch.sigmoid(exact(raw))),
         "logTau": packed(cell.index_arrays["log_tau"]),
     }
 

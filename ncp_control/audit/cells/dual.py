@@ -25,7 +25,6 @@ from ncp_control.audit.intervals import (
 )
 from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
 from ncp_control.cells import DualLTC
-from ncp_control.cells.dual_ltc import BRAKE
 
 HALVINGS = 60  # after which a float64 number is known
 
@@ -45,7 +44,7 @@ class KnownDual(KnownLayered):
     def __init__(self, cell: DualLTC, elapsed: Elapsed) -> None:
         super().__init__(cell, elapsed)
         raw = cell.brake_raw
-        brake = np.diag(np.zeros(self.units) if raw is None else BRAKE * sigmoid_of(numbers(raw)))
+        brake = np.diag(np.zeros(self.units) if raw is None else cell.strongest_brake * sigmoid_of(numbers(raw)))
         self.sizes = np.abs(self.weights[0])
         self.sizes[:, self.features :] += brake  # as the code adds them up
         self.weights[0, :, self.features :] -= brake
