@@ -275,7 +275,8 @@ class LTC(ODECell):
         self.w_raw[synapses] = -torch.inf
         self.sensory_w_raw[sensory] = -torch.inf
         self.gap_raw[gap_junctions] = -torch.inf
-        self.hold(gleak, cm)
+        if len(synapses) or len(sensory) or len(gap_junctions):
+            self.hold(gleak, cm)
 
     @torch.no_grad()
     def hold(self, gleak: Tensor, cm: Tensor) -> None:

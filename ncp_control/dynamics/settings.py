@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, pi
 from typing import Any
 
-from ncp_control.cells.named import plain_name
 from ncp_control.storage.added import without_added
 from ncp_control.support.optimizers import check_optimizer_name
 
@@ -101,9 +100,7 @@ class FitSettings:
 
     def of_cell(self, cell: str) -> FitSettings:
         """Returns these settings, with the default learning rate of a cell if none was given."""
-        return (
-            self if self.learning_rate is not None else replace(self, learning_rate=RATES.get(plain_name(cell), 0.005))
-        )
+        return self if self.learning_rate is not None else replace(self, learning_rate=RATES.get(cell.lower(), 0.005))
 
     def recorded(self) -> dict[str, Any]:
         """Returns the settings for the record of a fit. What earlier versions did not know is left out if it says what

@@ -67,7 +67,7 @@ ZOO: dict[str, Callable[[], Cell]] = {
     "ltc-gap-only": lambda: LTC(1, GAP_ONLY, input_map="none", output_map="linear"),
     "ltc-solitary": lambda: LTC(1, SOLITARY),
     "ltc-slow": lambda: LTC(3, NCP_7, time_constants=(0.5, 20.0)),
-    "ltc-bounded": lambda: LTC(3, GAPS_7, unfolds=3, time_constants=(0.1, 5.0), bounded=True),
+    "ltc-bounded": lambda: LTC(3, NCP_7, unfolds=3, time_constants=(0.1, 5.0), bounded=True),
     "ltc-one": lambda: LTC(1, 1, unfolds=1),
     "ltc-no-maps": lambda: LTC(5, 3, unfolds=3, input_map="none", output_map="none"),
     "ltc-uneven": lambda: LTC(3, UNEVEN_19, unfolds=2, init="centred"),

@@ -175,7 +175,8 @@ def test_a_driver_that_is_killed_is_resumed(shared: bool, nodes: Any, local: Pat
     assert contents(tmp_path / "out") == contents(local)
 
 
-@pytest.mark.parametrize("shared", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [True, False])
 def test_a_worker_that_is_killed_is_sent_again_and_continues(shared: bool, nodes: Any, tmp_path: Path) -> None:
     """As when memory runs out; the second attempt counts on, from the files of the first."""
     arrived = tmp_path / "counted"
