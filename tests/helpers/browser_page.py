@@ -119,6 +119,20 @@ class Page:
         )
         return np.array(found)
 
+    def count_of(self, canvas: str, colour: list[int]) -> int:
+        """Returns how many points of a canvas have a colour, nearly."""
+        found: int = self.browser.execute_script(
+            "const c = document.getElementById(arguments[0]);"
+            "const all = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+            "let count = 0;"
+            "for (let k = 0; k < all.length; k += 4)"
+            "  if (arguments[1].every((value, channel) => Math.abs(all[k + channel] - value) < 40)) count += 1;"
+            "return count",
+            canvas,
+            colour,
+        )
+        return found
+
     def darkness(self, canvas: str, place: list[float]) -> int:
         """Returns how much the darkest colour within two pixels of a place differs from white, over all channels."""
         around = [(place[0] + dx, place[1] + dy) for dx in range(-2, 3) for dy in range(-2, 3)]

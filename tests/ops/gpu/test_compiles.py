@@ -36,16 +36,12 @@ for name, dtype, architecture in json.loads(sys.argv[1]):
         kernels[f"{name}, {dtype}, {kernel.name}, sm_{kernel.architecture}"] = kernel._asdict()
 print(json.dumps(kernels, default=len))
 """
-# A circuit of each kind, activation and table, with gap junctions or without, in both types and for both architectures,
-# and a dense CfC of a size that once failed; all others are in the slow tier.
+# A circuit of each kind, in both types and for both architectures; all others are in the slow tier.
 QUICK = (
     ("ltc-gaps", "float32", 90),
-    ("ltc-euler", "float64", 80),
-    ("neural-ltc-signed", "float32", 90),
-    ("ctrnn-relu", "float32", 80),
+    ("neural-ltc-signed", "float64", 80),
     ("cfc-default", "float32", 80),
     ("dual", "float32", 90),
-    ("nc.CfC(5, 66)", "float32", 90),
 )
 
 
