@@ -9,8 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ncp_control._version import __version__
-from ncp_control.support.lazy import names_of
-from ncp_control.support.moved import MovedModules
+from ncp_control.base.imports import MovedModules, names_of
 
 if TYPE_CHECKING:
     from ncp_control.cells import (

@@ -20,12 +20,11 @@ from typing import Any
 
 import torch
 
+from ncp_control.base.notes import read_note, read_object, write_note
+from ncp_control.base.tensors import CheckpointError, building, described_in, read_tensors, write_tensors
 from ncp_control.cells import Cell, cell_config, cell_from_config
 from ncp_control.cells.computed import check_plain
 from ncp_control.rnn import RNN
-from ncp_control.storage.descriptions import building, described_in
-from ncp_control.storage.notes import read_note, read_object, write_note
-from ncp_control.storage.safe_tensors import CheckpointError, read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 __all__ = ["CheckpointError", "load", "read_metadata", "save"]

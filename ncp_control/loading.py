@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ncp_control.base.run_folder import Kind, kind_of
 from ncp_control.checkpoint import load as load_network
-from ncp_control.storage.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
     import torch

@@ -18,14 +18,13 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ncp_control.base.files import temporary_folder, write_atomically
+from ncp_control.base.processes import INPUTS, Job
+from ncp_control.base.progress import tracked
 from ncp_control.cli.where import Where
 from ncp_control.rl import load_policy
 from ncp_control.rl.policies.circuit import actor_circuit
 from ncp_control.scale.plan import COMMAND
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.temporary import temporary_folder
-from ncp_control.support.jobs import INPUTS, Job
-from ncp_control.support.progress import tracked
 
 SEED = 10_000
 

@@ -30,8 +30,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import ncp_control as nc
 import ncp_envs
+from ncp_control.base.files import write_atomically
 from ncp_control.rl import RecurrentPPO, load_recipe
-from ncp_control.storage.atomic_writes import write_atomically
 
 ENV = "ncp/HalfCheetahNoVel-v0"
 SETTINGS: dict[str, Any] = {"n_steps": 512, "batch_size": 1024, "n_epochs": 10, "device": "cpu", "seed": 0}

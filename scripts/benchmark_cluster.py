@@ -19,11 +19,11 @@ import ray
 import tyro
 from ray.cluster_utils import Cluster as Nodes
 
+from ncp_control.base.processes import Event, Job
 from ncp_control.data.dataset import collect_dataset
 from ncp_control.rl import load_policy
 from ncp_control.scale.cluster import Cluster
 from ncp_control.scale.collecting import on_place
-from ncp_control.support.jobs import Event, Job
 
 MAIN = Path("data") / "main_data.hdf5"
 

@@ -30,9 +30,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.progress import tracked
 from ncp_control.rl import SAC
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.progress import tracked
 from ncp_envs import without_mass_warning
 
 POLICY: dict[str, Any] = {"net_arch": [256, 256]}

@@ -33,8 +33,8 @@ from rich.progress import track
 from rich.table import Table
 
 import ncp_control as nc
+from ncp_control.cli.bench import medians
 from ncp_control.ops.cpu import library
-from ncp_control.support.timing import medians
 
 INPUTS = 17
 PLANS = {

@@ -26,11 +26,11 @@ from rich.table import Table
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.processes import core_count
 from ncp_control.rl.recipes.building import make_envs
 from ncp_control.rl.recipes.environments import make_env
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.processes import core_count
 
 COMPUTING = "Computing-v0"
 CHECKED, WARM = 20, 5  # steps that are compared, and steps before the clock starts

@@ -24,7 +24,7 @@ from gymnasium.vector import SyncVectorEnv
 from rich.console import Console
 from rich.table import Table
 
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.base.files import write_atomically
 from ncp_envs import MujocoVectorEnv, without_mass_warning
 
 TASKS = (

@@ -23,10 +23,10 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
+from ncp_control.base.processes import Job
+from ncp_control.base.run_folder import read_record
 from ncp_control.scale.cluster import SECONDS_BETWEEN_FILES, Cluster
 from ncp_control.scale.couriers import files_in
-from ncp_control.storage.run_folder import read_record
-from ncp_control.support.jobs import Job
 
 FUNCTION = "ncp_control.scale.trial_jobs:write"
 NODES = (1, 3, 10, 30, 100, 300, 1000)

@@ -26,11 +26,11 @@ import torch
 import tyro
 
 import ncp_control as nc
+from ncp_control.cli.bench import medians
 from ncp_control.data import Rollout, Rollouts, Windows
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit
 from ncp_control.ops.gpu import launch
 from ncp_control.ops.gpu.tables import tables_of
-from ncp_control.support.timing import medians
 
 ROOT = Path(__file__).parents[1]
 FINE, FAILED, LATE, LEFT_OUT = "fine", "failed", "took too long", "left out"

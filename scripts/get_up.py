@@ -17,9 +17,9 @@ import torch
 import tyro
 from numpy.typing import NDArray
 
+from ncp_control.base.progress import tracked
 from ncp_control.data.collection import spawned_seed
 from ncp_control.rl import load_policy
-from ncp_control.support.progress import tracked
 from ncp_envs import without_mass_warning
 
 ANGLE = 2  # the torso's angle in the positions of the half-cheetah

@@ -21,9 +21,9 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import ncp_envs
+from ncp_control.base.progress import tracked
 from ncp_control.rl import load_policy
 from ncp_control.rl.policies.circuit import Circuit
-from ncp_control.support.progress import tracked
 from ncp_control.wiring.plan_text import parse_plan
 
 EPISODES, STEPS, KEPT = 72, 1000, 8

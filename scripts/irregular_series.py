@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ncp_control.base.pages import BLUE, GREY, ORANGE, new_figure, plain, save_figure
 from ncp_control.dynamics import FitSettings
 from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
-from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
 
 GROUPS, ROWS, MISSING, NOISE = 40, 60, 0.1, 0.02
 FREQUENCIES, DAMPING = np.array([1.0, 2.3]), np.array([0.03, 0.05])

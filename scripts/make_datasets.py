@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import tyro
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.base.progress import say, usable_streams
 from ncp_control.cli import INTERRUPTED, REFUSED, explain
 from ncp_control.cli.trained_in import env_name, make
 from ncp_control.data import Rollouts
@@ -26,7 +27,6 @@ from ncp_control.data.levels import LEVELS, Checkpoint, best_of, checkpoints_of,
 from ncp_control.data.references import References, references_in
 from ncp_control.data.summary import summarize
 from ncp_control.rl import load_policy
-from ncp_control.support.streams import say, usable_streams
 
 FAR = 0.25  # a medium policy whose score is further from one half than this is worth a word
 

@@ -19,12 +19,12 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ncp_control.base.files import write_atomically
 from ncp_control.rl import evaluate, load_policy, load_recipe, train
 from ncp_control.rl.policies.circuit import actor_circuit
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.training import LAST
-from ncp_control.storage.atomic_writes import write_atomically
 
 # The best returns without a memory and with one; see `ncp_envs.memory`.
 TASKS = {"recall": (0.25, 1.0), "tmaze": (0.5, 1.0), "repeat-previous": (0.25, 1.0), "autoencode": (0.5, 1.0)}

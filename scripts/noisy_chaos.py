@@ -53,7 +53,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import ncp_control as nc
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.base.files import write_atomically
 
 LEARNING_RATES = {"LTC NCP": 0.03, "LTC dense": 0.1, "LSTM": 0.1}
 BASELINES = ("linear", "persistence")

@@ -19,6 +19,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from ncp_control.base.files import write_atomically
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.series.data import SeriesData
 from ncp_control.series.fitting import fit_series
@@ -26,7 +27,6 @@ from ncp_control.series.model import SeriesModel
 from ncp_control.series.public import PUBLIC, load_public
 from ncp_control.series.scores import ClassScores, NumberScores, score
 from ncp_control.series.splitting import split_series
-from ncp_control.storage.atomic_writes import write_atomically
 
 CELLS = ("ltc", "ctrnn", "neuralode", "ctgru", "lstm", "neuralltc", "cfc")
 # Mean and standard deviation of five runs. Accuracies are percentages, except in Table 5.

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 import tyro
 
+from ncp_control.base.notes import write_card
+from ncp_control.base.run_folder import RECORD, read_curve
 from ncp_control.cli.trained_in import make, random_share
 from ncp_control.distil.loop import share_of
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
@@ -22,9 +24,6 @@ from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.policy_json import can_leave_critics
 from ncp_control.rl.files.run_state import read_about
 from ncp_control.rl.training import BEST, STATE
-from ncp_control.storage.cards import write_card
-from ncp_control.storage.curves import read_curve
-from ncp_control.storage.run_folder import RECORD
 
 EPISODES, SEED = 100, 1000
 

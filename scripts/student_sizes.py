@@ -17,9 +17,9 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
+from ncp_control.base.pages import BLUE, GREEN, GREY, ORANGE, PINK, new_figure, plain, save_figure
 from ncp_control.rl import load_policy
 from ncp_control.rl.policies.circuit import actor_circuit
-from ncp_control.support.pictures import BLUE, GREEN, GREY, ORANGE, PINK, new_figure, plain, save_figure
 
 COLOURS = {"DualLTC": BLUE, "CfC": GREEN, "LSTM": ORANGE, "GRU": PINK, "LaggedMLP": GREY}
 MARKERS = dict(zip(COLOURS, "oD^vs", strict=True))

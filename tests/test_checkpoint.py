@@ -115,8 +115,8 @@ def test_a_safetensors_file_of_something_else_is_refused(path):
 
 def rewrite(path, **changes):
     """Writes the checkpoint again with other metadata and the checksum that belongs to it."""
+    from ncp_control.base.tensors import checksum
     from ncp_control.checkpoint import DESCRIBED
-    from ncp_control.storage.safe_tensors import checksum
 
     metadata = read_metadata(path)
     metadata = {k: v if isinstance(v, str) else json.dumps(v) for k, v in metadata.items()} | changes

@@ -16,8 +16,7 @@ PACKAGES = {"ncp_control": ROOT / "ncp_control", "ncp_envs": ROOT / "envs" / "nc
 # A floor holds for a module and for everything below it in the folders.
 FLOORS = {
     "ncp_control._version": 0,
-    "ncp_control.support": 0,
-    "ncp_control.storage": 0,
+    "ncp_control.base": 0,
     "ncp_control.wiring": 0,
     "ncp_control.solvers": 0,
     "ncp_control.ops": 1,

@@ -6,9 +6,9 @@ import numpy as np
 
 from ncp_control.activity.correlations import correlations
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.text import shown
+from ncp_control.base.text import shown
 from ncp_control.wiring import Wiring
-from ncp_control.wiring.names import default_names
+from ncp_control.wiring.edges import default_names
 
 LONGEST_LABEL = 30
 FEWEST_STEPS = 10  # in fewer, two series of numbers may go together by chance

@@ -22,7 +22,7 @@ from ncp_control.audit.layers import through
 from ncp_control.audit.matter import links_of, spread
 from ncp_control.audit.sequences import Sequences
 from ncp_control.audit.widest import LONGEST, Attacker
-from ncp_control.support.progress import tracked
+from ncp_control.base.progress import tracked
 
 ATTACK = 200_000  # observations, about a second's worth; the command line repeats this number
 ROUNDING = 2.0**-47  # what float64 can round in an operation, and as much again for everything that is not counted

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ncp_control.audit.certificate import Certificate
 from ncp_control.audit.sections import sections_of
 from ncp_control.audit.tables import Section
-from ncp_control.support.text import markdown, shown
+from ncp_control.base.text import markdown, shown
 
 WIDTH = 110
 LONGEST_NAME = 46

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ncp_control.base.muon import LinearWeights
 from ncp_control.cells.computed import value_of, written_class
 from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.edges import Weights, arriving, weights_of
@@ -15,7 +16,6 @@ from ncp_control.cells.initial import fan_in
 from ncp_control.cells.ode import ODECell
 from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.program import AffineSettings, Program
-from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 INDEXES = ("start", "source", "sensory_start", "sensory_source")

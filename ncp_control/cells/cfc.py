@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from ncp_control.base.muon import LinearWeights
 from ncp_control.cells.base import Cell, Guarantee, dense_only
 from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
@@ -19,7 +20,6 @@ from ncp_control.cells.layered import LayerConstants, LayeredCell
 from ncp_control.cells.program_form import ProgramForm
 from ncp_control.ops.program import CfCSettings, Program
 from ncp_control.solvers import Span
-from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 # How many linear maps of x = [inputs, state] each mode needs.

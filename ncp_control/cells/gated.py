@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, softplus
 
+from ncp_control.base.muon import LinearWeights
 from ncp_control.cells.base import Cell, dense_only
 from ncp_control.cells.computed import written_class
 from ncp_control.cells.currents import Currents, without_gaps
 from ncp_control.cells.program_form import ProgramForm
 from ncp_control.ops.program import GatedSettings, Program
-from ncp_control.support.muon import LinearWeights
 from ncp_control.wiring import Plan, Wiring
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from ncp_control.base.muon import LinearWeights
 from ncp_control.cells.base import Cell, Guarantee
 from ncp_control.cells.currents import Currents
 from ncp_control.solvers import Span
-from ncp_control.support.muon import LinearWeights
 
 
 class MixedMemoryConstants(NamedTuple):

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from ncp_control._version import __version__
-from ncp_control.support.streams import say, usable_streams
-from ncp_control.support.text import shown
+from ncp_control.base.progress import say, usable_streams
+from ncp_control.base.text import shown
 
 # The commands; each is a module of this folder.
 COMMANDS = {

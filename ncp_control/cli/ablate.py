@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from ncp_control.support.text import shown
+from ncp_control.base.text import shown
 
 
 @dataclass

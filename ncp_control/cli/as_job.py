@@ -13,10 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ncp_control.storage.run_folder import LOCK
-from ncp_control.storage.temporary import lock
-from ncp_control.support.jobs import Report
-from ncp_control.support.progress import listening
+from ncp_control.base.files import lock
+from ncp_control.base.processes import Report
+from ncp_control.base.progress import listening
+from ncp_control.base.run_folder import LOCK
 
 NAME = "ncp-control"
 OUT = "--out"

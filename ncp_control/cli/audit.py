@@ -161,7 +161,7 @@ def names_in_training(agent: Any) -> dict[str, Any]:
 
 def write(arguments: Arguments, found: list[Any]) -> None:
     """Writes the files that were asked for."""
-    from ncp_control.storage.atomic_writes import write_atomically
+    from ncp_control.base.files import write_atomically
 
     if arguments.html is not None:
         from ncp_control.audit.page import write_certificate
@@ -181,8 +181,8 @@ def show(arguments: Arguments, found: list[Any]) -> None:
     """Prints one certificate, or two beside each other, and where the files are."""
     from ncp_control.audit.printed import as_text
     from ncp_control.audit.side_by_side import side_by_side
+    from ncp_control.base.progress import say
     from ncp_control.cli.arguments import screen_width
-    from ncp_control.support.streams import say
 
     if arguments.json:
         for one in found:

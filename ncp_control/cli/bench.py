@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import statistics
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,13 +61,12 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     """Times every cell, and says which backend ran its scan."""
     import torch
 
+    from ncp_control.base.machine import pick_device
+    from ncp_control.base.progress import tracked
     from ncp_control.cells import make_cell
     from ncp_control.cells.named import CELLS
     from ncp_control.ops import explain_backends
     from ncp_control.rnn import RNN
-    from ncp_control.support.devices import pick_device
-    from ncp_control.support.progress import tracked
-    from ncp_control.support.timing import medians
     from ncp_control.wiring import AutoNCP
 
     device = pick_device(arguments.device)
@@ -141,3 +142,41 @@ def show(arguments: Arguments, found: dict[str, Any]) -> None:
         )  # fmt: skip
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
     print(f"x LSTM's: the time divided by that of {PEER}; an acting step starts from the state of the step before.")
+
+
+def medians(
+    contestants: Mapping[str, Callable[[], None]],
+    repeats: int,
+    threads: Mapping[str, int] | None = None,
+    device: str = "cpu",
+) -> dict[str, float]:
+    """Runs functions in turn and returns the median time of each, in milliseconds.
+
+    Each timed run follows an untimed run of the same function, which loads its code and data into the caches.
+
+    :param contestants: the functions by name
+    :param repeats: how many timed runs each function gets
+    :param threads: torch's threads by name, by default one; afterwards torch has as many as before
+    :param device: "cuda" waits until the GPU has finished
+    """
+    import torch
+
+    def wait() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    before = torch.get_num_threads()
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    try:
+        for _ in range(repeats):
+            for name, run in contestants.items():
+                torch.set_num_threads((threads or {}).get(name, 1))
+                run()
+                wait()
+                start = time.perf_counter()
+                run()
+                wait()
+                times[name].append(1e3 * (time.perf_counter() - start))
+    finally:
+        torch.set_num_threads(before)
+    return {name: statistics.median(values) for name, values in times.items()}

@@ -100,7 +100,7 @@ def require_packages() -> None:
 
 def copy_checkpoints(into: Path) -> Path:
     """Copies the shipped checkpoints and their cards into a folder, unless they are there, and returns the folder."""
-    from ncp_control.storage.atomic_writes import write_atomically
+    from ncp_control.base.files import write_atomically
 
     into.mkdir(parents=True, exist_ok=True)
     for path in sorted(shipped_checkpoints().iterdir()):

@@ -95,6 +95,7 @@ def run(arguments: Arguments) -> int:
     """Distils a teacher and prints how much of its return the student has."""
     import numpy as np
 
+    from ncp_control.base.machine import use_threads
     from ncp_control.cli.trained_in import disturbances, env_name
     from ncp_control.distil import distil
     from ncp_control.distil.finetuning import FOLDER
@@ -104,7 +105,6 @@ def run(arguments: Arguments) -> int:
     from ncp_control.distil.recorded import METHOD, Recorded, random_in_words
     from ncp_control.distil.teachers import load_teacher
     from ncp_control.rl.recipes.recipe import read_changes
-    from ncp_control.support.devices import use_threads
 
     use_threads(arguments.threads)
     teacher = load_teacher(arguments.teacher, arguments.algo, arguments.normalize)

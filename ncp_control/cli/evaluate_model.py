@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ncp_control.support.text import shown
+from ncp_control.base.text import shown
 
 HORIZONS = (1, 5, 10, 20, 50, 100, 200)
 WARM_UP, SHOWN = 32, 100
@@ -75,10 +75,10 @@ def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: in
     """Draws all pictures that this model and these rollouts allow."""
     import numpy as np
 
+    from ncp_control.base.pages import save_figure
     from ncp_control.dynamics import figures as pictures
     from ncp_control.dynamics.model import DynamicsModel
     from ncp_control.dynamics.open_loop import free_runs, time_constants
-    from ncp_control.support.pictures import save_figure
     from ncp_envs.names import may_be_half_cheetah
 
     figures.mkdir(parents=True, exist_ok=True)

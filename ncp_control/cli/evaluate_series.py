@@ -22,7 +22,7 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
     scores = score(model, test)
     found = {"checkpoint": str(path), "data": data, "series": len(test.series), **scores.as_json()}
     if figures is not None:
-        from ncp_control.support.pictures import save_figure
+        from ncp_control.base.pages import save_figure
 
         figures.mkdir(parents=True, exist_ok=True)
         save_figure(picture(model, test, scores), figures / "test.png", dpi=130)

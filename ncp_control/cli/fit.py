@@ -15,8 +15,8 @@ import tyro
 from ncp_control.dynamics.settings import FitSettings
 
 if TYPE_CHECKING:
+    from ncp_control.base.ranks import Ranks
     from ncp_control.data import Rollouts
-    from ncp_control.support.ranks import Ranks
 
 SELDOM = (
     "set", "graph", "stream", "threads", "length", "stride", "schedule", "weight_decay", "max_grad_norm", "robust",
@@ -89,9 +89,9 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Fits a model and prints the result; of several processes, the first one prints."""
+    from ncp_control.base.machine import pick_device, use_threads
+    from ncp_control.base.ranks import LostRankError, joined, place
     from ncp_control.cli import INTERRUPTED, REFUSED
-    from ncp_control.support.devices import pick_device, use_threads
-    from ncp_control.support.ranks import LostRankError, joined, place
 
     use_threads(arguments.threads)
     from ncp_control.series.tables import is_series
@@ -115,6 +115,7 @@ def run(arguments: Arguments) -> int:
 
 def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     """Does what `run` says, as one of the processes that share the fit."""
+    from ncp_control.base.machine import peak_memory
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.data import Split
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
@@ -122,7 +123,6 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.dynamics.model import READS
-    from ncp_control.support.memory import peak_memory
     from ncp_control.wiring.plan_text import parse_plan
 
     if arguments.members < 1:

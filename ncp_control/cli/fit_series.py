@@ -18,13 +18,13 @@ def run(arguments: Any) -> int:
     """
     import torch
 
+    from ncp_control.base.pages import save_figure
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.cli.evaluate_series import picture
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
     from ncp_control.series.fitting import check_settings
     from ncp_control.series.scores import words_of
-    from ncp_control.support.pictures import save_figure
     from ncp_control.wiring.plan_text import parse_plan
 
     check(arguments)
@@ -75,7 +75,7 @@ def part_rows(part: Any) -> int:
 
 def check(arguments: Any) -> None:
     """Refuses options that have no meaning for series."""
-    from ncp_control.support.ranks import place
+    from ncp_control.base.ranks import place
 
     for given, word, why in (
         (arguments.actions, "--actions", "what read= names is read anyway"),

@@ -58,11 +58,11 @@ def run(arguments: Arguments) -> int:
     """Runs the episodes, and prints their returns; after a Ctrl-C, those of the steps until then."""
     import torch
 
+    from ncp_control.base.progress import tracked
     from ncp_control.cli.models import read_model
     from ncp_control.data.environments import make, spec_of
     from ncp_control.dynamics import ImaginedFutures, PlannedEpisode, Planner, SimulatorFutures
     from ncp_control.dynamics.imitated import check_imitates
-    from ncp_control.support.progress import tracked
 
     for name in ("steps", "episodes"):
         if getattr(arguments, name) < 1:

@@ -78,11 +78,11 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Trains the agent, or lists the recipes."""
+    from ncp_control.base.machine import use_threads
     from ncp_control.cli.arguments import screen_width, wrapped
     from ncp_control.rl.files.policy_file import load_policy
     from ncp_control.rl.recipes.recipe import ALGORITHMS, about, load_recipe, read_changes, shipped
     from ncp_control.rl.training import train
-    from ncp_control.support.devices import use_threads
 
     if arguments.recipe == "list":
         column = max(map(len, shipped())) + 2

@@ -18,6 +18,9 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.base.files import temporary_folder
+from ncp_control.base.machine import one_thread
+from ncp_control.base.progress import tracked
 from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
 from ncp_control.data.collection import CollectionPlan, path_of, prepare
 from ncp_control.data.environments import check_policy, check_spaces, choices_of, make, names_of, range_of, spec_of
@@ -26,9 +29,6 @@ from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.sources import read_trace
 from ncp_control.data.workers import in_processes
-from ncp_control.storage.temporary import temporary_folder
-from ncp_control.support.devices import one_thread
-from ncp_control.support.progress import tracked
 
 Elsewhere = Callable[[list[range], CollectionPlan, Path, Report], None]  # takes groups, their plan and their folder
 

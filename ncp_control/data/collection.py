@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.storage.added import without_added
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.run_folder import Hold, check_same, read_record, versions
+from ncp_control.base.files import write_atomically
+from ncp_control.base.run_folder import Hold, check_same, read_record, versions
+from ncp_control.base.settings import without_added
 
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
 RECORD = "plan.json"

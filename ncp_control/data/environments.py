@@ -10,8 +10,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
+from ncp_control.base.imports import import_module_of
 from ncp_control.data.finite import CheckFinite
-from ncp_control.support.imports import import_module_of
 
 # The kinds of spaces that `check_policy` compares by the shapes of their arrays.
 ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)

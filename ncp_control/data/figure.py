@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.base.pages import BLUE, GREY, ORANGE, new_figure, plain, save_figure
+from ncp_control.base.text import shown
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
-from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain, save_figure
-from ncp_control.support.text import shown
 
 SUFFIXES = (".png", ".svg", ".pdf")
 TRACES, STEPS = 4, 200

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.base.run_folder import differences
 from ncp_control.data.dataset import collect_dataset, tidy
 from ncp_control.data.environments import spec_of
 from ncp_control.data.levels import LEVELS
 from ncp_control.data.minari_files import place_of
 from ncp_control.data.references import References, forget_episodes, measure_references
 from ncp_control.data.rollouts import Rollouts
-from ncp_control.storage.run_folder import differences
 
 REFERENCES = "references"  # has a place of its own among the seeds
 

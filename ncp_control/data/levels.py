@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ncp_control.storage.curves import CURVE, read_curve
+from ncp_control.base.run_folder import CURVE, read_curve
 
 LEVELS = ("random", "medium", "expert")
 # What a run of `ncp-control train` keeps: a folder with the policy of each evaluation, and the best of these policies.

@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ncp_control.storage.safe_arrays import check_size
+from ncp_control.base.safe_arrays import check_size
 
 # The key of our own record in Minari's metadata.
 RECORD = "ncp_control"

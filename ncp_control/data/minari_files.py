@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from ncp_control.base.files import check_room, temporary_folder
+from ncp_control.base.notes import read_object
+from ncp_control.base.tensors import UNREADABLE
 from ncp_control.data.environments import choices_of, make, range_of
 from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
 from ncp_control.data.minari_metadata import about_of, fields_of, statistics_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
-from ncp_control.storage.atomic_writes import check_room
-from ncp_control.storage.descriptions import UNREADABLE
-from ncp_control.storage.notes import read_object
-from ncp_control.storage.temporary import temporary_folder
 
 VECTORS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")

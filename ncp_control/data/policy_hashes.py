@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ncp_control.base.tensors import hash_of_tensors
 from ncp_control.data.normalizing import normalization_of
-from ncp_control.storage.safe_tensors import hash_of_tensors
 
 
 def hash_of_weights(model: Any) -> str | None:

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from ncp_control.base.files import temporary_folder
+from ncp_control.base.ranks import Ranks
+from ncp_control.base.text import shown
 from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.rollout import PARTS, Array, Rollout
 from ncp_control.data.sources import read_source
 from ncp_control.data.splitting import cut_episodes, cut_in_time, is_series, piece
 from ncp_control.data.streaming import keep_on_disk
-from ncp_control.storage.temporary import temporary_folder
-from ncp_control.support.ranks import Ranks
-from ncp_control.support.text import shown
 
 
 class Split(NamedTuple):

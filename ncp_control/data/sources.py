@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.safe_arrays import read_arrays
 from ncp_control.data import tables
 from ncp_control.data.minari_files import minari_folder, read_dataset, read_minari
 from ncp_control.data.rollout import PARTS, Rollout, StoredRollouts
 from ncp_control.data.table_rollouts import read_table_rollouts, table_source
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.safe_arrays import read_arrays
 
 SUFFIXES = (".npy", ".npz")
 TABLES = (*tables.SUFFIXES, ".feather", ".xls", ".xlsx")

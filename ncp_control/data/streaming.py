@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.base.files import check_room
+from ncp_control.base.machine import memory_size
 from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.columns import Array, Column, StoredArray
 from ncp_control.data.minari_files import minari_folder
 from ncp_control.data.rollout import Rollout, StoredRollouts
 from ncp_control.data.sources import KEYS, read_source
 from ncp_control.data.table_rollouts import table_source
-from ncp_control.storage.atomic_writes import check_room
-from ncp_control.support.memory import memory_size
 
 SHARE = 0.25  # of the free memory: larger data is better left on disk
 SUFFIXES = (".hdf5", ".npy", ".npz")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.support.text import shown
+from ncp_control.base.text import shown
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case

@@ -7,12 +7,11 @@ from pathlib import Path
 from queue import Empty
 from typing import Any
 
+from ncp_control.base.machine import one_thread
+from ncp_control.base.processes import end_with_parent, portable, worker_context
 from ncp_control.data.batch_policies import BatchPolicy
 from ncp_control.data.collection import CollectionPlan
 from ncp_control.data.groups import Report, collect_groups
-from ncp_control.support.devices import one_thread
-from ncp_control.support.jobs import portable
-from ncp_control.support.processes import end_with_parent, worker_context
 
 
 def in_processes(

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from ncp_control.base.progress import Tracker, say
 from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.loop import DistilLoop
@@ -18,8 +19,6 @@ from ncp_control.distil.replaying import Replay, replay
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
 from ncp_control.distil.training import first_steps
-from ncp_control.support.progress import Tracker
-from ncp_control.support.streams import say
 from ncp_control.wiring import Wiring
 
 # These settings say how teacher and student share the actions, and here nobody acts.

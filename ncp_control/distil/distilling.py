@@ -13,6 +13,9 @@ from typing import Any
 import gymnasium as gym
 import torch
 
+from ncp_control.base.files import temporary_folder
+from ncp_control.base.progress import say, tracked
+from ncp_control.base.run_folder import prepare_run, seed_of, versions
 from ncp_control.distil import cloning
 from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
@@ -29,10 +32,6 @@ from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import check_prunable
 from ncp_control.distil.student import Student
 from ncp_control.distil.teachers import about_teacher
-from ncp_control.storage.run_folder import prepare_run, seed_of, versions
-from ncp_control.storage.temporary import temporary_folder
-from ncp_control.support.progress import tracked
-from ncp_control.support.streams import say
 from ncp_control.wiring import Wiring
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")

@@ -14,6 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.machine import one_thread
+from ncp_control.base.notes import read_object
+from ncp_control.base.progress import Tracker
+from ncp_control.base.run_folder import CURVE, seed_of
+from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.distil.acting import Actor
 from ncp_control.distil.collecting import Collector, Place
 from ncp_control.distil.demonstrations import Demonstrations
@@ -23,15 +29,6 @@ from ncp_control.distil.student import Student
 from ncp_control.distil.training import LabelledWindows, train
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.policy_file import save_policy
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.curves import CURVE
-from ncp_control.storage.descriptions import described_in
-from ncp_control.storage.notes import read_object
-from ncp_control.storage.packing import check_optimizer, pack, unpack
-from ncp_control.storage.run_folder import seed_of
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
-from ncp_control.support.devices import one_thread
-from ncp_control.support.progress import Tracker
 from ncp_control.wiring import Wiring
 
 STATE, BEST, LAST = "state.safetensors", "best.safetensors", "last.safetensors"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.base.machine import one_thread
 from ncp_control.distil.collecting import Collector
 from ncp_control.distil.finetuning import Finetuned
 from ncp_control.distil.loop import BEST, DistilLoop, Row, share_of
@@ -14,7 +15,6 @@ from ncp_control.distil.pruning import Pruned
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, with_note
-from ncp_control.support.devices import one_thread
 
 EPISODES = 20  # of the last evaluation, which chooses nothing
 LAST_SEED = 2**31  # apart from the seeds of all iterations

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.base.files import write_atomically
 
 TABLE = "table.csv"
 

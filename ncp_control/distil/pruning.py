@@ -16,6 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ncp_control.base.machine import one_thread
+from ncp_control.base.progress import Tracker, say, tracked
+from ncp_control.base.run_folder import differences, seed_of
 from ncp_control.distil.loop import DistilLoop, share_of
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.prune_table import TABLE, PrunedRow, read_rows, smallest_of, write_rows
@@ -27,10 +30,6 @@ from ncp_control.distil.weakest import losses_without, without_weakest
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, save_policy
-from ncp_control.storage.run_folder import differences, seed_of
-from ncp_control.support.devices import one_thread
-from ncp_control.support.progress import Tracker, tracked
-from ncp_control.support.streams import say
 from ncp_control.wiring import Wiring, WiringError
 
 PRUNED = "pruned"

@@ -9,11 +9,11 @@ from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 
+from ncp_control.base.notes import read_object
 from ncp_control.data.collection import KEEP
 from ncp_control.data.environments import spec_of
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.rl.recipes.recipe import refuse_import
-from ncp_control.storage.notes import read_object
 
 RENDERING = ("render_mode", "width", "height", "camera_id", "camera_name", "default_camera_config")
 NO_LIMIT = -1  # what `gymnasium.make` takes for episodes without a time limit

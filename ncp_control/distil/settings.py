@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, inf, pi
 from typing import Any
 
-from ncp_control.storage.added import without_added
-from ncp_control.support.optimizers import check_optimizer_name
+from ncp_control.base.settings import check_optimizer_name, without_added
 
 # The learning rates that worked best in trials with circuits of 48 neurons that learnt the half-cheetah's gait.
 RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001, "dualltc": 0.02}

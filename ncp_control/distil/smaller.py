@@ -14,7 +14,7 @@ from ncp_control.cells.affine import AffineODECell
 from ncp_control.cells.computed import check_plain
 from ncp_control.cells.layered import LayeredCell, synapse_places
 from ncp_control.wiring import Edges, Wiring, WiringError
-from ncp_control.wiring.names import inter_layers
+from ncp_control.wiring.edges import inter_layers
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -17,10 +17,10 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+from ncp_control.base.progress import say
+from ncp_control.base.safe_arrays import BROKEN
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
-from ncp_control.storage.safe_arrays import BROKEN
-from ncp_control.support.streams import say
 
 Settings = dict[str, Any]
 Kind = type[BaseAlgorithm]

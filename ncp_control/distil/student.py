@@ -14,11 +14,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ncp_control.base.muon import Muon
 from ncp_control.distil.demonstrations import ALONE, Demonstrations
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import Numbers, copy_parameters
 from ncp_control.rl.starting import CERTAIN
-from ncp_control.support.muon import Muon
 
 Array = NDArray[Any]
 CIRCUIT = "lstm_actor."

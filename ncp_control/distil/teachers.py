@@ -8,6 +8,7 @@ from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
+from ncp_control.base.imports import import_module_of, search_working_folder
 from ncp_control.data.batch_policies import FunctionPolicy, PredictPolicy
 from ncp_control.data.minari_files import minari_folder
 from ncp_control.data.sources import SUFFIXES, TABLES
@@ -15,7 +16,6 @@ from ncp_control.distil.recorded import Recorded
 from ncp_control.distil.stock_files import load_model
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy
-from ncp_control.support.imports import import_module_of, search_working_folder
 
 KINDS = (
     "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, MODULE:FUNCTION, a function from "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ncp_control.support.lazy import names_of
+from ncp_control.base.imports import names_of
 
 if TYPE_CHECKING:
     from ncp_control.dynamics.confidence import calibrate

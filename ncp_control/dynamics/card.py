@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.notes import card_text, duration, origin_of, table
+from ncp_control.base.text import markdown, markdown_code
 from ncp_control.dynamics.ensemble import Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import checksum_of, load_model
 from ncp_control.dynamics.simulator import Simulator
-from ncp_control.storage.cards import card_text, duration, origin_of, table
-from ncp_control.support.text import markdown, markdown_code
 
 MEANING = """\
 Squared errors over the variances of the observations, on rollouts that the model has not seen, in the mean and, in

@@ -13,6 +13,11 @@ from typing import Any
 
 import torch
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report, bring
+from ncp_control.base.progress import tracked
+from ncp_control.base.run_folder import prepare_run, read_record, versions
+from ncp_control.base.settings import without_added
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.splitting import is_paper_data
@@ -25,11 +30,6 @@ from ncp_control.dynamics.model import READS, DynamicsModel
 from ncp_control.dynamics.questions import STARTS, ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow
 from ncp_control.dynamics.table import OPEN_LOOP, RowResult, write_tables
-from ncp_control.storage.added import without_added
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.run_folder import prepare_run, read_record, versions
-from ncp_control.support.jobs import INPUTS, Job, JobPlace, Processes, Report, bring
-from ncp_control.support.progress import tracked
 
 # How long a fit takes, roughly, in multiples of a short one: long fits start first, so that no core is idle at the end.
 WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}

@@ -11,11 +11,11 @@ from typing import Any
 
 from torch import Tensor
 
+from ncp_control.base.run_folder import RECORD, read_record
+from ncp_control.base.tensors import rough_moments
 from ncp_control.data import Rollouts, Split
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
-from ncp_control.storage.run_folder import RECORD, read_record
-from ncp_control.storage.safe_tensors import rough_moments
 
 CELL = "mlp"  # what 0.1.0 wrote; today a file says "LaggedMLP"
 SERIES = "series"  # whether the rollouts were split in time, in a record (only if they were) and in a model's note

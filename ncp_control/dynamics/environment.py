@@ -13,14 +13,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ncp_control.base.machine import one_thread
+from ncp_control.base.progress import tracked
 from ncp_control.data import Rollouts
 from ncp_control.data.batch_policies import as_batch_policy
 from ncp_control.data.collection import spawned_seed
 from ncp_control.data.environments import check_policy
 from ncp_control.dynamics.open_loop import stretches
 from ncp_control.dynamics.simulator import Simulator, check_times
-from ncp_control.support.devices import one_thread
-from ncp_control.support.progress import tracked
 from ncp_envs.names import may_be_half_cheetah
 
 Array = NDArray[Any]

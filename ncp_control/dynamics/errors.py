@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ncp_control.base.ranks import Ranks
 from ncp_control.data import Batch, Rollouts, Windows
 from ncp_control.dynamics.simulator import Simulator
-from ncp_control.support.ranks import Ranks
 
 BATCH = 1024  # windows in one call of the model
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.base.pages import BLUE, GREY, ORANGE, new_figure, plain
+from ncp_control.base.text import shown
 from ncp_control.dynamics.confidence import Confidence
 from ncp_control.dynamics.open_loop import FreeRun, OpenLoop
-from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain
-from ncp_control.support.text import shown
 
 Array = NDArray[np.float64]
 TRACES = 6

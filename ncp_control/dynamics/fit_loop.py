@@ -17,6 +17,13 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.muon import Muon
+from ncp_control.base.notes import read_object
+from ncp_control.base.progress import Tracker
+from ncp_control.base.ranks import Ranks
+from ncp_control.base.run_folder import seed_of
+from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.data import Windows
 from ncp_control.dynamics.captured_step import CapturedStep
 from ncp_control.dynamics.earlier_files import todays_names
@@ -25,15 +32,6 @@ from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import ASTRAY, FitSettings
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.descriptions import described_in
-from ncp_control.storage.notes import read_object
-from ncp_control.storage.packing import check_optimizer, pack, unpack
-from ncp_control.storage.run_folder import seed_of
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
-from ncp_control.support.muon import Muon
-from ncp_control.support.progress import Tracker
-from ncp_control.support.ranks import Ranks
 
 STATE, BEST, CURVE = "state.safetensors", "best.safetensors", "curve.csv"
 FORMAT, VERSION, DESCRIBED = "ncp_control.fit", 1, ("state",)

@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from ncp_control.base.machine import pick_device
+from ncp_control.base.progress import tracked
+from ncp_control.base.ranks import Ranks, joined
+from ncp_control.base.run_folder import RECORD, prepare_run, read_record, versions
 from ncp_control.data import Rollouts, Split, Windows
 from ncp_control.dynamics.earlier_files import (
     SERIES,
@@ -26,10 +30,6 @@ from ncp_control.dynamics.earlier_files import (
 from ncp_control.dynamics.fit_loop import BEST, FitLoop, Fitted
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
-from ncp_control.storage.run_folder import RECORD, prepare_run, read_record, versions
-from ncp_control.support.devices import pick_device
-from ncp_control.support.progress import tracked
-from ncp_control.support.ranks import Ranks, joined
 
 PACKAGES = ("ncp-control", "torch", "numpy")
 RANKS = "processes"  # how many share the fit, in the record if there are several

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ncp_control.base.notes import read_note, write_note
+from ncp_control.base.tensors import building, read_tensors, write_tensors
 from ncp_control.cells import Cell, named_cell
 from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
@@ -17,9 +19,6 @@ from ncp_control.dynamics.earlier_files import todays_names, todays_words
 from ncp_control.dynamics.ensemble import Calibration, Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
-from ncp_control.storage.descriptions import building
-from ncp_control.storage.notes import read_note, write_note
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.dynamics"

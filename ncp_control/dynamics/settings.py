@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, pi
 from typing import Any
 
-from ncp_control.storage.added import without_added
-from ncp_control.support.optimizers import check_optimizer_name
+from ncp_control.base.settings import check_optimizer_name, without_added
 
 # The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
 RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.pictures import new_figure, save_figure
+from ncp_control.base.files import write_atomically
+from ncp_control.base.pages import new_figure, save_figure
 
 REFERENCE = "LTC"
 OPEN_LOOP = (("recorded", 10), ("recorded", 50), ("foreign", 5), ("foreign", 10))  # after which actions, how far ahead

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ncp_control.storage.temporary import errors_name, temporary_folder
+from ncp_control.base.files import errors_name, temporary_folder
 
 
 @contextmanager

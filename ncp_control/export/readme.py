@@ -6,10 +6,10 @@ import textwrap
 from dataclasses import dataclass
 
 from ncp_control._version import __version__
+from ncp_control.base.text import shown
 from ncp_control.export.checking import Check
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.monitor import FLAGS
-from ncp_control.support.text import shown
 
 WIDTH = 100
 COMPILE = "cc -std=c99 -O2 -o controller controller.c main.c -lm"

@@ -9,10 +9,10 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
+from ncp_control.base.liveliness import saturated, still
 from ncp_control.rl.buffers.replay import SequenceReplayBuffer
 from ncp_control.rl.buffers.rollout import RolloutSequences
 from ncp_control.rl.policies.circuit import Circuit, actor_circuit
-from ncp_control.support.liveliness import saturated, still
 
 STEPS = 2048  # of experience, over which the statistics are computed
 

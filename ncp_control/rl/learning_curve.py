@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.base.files import write_atomically
 
 Moments = tuple[float, float]  # a mean and a standard deviation
 

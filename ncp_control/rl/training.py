@@ -24,6 +24,11 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
+from ncp_control.base.machine import pick_device
+from ncp_control.base.progress import Tracker, say, tracked
+from ncp_control.base.run_folder import CURVE as CURVE
+from ncp_control.base.run_folder import RECORD, prepare_run, read_record, seed_of, versions
+from ncp_control.base.tensors import described_in
 from ncp_control.data.levels import BEST as BEST
 from ncp_control.data.levels import POLICIES as POLICIES
 from ncp_control.data.policy_hashes import hash_of_weights
@@ -42,12 +47,6 @@ from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
 from ncp_control.rl.recipes.vec_choice import SAME, read_vec
 from ncp_control.rl.vec_advice import VecAdvice
-from ncp_control.storage.curves import CURVE as CURVE
-from ncp_control.storage.descriptions import described_in
-from ncp_control.storage.run_folder import RECORD, prepare_run, read_record, seed_of, versions
-from ncp_control.support.devices import pick_device
-from ncp_control.support.progress import Tracker, tracked
-from ncp_control.support.streams import say
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
-from ncp_control.support.processes import core_count
-from ncp_control.support.streams import say
+from ncp_control.base.processes import core_count
+from ncp_control.base.progress import say
 
 MESSAGE = 200e-6  # seconds for a small message to a worker and back: twice what was measured
 WORTHWHILE = 1.3

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.files import temporary_name
+from ncp_control.base.processes import Event, Job, LostError, Throttled, compute, core_count, portable
+from ncp_control.base.run_folder import versions
 from ncp_control.scale.couriers import Content, changed_files, pack, scratch_folder, unpack
-from ncp_control.storage.run_folder import versions
-from ncp_control.storage.temporary import temporary_name
-from ncp_control.support.jobs import Event, Job, LostError, Throttled, compute, portable
-from ncp_control.support.processes import core_count
 
 PACKAGES = ("ncp-control", "torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sb3-contrib")
 ATTEMPTS = 4  # how often a job is sent before it counts as failed

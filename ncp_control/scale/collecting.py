@@ -8,12 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.machine import one_thread
+from ncp_control.base.processes import INPUTS, Job, JobPlace, Report, bring
 from ncp_control.data.batch_policies import as_batch_policy
 from ncp_control.data.collection import CollectionPlan, path_of
 from ncp_control.data.groups import Report as GroupReport
 from ncp_control.data.groups import collect_groups, made
-from ncp_control.support.devices import one_thread
-from ncp_control.support.jobs import INPUTS, Job, JobPlace, Report, bring
 
 RANDOM = "random"
 

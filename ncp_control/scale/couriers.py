@@ -9,9 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.run_folder import LOCK
-from ncp_control.storage.temporary import is_temporary, temporary_folder
+from ncp_control.base.files import is_temporary, temporary_folder, write_atomically
+from ncp_control.base.run_folder import LOCK
 
 # Files by their paths, relative to the folder of the jobs, with / between the parts; None for one that was removed.
 Content = dict[str, bytes | None]

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ncp_control.base.pages import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, new_figure, plain, save_figure
+from ncp_control.base.run_folder import read_curve
 from ncp_control.scale.plan import Run, Setting
 from ncp_control.scale.table import LOWER_IS_BETTER
-from ncp_control.storage.curves import read_curve
-from ncp_control.support.pictures import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, new_figure, plain, save_figure
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY)
 MOST = 2 * len(COLOURS)  # curves in one figure

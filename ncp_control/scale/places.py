@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ncp_control.base.processes import JobPlace, Processes, core_count
 from ncp_control.scale.cluster import HERE, Cluster, imported
-from ncp_control.support.jobs import JobPlace, Processes
-from ncp_control.support.processes import core_count
 
 LOCAL = "local"
 ADDRESS = re.compile(r"(ray://)?[\w.\-\[\]:]+:\d+")

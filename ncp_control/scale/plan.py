@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ncp_control.support.jobs import INPUTS, Job
+from ncp_control.base.processes import INPUTS, Job
 
 KINDS = ("train", "distil", "fit")  # the commands that a sweep can run
 RUNS, LOGS = "runs", "logs"

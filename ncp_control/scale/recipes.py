@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.processes import INPUTS
 from ncp_control.scale.plan import Setting
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.jobs import INPUTS
 
 SUFFIXES = (".yml", ".yaml")
 STEPS, EVAL_EVERY = "--steps", "--eval-every"

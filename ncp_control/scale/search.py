@@ -13,6 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.processes import Job, JobPlace, Processes
+from ncp_control.base.progress import say, tracked
+from ncp_control.base.run_folder import prepare_run, read_curve, read_record, versions
 from ncp_control.scale.cluster import FIX
 from ncp_control.scale.curves import AXES
 from ncp_control.scale.plan import LOGS, RUNS, Run, Setting, job_of
@@ -20,12 +24,6 @@ from ncp_control.scale.ranges import SearchRange
 from ncp_control.scale.recipes import check_trainings
 from ncp_control.scale.sweep import PACKAGES, RESULTS, Sweep, result_path
 from ncp_control.scale.table import COLUMNS, LOWER_IS_BETTER
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.curves import read_curve
-from ncp_control.storage.run_folder import prepare_run, read_record, versions
-from ncp_control.support.jobs import Job, JobPlace, Processes
-from ncp_control.support.progress import tracked
-from ncp_control.support.streams import say
 
 TRIALS, TABLE = "trials.json", "table.txt"
 UNPRUNED = 5  # trials that end by themselves before others may be ended early

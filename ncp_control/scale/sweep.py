@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.files import write_atomically
+from ncp_control.base.processes import INPUTS, JobPlace, Processes, bring
+from ncp_control.base.progress import say, tracked
+from ncp_control.base.run_folder import prepare_run, read_record, versions
 from ncp_control.scale.curves import draw_curves
 from ncp_control.scale.plan import KINDS, RUNS, Run, Setting, job_of, runs_of, settings_of, words_of
 from ncp_control.scale.recipes import bring_recipe, check_trainings
 from ncp_control.scale.table import COLUMNS, SettingRow, table_csv, table_text
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.run_folder import prepare_run, read_record, versions
-from ncp_control.support.jobs import INPUTS, JobPlace, Processes, bring
-from ncp_control.support.progress import tracked
-from ncp_control.support.streams import say
 
 RESULTS = "results"
 TABLE, TABLE_CSV, FIGURE = "table.txt", "table.csv", "curves.png"

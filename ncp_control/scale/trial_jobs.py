@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ncp_control.support.jobs import Report
+from ncp_control.base.processes import Report
 
 
 def write(name: str, megabytes: int, report: Report) -> None:

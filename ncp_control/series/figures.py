@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.base.pages import BLUE, GREY, ORANGE, new_figure, plain
+from ncp_control.base.text import shown
 from ncp_control.series.data import Series, SeriesData
 from ncp_control.series.model import SeriesModel
 from ncp_control.series.scores import ClassScores
 from ncp_control.series.splitting import is_known
-from ncp_control.support.pictures import BLUE, GREY, ORANGE, new_figure, plain
-from ncp_control.support.text import shown
 
 COLUMNS, ROWS = 3, 300  # of one series that are drawn
 WRITTEN = 12  # with more classes the counts are not written into the squares

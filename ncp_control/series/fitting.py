@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ncp_control.base.machine import pick_device
+from ncp_control.base.progress import tracked
+from ncp_control.base.run_folder import RECORD, prepare_run, versions
 from ncp_control.dynamics.earlier_files import first_weights, settings_of_run
 from ncp_control.dynamics.fit_loop import BEST, Fitted
 from ncp_control.dynamics.fitting import DEVICE
@@ -22,9 +25,6 @@ from ncp_control.series.model import SeriesModel
 from ncp_control.series.rows import SeriesRows
 from ncp_control.series.scores import USUAL, usual_class
 from ncp_control.series.splitting import SeriesSplit, split_series
-from ncp_control.storage.run_folder import RECORD, prepare_run, versions
-from ncp_control.support.devices import pick_device
-from ncp_control.support.progress import tracked
 
 PACKAGES = ("ncp-control", "torch", "numpy")
 FOREIGN = ("horizon", "forced", "robust", "loss")  # settings of models that feed themselves

@@ -9,12 +9,11 @@ from typing import Any
 
 import torch
 
+from ncp_control.base.notes import read_note, read_object, write_note
+from ncp_control.base.tensors import building, read_tensors, write_tensors
 from ncp_control.cells import Cell, named_cell
 from ncp_control.cells.named import IN_FILES
 from ncp_control.series.model import SeriesModel
-from ncp_control.storage.descriptions import building
-from ncp_control.storage.notes import read_note, read_object, write_note
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 from ncp_control.wiring import Wiring
 
 FORMAT, VERSION, DESCRIBED = "ncp_control.series", 1, ("model", "note")

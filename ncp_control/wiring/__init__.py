@@ -10,12 +10,9 @@ a `Wiring` from the plan's own seed. `Wiring.from_edges` makes a circuit that is
 """
 
 from ncp_control.wiring.edges import Edges, WiringError
-from ncp_control.wiring.fully_connected import FullyConnected
-from ncp_control.wiring.gap_junctions import GapJunctions
 from ncp_control.wiring.graph import Wiring
 from ncp_control.wiring.ncp import NCP, AutoNCP
-from ncp_control.wiring.plan import Plan
-from ncp_control.wiring.random_synapses import Random
+from ncp_control.wiring.plan import FullyConnected, GapJunctions, Plan, Random
 from ncp_control.wiring.worm import tap_withdrawal
 
 __all__ = [

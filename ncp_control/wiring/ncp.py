@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ncp_control.wiring.draw import deal, fill, signed
-from ncp_control.wiring.edges import WiringError, whole
+from ncp_control.wiring.edges import WiringError, inter_layers, whole
 from ncp_control.wiring.graph import Wiring
-from ncp_control.wiring.names import inter_layers
-from ncp_control.wiring.plan import Plan, assign, checked_sparsity
+from ncp_control.wiring.plan import Plan, assign, checked_sparsity, deal, fill, signed
 
 
 @dataclass(frozen=True, init=False)

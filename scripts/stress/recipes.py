@@ -243,8 +243,8 @@ def one_case(seed: int, place: Path) -> tuple[str, str]:
 
 def accepts(out: Path) -> bool:
     """Whether a run folder that a refused recipe left accepts another recipe, or holds a policy worth keeping."""
+    from ncp_control.base.run_folder import prepare_run
     from ncp_control.rl.training import BEST, CURVE, STATE
-    from ncp_control.storage.run_folder import prepare_run
 
     if (out / BEST).exists():
         return True

@@ -17,7 +17,7 @@ from ncp_control.activity.layout import text_width
 from ncp_control.activity.names import input_labels
 from ncp_control.activity.page.data import input_names
 from ncp_control.activity.video.scene import Scene
-from ncp_control.support.pictures import save_figure
+from ncp_control.base.pages import save_figure
 from ncp_control.wiring import FullyConnected, Wiring
 
 HOSTILE = ("$\\bad$", "_hidden", "a\x1b[31mb\nc", "x\u202egnp", "</svg><script>")

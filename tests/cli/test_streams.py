@@ -17,8 +17,7 @@ import pytest
 from helpers.command_line import ROOT
 from helpers.long_commands import DISTIL_FAST, collect_words, compare_words, fit_words, train_words
 from ncp_control import cli
-from ncp_control.support.progress import tracked
-from ncp_control.support.streams import say, usable_streams
+from ncp_control.base.progress import say, tracked, usable_streams
 
 pytest.importorskip("sb3_contrib")
 pytest.importorskip("minari")

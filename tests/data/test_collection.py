@@ -13,10 +13,10 @@ import pytest
 from helpers.children import Child
 from helpers.collecting import same, short, steering, still
 from helpers.gates import Gate, heed
+from ncp_control.base import files
+from ncp_control.base.run_folder import LOCK
 from ncp_control.data import collect
 from ncp_control.data.collection import count_finished
-from ncp_control.storage import atomic_writes
-from ncp_control.storage.run_folder import LOCK
 
 
 @pytest.mark.system
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path, monkeypatch: py
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(atomic_writes, "lock", full)  # the first thing done with a new file
+        patch.setattr(files, "lock", full)  # the first thing done with a new file
         with pytest.raises(OSError, match="No space left"):
             collect(steering, short(), 4, group=2, keep=tmp_path, progress=False)
     left = sorted(path.name for path in tmp_path.iterdir() if path.name != LOCK)

@@ -13,11 +13,11 @@ from numpy.testing import assert_array_equal
 
 from helpers.ranks import in_ranks
 from helpers.rollouts import assert_same, rollouts_of
+from ncp_control.base.ranks import joined
 from ncp_control.data import Rollout, Rollouts, Scaler, Windows, streaming
 from ncp_control.data.columns import StoredArray
 from ncp_control.data.sources import write_trace
 from ncp_control.data.streaming import is_large, size_on_disk
-from ncp_control.support.ranks import joined
 
 LENGTHS = (40, 25, 33, 50, 41, 28)
 

@@ -3,7 +3,7 @@
 import re
 
 from helpers.docs_pages import ROOT
-from ncp_control.support.moved import MOVED
+from ncp_control.base.imports import MOVED
 
 
 def rows(page: str) -> list[list[str]]:

@@ -14,6 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from helpers.oscillators import oscillators
+from ncp_control.base.muon import Muon
+from ncp_control.base.progress import Tracker
+from ncp_control.base.tensors import read_tensors
 from ncp_control.data import Rollout, Rollouts, Split, Windows
 from ncp_control.dynamics import DynamicsModel, FitSettings, captured_step, fit, fitting
 from ncp_control.dynamics.captured_step import CapturedStep
@@ -21,9 +24,6 @@ from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.fit_loop import STATE, FitLoop, Fitted
 from ncp_control.ops import readable
 from ncp_control.ops.cpu.backend import available
-from ncp_control.storage.safe_tensors import read_tensors
-from ncp_control.support.muon import Muon
-from ncp_control.support.progress import Tracker
 
 CPU = torch.device("cpu")
 PARTS = oscillators(actions=True).split()

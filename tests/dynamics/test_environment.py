@@ -14,6 +14,7 @@ mujoco = pytest.importorskip("mujoco")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from helpers.oscillators import oscillators  # noqa: E402
+from ncp_control.base.tensors import read_tensors, write_tensors  # noqa: E402
 from ncp_control.data import Rollouts, collect  # noqa: E402
 from ncp_control.data.minari_files import place_of, write_minari  # noqa: E402
 from ncp_control.dynamics import (  # noqa: E402
@@ -27,7 +28,6 @@ from ncp_control.dynamics import (  # noqa: E402
 )
 from ncp_control.dynamics.environment import READ, half_cheetah_reward, moments  # noqa: E402
 from ncp_control.dynamics.simulator import Simulator  # noqa: E402
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors  # noqa: E402
 from ncp_envs import VectorKeepObservations, VectorRandomActionOverwrite  # noqa: E402
 from ncp_envs.body import Body, half_cheetah_capsules  # noqa: E402
 

@@ -6,10 +6,10 @@ import torch
 from helpers.dynamics_models import make_model
 from helpers.exact_model import Exact
 from helpers.oscillators import oscillators
+from ncp_control.base.ranks import Ranks
 from ncp_control.data import Rollouts, Windows
 from ncp_control.dynamics import DynamicsModel, one_step_error
 from ncp_control.dynamics.errors import free_errors, robust_error, rollout_errors, squared_errors, window_errors
-from ncp_control.support.ranks import Ranks
 
 
 def test_errors_of_a_model_that_is_exact() -> None:

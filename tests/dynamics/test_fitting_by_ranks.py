@@ -13,13 +13,13 @@ import torch
 from helpers.gates import Gate, heed
 from helpers.oscillators import oscillators
 from helpers.ranks import end_of_ranks, in_ranks, start_ranks
+from ncp_control.base import ranks as ranks_module
+from ncp_control.base.ranks import joined
 from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
 from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
 from ncp_control.dynamics.fit_loop import BEST, CURVE, STATE
-from ncp_control.support import ranks as ranks_module
-from ncp_control.support.ranks import joined
 
 PARTS = oscillators(actions=True).split()
 SETTINGS = FitSettings(epochs=1, length=16, stride=4, batch=9)

@@ -1,6 +1,6 @@
 """Writes a set of small files with the installed version of the package, for the tests of later versions to read.
 
-    python tests/golden/write.py tests/golden/0.1.0
+    python tests/golden/write.py tests/golden/0.2.0
 
 One file of every kind, what each gives (`expected.safetensors`), and for every long command the folder of a run that
 was killed half-way (`unfinished/`) beside the results of the same run that was not (`finished/`). Run once for each
@@ -54,6 +54,10 @@ CELLS: dict[str, Callable[[], nc.Cell]] = {
     "ltc": lambda: nc.LTC(3, WIRING),
     "ltc-gaps": lambda: nc.LTC(3, nc.GapJunctions(WIRING, 3, seed=1), init="centred", time_constants=(0.5, 20.0)),
     "neural-ltc": lambda: nc.NeuralLTC(3, WIRING, activation="tanh"),
+    "neural-ltc-signed": lambda: nc.NeuralLTC(
+        3, WIRING, activation="tanh", signed=True, init="calibrated", time_constants=(0.5, 20.0)
+    ),
+    "dual-ltc": lambda: nc.DualLTC(3, WIRING),
     "cfc": lambda: nc.CfC(3, WIRING),
     "cfc-no_gate": lambda: nc.CfC(3, WIRING, mode="no_gate"),
     "cfc-pure": lambda: nc.CfC(3, WIRING, mode="pure"),
@@ -94,6 +98,7 @@ ZIPS = ("RecurrentPPO", "RecurrentSAC")
 
 RECIPES = {name: long_commands.RECIPES[name] for name in ("RecurrentPPO", "RecurrentSAC")}
 TRAIN = ["--checkpoint-every", "32", "--eval-every", "48", "--eval-episodes", "1"]
+DISTIL = ["1200" if word == "200" else word for word in long_commands.DISTIL_FAST]  # steps, for whole episodes
 COLLECT = ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
 # The words of every long command, to be run in the folder that holds `recipe-*.yml` and `data/`.
 COMMANDS = {
@@ -104,6 +109,7 @@ COMMANDS = {
     "fit-mlp": ["fit", "data", "--cell", "mlp", "--actions", "--device", "cpu", "--units", "3", "--epochs", "4",
                 "--length", "8"],
     "collect": COLLECT,
+    "distil": ["distil", "agents/PPO.safetensors", "--env", "ncp/PendulumNoVel-v0", *DISTIL],
     "compare": ["compare", "data", "--seeds", "1", "--epochs", "30", "--rows", "GRU", "MLP, five lags",
                 "--workers", "1"],
 }  # fmt: skip

@@ -12,10 +12,10 @@ import gymnasium as gym
 from safetensors.torch import load, save
 
 from helpers.oscillators import oscillators
+from ncp_control.base.tensors import checksum
 from ncp_control.data import collect
 from ncp_control.data.minari_files import write_minari
 from ncp_control.dynamics import DynamicsModel, save_model
-from ncp_control.storage.safe_tensors import checksum
 
 
 def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:

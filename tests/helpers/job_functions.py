@@ -11,7 +11,7 @@ from typing import Any
 
 from helpers.gates import before_files
 from helpers.waiting import wait_until
-from ncp_control.support.jobs import Job, Report, compute
+from ncp_control.base.processes import Job, Report, compute
 
 
 class TwoWordsError(Exception):

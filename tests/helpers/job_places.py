@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ncp_control.support.jobs import Event, Job, Processes, compute, portable
+from ncp_control.base.processes import Event, Job, Processes, compute, portable
 
 
 @dataclass

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from helpers.browser_page import Page
-from ncp_control.support.web_pages import script_json
+from ncp_control.base.pages import script_json
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; img-src data:"
 

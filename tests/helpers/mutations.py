@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from safetensors.torch import load, save
 
-from ncp_control.storage.safe_tensors import checksum
+from ncp_control.base.tensors import checksum
 
 SIZES = (0, 1, 2, 7, 127, 255, 4096, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63 - 1, 2**63, 2**64 - 1)
 STRANGE: tuple[Any, ...] = (

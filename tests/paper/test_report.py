@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from scripts.paper.common.report import Finding, Report, Settings, drawing, run_report
 
 pytestmark = pytest.mark.system

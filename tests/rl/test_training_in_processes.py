@@ -14,10 +14,10 @@ from helpers.children import Child
 from helpers.gates import Gate, heed
 from helpers.long_commands import same_training
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
+from ncp_control.base.run_folder import RECORD
 from ncp_control.cli import main
 from ncp_control.rl.recipes.recipe import load_recipe
 from ncp_control.rl.training import STATE, train
-from ncp_control.storage.run_folder import RECORD
 
 BUSY_RECIPE = """
 env: {env}

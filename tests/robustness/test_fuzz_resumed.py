@@ -17,10 +17,10 @@ from helpers.oscillators import oscillators
 
 def test_a_mutated_record(times: int, place: Path) -> None:
     """The records are `run.json` of a run, `plan.json` of a collection, and `result.json` of a comparison's fit."""
+    from ncp_control.base.run_folder import RECORD, prepare_run
     from ncp_control.data.collection import RECORD as PLAN
     from ncp_control.data.collection import CollectionPlan, path_of, prepare
     from ncp_control.dynamics.comparison import read_result
-    from ncp_control.storage.run_folder import RECORD, prepare_run
 
     folder = place / "records"
     about = {"recipe": {"env": "x", "n_timesteps": 5}, "seed": 1, "threads": 1, "data": [1, 2]}
@@ -64,9 +64,9 @@ def test_a_mutated_record(times: int, place: Path) -> None:
 
 def test_a_mutated_state_of_a_fit(times: int, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gymnasium")
+    from ncp_control.base.progress import Tracker
     from ncp_control.data import Windows
     from ncp_control.dynamics import DynamicsModel, FitSettings, fit, fit_loop
-    from ncp_control.support.progress import Tracker
 
     monkeypatch.setattr(fit_loop, "make_board", lambda folder: None)
     parts = oscillators(steps=20).split()

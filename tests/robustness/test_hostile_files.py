@@ -16,8 +16,8 @@ from safetensors.torch import load, save
 
 from helpers.command_line import refused_after_progress as refused
 from helpers.forgeries import dataset, policy_file, small_model
+from ncp_control.base.tensors import checksum
 from ncp_control.data import Rollouts
-from ncp_control.storage.safe_tensors import checksum
 
 pytest.importorskip("sb3_contrib")
 

@@ -46,6 +46,7 @@ from helpers.long_commands import (
 )
 from helpers.moments import Moments, spread
 from helpers.waiting import wait_until
+from ncp_control.base.tensors import read_tensors
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.dynamics import comparison
@@ -53,7 +54,6 @@ from ncp_control.dynamics.comparison import Comparison, compare
 from ncp_control.dynamics.fit_loop import FORMAT, STATE, VERSION
 from ncp_control.dynamics.rows import choose_rows
 from ncp_control.rl.files.run_state import read_about
-from ncp_control.storage.safe_tensors import read_tensors
 
 pytest.importorskip("sb3_contrib")
 pytestmark = [

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import ncp_control as nc
+from ncp_control.base.run_folder import Kind, kind_of
 from ncp_control.cli import main
 from ncp_control.data import Scaler, collect
 from ncp_control.dynamics import one_step_error
@@ -18,7 +19,6 @@ from ncp_control.dynamics.model_file import checksum_of
 from ncp_control.rl import evaluate
 from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.recipes.building import make_env
-from ncp_control.storage.kinds import Kind, kind_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
 FILES = sorted(FOLDER.glob("*.safetensors"))

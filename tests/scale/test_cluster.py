@@ -19,10 +19,10 @@ from helpers.job_functions import job
 from helpers.job_places import Here
 from helpers.sweeping import contents, small_sweep
 from helpers.waiting import wait_until
+from ncp_control.base.processes import Event, Job, LostError
 from ncp_control.scale import Sweep, Swept, sweep
 from ncp_control.scale import cluster as cluster_module
 from ncp_control.scale.cluster import ATTEMPTS, Cluster, left_as_found
-from ncp_control.support.jobs import Event, Job, LostError
 
 ray = pytest.importorskip("ray", reason="needs ray: pip install 'ncp-control[scale]'")
 pytest.importorskip("sb3_contrib")

@@ -10,11 +10,11 @@ import pytest
 
 import ncp_envs  # noqa: F401 (registers the environments)
 from helpers.job_places import Here
+from ncp_control.base.processes import JobPlace, Processes
 from ncp_control.cli import main
 from ncp_control.data import Rollouts, collect
 from ncp_control.rl import load_policy
 from ncp_control.scale.collecting import collect_group, on_place
-from ncp_control.support.jobs import JobPlace, Processes
 
 ROOT = Path(__file__).parents[2]
 SWIMMER = str(ROOT / "checkpoints" / "swimmer-teacher.safetensors")

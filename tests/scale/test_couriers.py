@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from helpers.waiting import wait_until
+from ncp_control.base.files import temporary_name, write_atomically
 from ncp_control.scale import couriers
 from ncp_control.scale.couriers import (
     Content,
@@ -23,8 +24,6 @@ from ncp_control.scale.couriers import (
     stamps_of,
     unpack,
 )
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.temporary import temporary_name
 
 
 def written(root: Path, **files: str) -> Path:

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from helpers.command_line import ROOT
+from ncp_control.base.processes import Processes, core_count
 from ncp_control.scale.cluster import Cluster
 from ncp_control.scale.places import place_of
-from ncp_control.support.jobs import Processes
-from ncp_control.support.processes import core_count
 
 
 def test_local_is_this_machine() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from helpers.job_places import Here
+from ncp_control.base.processes import Event, Job
 from ncp_control.scale.ranges import SearchRange
 from ncp_control.scale.search import TRIALS, search
 from ncp_control.scale.sweep import Sweep
-from ncp_control.support.jobs import Event, Job
 
 optuna = pytest.importorskip("optuna")
 RANGES = {"learning_rate": SearchRange(None, 1e-4, 1e-2, True), "n_epochs": SearchRange(None, 1, 3)}

@@ -14,11 +14,11 @@ import pytest
 from helpers.job_places import Deadly, Here
 from helpers.long_commands import DISTIL_FAST, distil_words, fit_words
 from helpers.sweeping import contents, small_sweep
+from ncp_control.base.processes import Event, Job, Processes
+from ncp_control.base.run_folder import read_curve
 from ncp_control.rl.files.run_state import read_about
 from ncp_control.scale import Sweep, sweep
 from ncp_control.scale.sweep import commands_of
-from ncp_control.storage.curves import read_curve
-from ncp_control.support.jobs import Event, Job, Processes
 
 pytest.importorskip("sb3_contrib")
 RUNS = [f"small-learning_rate={rate}-s{seed}" for seed in (0, 1) for rate in ("lin_3e-3", "1e-3")]

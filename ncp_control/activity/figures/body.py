@@ -11,7 +11,7 @@ from ncp_control.activity.body import flat_body, heights
 from ncp_control.activity.figures.gait import find_gait
 from ncp_control.activity.figures.labels import sentence_figure
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import GREY, new_figure
+from ncp_control.base.pages import GREY, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

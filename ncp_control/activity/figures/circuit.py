@@ -11,7 +11,7 @@ from ncp_control.activity.figures.labels import halo
 from ncp_control.activity.figures.shades import EXCITATORY, INHIBITORY, INK, Limits, activity_colours, limits
 from ncp_control.activity.layout import FONT, TITLE_FONT, Layout, curves
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import GREY
+from ncp_control.base.pages import GREY
 from ncp_control.wiring import Wiring
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from ncp_control.activity.figures.labels import layer_edges, name_layers, name_t
 from ncp_control.activity.figures.shades import INK, colour_map
 from ncp_control.activity.names import input_labels, observation_labels, shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import numpy as np
 
 from ncp_control.activity.names import shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from ncp_control.wiring import Wiring
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ncp_control.activity.figures.labels import layer_edges, name_layers, name_t
 from ncp_control.activity.figures.shades import INK, colour_map, limits
 from ncp_control.activity.names import observation_labels, shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import new_figure, plain
+from ncp_control.base.pages import new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

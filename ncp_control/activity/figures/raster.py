@@ -17,7 +17,7 @@ from ncp_control.activity.figures.labels import (
 from ncp_control.activity.figures.shades import INK, colour_map, limits
 from ncp_control.activity.figures.steps import last_step
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import BLUE, ORANGE
+from ncp_control.base.pages import BLUE, ORANGE
 
 Array = NDArray[np.float64]
 EXCITATORY, INHIBITORY, INK = BLUE, ORANGE, "#222222"

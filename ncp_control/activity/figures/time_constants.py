@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ncp_control.activity.figures.labels import layer_edges, name_ticks, sentence_figure
 from ncp_control.activity.figures.shades import EXCITATORY, INHIBITORY, INK
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import GREY, new_figure, plain
+from ncp_control.base.pages import GREY, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

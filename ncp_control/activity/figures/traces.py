@@ -13,7 +13,7 @@ from ncp_control.activity.figures.shades import EXCITATORY
 from ncp_control.activity.figures.steps import last_step, liveliest
 from ncp_control.activity.names import shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import GREY, new_figure, plain
+from ncp_control.base.pages import GREY, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from ncp_control.activity.figures.shades import draw_scale
 from ncp_control.activity.layout import natural_size, place
 from ncp_control.activity.names import input_labels
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

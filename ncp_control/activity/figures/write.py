@@ -14,7 +14,7 @@ from ncp_control.activity.figures.time_constants import time_constants_figure
 from ncp_control.activity.figures.traces import traces_figure
 from ncp_control.activity.figures.wiring import wiring_figure
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.pictures import save_figure
+from ncp_control.base.pages import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,8 @@ from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.recording.activity import FORMAT, VERSION
 from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.tap import bounds_of
+from ncp_control.base.notes import check_note
 from ncp_control.rl.controller import Controller
-from ncp_control.storage.notes import check_note
 
 
 def recording_facts(controller: Controller, env: Any, name: str = "", note: Mapping[str, Any] | None = None) -> Any:

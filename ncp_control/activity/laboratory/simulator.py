@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from ncp_control.storage.atomic_writes import write_atomically
+from ncp_control.base.files import write_atomically
 
 PACKAGE, VERSION = "@mujoco/mujoco", "3.14.0"
 ARCHIVE = f"mujoco-mujoco-{VERSION}.tgz"  # what `npm pack` calls it

@@ -14,9 +14,9 @@ from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
 from ncp_control.activity.laboratory.exhibits import Exhibit, exhibit_data
 from ncp_control.activity.laboratory.plain_script import simulator_parts
 from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.text import shown
-from ncp_control.support.web_pages import filled, page_head, script_json
+from ncp_control.base.files import write_atomically
+from ncp_control.base.pages import filled, page_head, script_json
+from ncp_control.base.text import shown
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SHARED_SCRIPTS = ("numbers.js", "circuit.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.support.liveliness import saturated, still
+from ncp_control.base.liveliness import saturated, still
 from ncp_control.wiring import Wiring
 
 MOST_RETURNS = 20

@@ -14,9 +14,9 @@ from pathlib import Path
 from ncp_control.activity.page.data import activity_data, input_names, wiring_data
 from ncp_control.activity.page.facts import heading_of
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.text import shown
-from ncp_control.support.web_pages import all_shown, filled, page_head, script_json
+from ncp_control.base.files import write_atomically
+from ncp_control.base.pages import all_shown, filled, page_head, script_json
+from ncp_control.base.text import shown
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SCRIPTS = ("numbers.js", "circuit.js", "data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ncp_control.activity.recording.interventions import circuit_of, intervened
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.progress import tracked
-from ncp_control.support.text import csv_cell
+from ncp_control.base.files import write_atomically
+from ncp_control.base.progress import tracked
+from ncp_control.base.text import csv_cell
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.storage.notes import check_note
-from ncp_control.storage.safe_arrays import ArraysError, read_arrays
+from ncp_control.base.notes import check_note
+from ncp_control.base.safe_arrays import ArraysError, read_arrays
 from ncp_control.wiring import Wiring
 
 Array = NDArray[Any]

@@ -19,7 +19,7 @@ from numpy.lib import format as npy
 
 from ncp_control._version import __version__
 from ncp_control.activity.recording.activity import FORMAT, VERSION, Array
-from ncp_control.storage.temporary import errors_name, temporary_folder
+from ncp_control.base.files import errors_name, temporary_folder
 from ncp_control.wiring import Wiring
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.storage.temporary import errors_name, temporary_folder
+from ncp_control.base.files import errors_name, temporary_folder
 
 Array = NDArray[Any]
 Send = Callable[[Array], None]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.body import body_view, camera_path, tick_distance
 from ncp_control.activity.video.geometry import CAPSULE, Geometry, geometry
-from ncp_control.storage.temporary import temporary_folder
+from ncp_control.base.files import temporary_folder
 
 Array = NDArray[Any]
 DEFAULT_FPS = 20.0

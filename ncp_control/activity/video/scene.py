@@ -37,7 +37,7 @@ from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.body import View, body_view, tick_distance
 from ncp_control.activity.video.frame import INCHES, Box, body_box
 from ncp_control.activity.video.lettering import lettering, outline
-from ncp_control.support.pictures import ORANGE, plain
+from ncp_control.base.pages import ORANGE, plain
 
 Array = NDArray[Any]
 PAGE = 120  # the raster and the traces show this many steps, and then the next ones

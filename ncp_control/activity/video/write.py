@@ -19,7 +19,7 @@ from ncp_control.activity.video.frame import body_box, pixels
 from ncp_control.activity.video.geometry import has_geometry
 from ncp_control.activity.video.rendered import DEFAULT_FPS, RendererError, mujoco_pictures
 from ncp_control.activity.video.scene import Scene
-from ncp_control.support.progress import tracked
+from ncp_control.base.progress import tracked
 
 Array = NDArray[Any]
 SUFFIXES, RENDERERS = (".mp4", ".gif"), ("auto", "mujoco", "capsules")

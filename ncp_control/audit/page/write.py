@@ -15,9 +15,9 @@ from ncp_control.audit.page.drawing import draw
 from ncp_control.audit.page.facts import page_data
 from ncp_control.audit.sections import assumptions, sections_of
 from ncp_control.audit.tables import Section
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.support.text import shown
-from ncp_control.support.web_pages import all_shown, filled, page_head, script_json
+from ncp_control.base.files import write_atomically
+from ncp_control.base.pages import all_shown, filled, page_head, script_json
+from ncp_control.base.text import shown
 
 AT_THE_TOP = ("BROKEN", "what is certified")
 MANY = 100  # a longer table is folded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ncp_control.support.text import shown
+from ncp_control.base.text import shown
 
 
 def show(rows: Iterable[tuple[str, str]]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.text import shown
 from ncp_control.cli.describing import facts
-from ncp_control.support.text import shown
 
 Described = dict[str, Any]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.run_folder import RECORD, read_curve, read_record
 from ncp_control.cli.describing import facts
-from ncp_control.storage.curves import read_curve
-from ncp_control.storage.run_folder import RECORD, read_record
 
 Described = dict[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.notes import card_text, duration, origin_of, table
+from ncp_control.base.text import markdown, markdown_code
 from ncp_control.rl.files.policy_file import load_policy
 from ncp_control.rl.policies.circuit import Circuit, actor_circuit
-from ncp_control.storage.cards import card_text, duration, origin_of, table
-from ncp_control.support.text import markdown, markdown_code
 
 POINTS = 15  # of a learning curve, at most
 CLONING = "behaviour cloning"  # the method in the note of a policy that learnt from recorded episodes alone

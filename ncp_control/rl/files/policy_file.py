@@ -18,6 +18,8 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
+from ncp_control.base.notes import read_note, read_object, write_note
+from ncp_control.base.tensors import building, described_in, most_numbers, read_tensors, write_tensors
 from ncp_control.cells import Cell
 from ncp_control.data.normalizing import normalization_of
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
@@ -25,9 +27,6 @@ from ncp_control.rl.files.no_critic import MissingCritic, NoCritic
 from ncp_control.rl.files.normalizer import Normalizer
 from ncp_control.rl.files.policy_json import as_actor_only, policy_from_json, policy_to_json
 from ncp_control.rl.files.space_json import space_from_json, space_to_json
-from ncp_control.storage.descriptions import building, described_in, most_numbers
-from ncp_control.storage.notes import read_note, read_object, write_note
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 FORMAT = "ncp_control.policy"
 VERSION = 1

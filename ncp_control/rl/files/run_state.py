@@ -13,11 +13,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
+from ncp_control.base.notes import read_object
+from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.rl.files.replay_rows import of_shape, replayed, set_replayed
-from ncp_control.storage.descriptions import described_in
-from ncp_control.storage.notes import read_object
-from ncp_control.storage.packing import check_optimizer, pack, unpack
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 FORMAT = "ncp_control.training"
 VERSION, READ = 2, (1, 2)  # version 1 holds all arrays of a replay buffer whole

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from ncp_control.base.machine import TooMuchMemory, bounded_memory
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_json import ACTIVATIONS
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
@@ -38,7 +39,6 @@ from ncp_control.rl.recipes.rules import read_value
 from ncp_control.rl.recipes.worker_envs import WorkerVecEnv
 from ncp_control.rl.starting import begin_with, circuit_arguments
 from ncp_control.rl.updates.sac import SAC
-from ncp_control.support.memory import TooMuchMemory, bounded_memory
 from ncp_control.wiring import WiringError
 from ncp_control.wiring.plan_text import parse_plan
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ncp_control.base.run_folder import RECORD, read_record
 from ncp_control.rl.policies.circuit import CELL_OF_0_1
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.storage.run_folder import RECORD, read_record
 
 
 def with_cell_of_run(recipe: Recipe, folder: Path) -> Recipe:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncp_control.support.processes import core_count
+from ncp_control.base.processes import core_count
 
 SAME, PROCESSES = "same", "processes"
 MOST_WORKERS = 1000

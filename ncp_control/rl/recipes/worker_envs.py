@@ -13,8 +13,8 @@ import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from ncp_control.base.processes import how_it_ended, interrupts_later, worker_context
 from ncp_control.rl.recipes.worker_loop import PROTOCOL, WorkerFailure, told_places, work
-from ncp_control.support.processes import how_it_ended, interrupts_later, worker_context
 
 PATIENCE = 5.0  # seconds in which the environments may close themselves
 

@@ -13,6 +13,8 @@ import numpy as np
 from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from ncp_control.base.machine import one_thread
+from ncp_control.base.processes import end_with_parent, leave_interrupts_to_parent
 from ncp_control.rl.recipes.environments import reason_of
 from ncp_control.rl.recipes.foreign_numbers import (
     ForeignNumbers,
@@ -21,8 +23,6 @@ from ncp_control.rl.recipes.foreign_numbers import (
     states_of_python,
     states_of_spaces,
 )
-from ncp_control.support.devices import one_thread
-from ncp_control.support.processes import end_with_parent, leave_interrupts_to_parent
 
 PROTOCOL = pickle.HIGHEST_PROTOCOL
 CHECKED_STEPS = 1000  # the first ones, in which the environments must draw from their own generators

@@ -15,8 +15,8 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.base.text import shown
 from ncp_control.data.tables import to_number
-from ncp_control.support.text import shown
 
 SPACES = " "  # cells with any number of spaces between them
 

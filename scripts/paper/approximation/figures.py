@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from scripts.paper.approximation.study import CONSTRUCTED, ONE_GATE, SYSTEMS, TRAINED, Pace, Study, follow
 
 if TYPE_CHECKING:

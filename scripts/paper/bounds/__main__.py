@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ncp_control.support.progress import tracked
+from ncp_control.base.progress import tracked
 from scripts.paper.bounds.driven import (
     FULL,
     LAG,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from scripts.paper.bounds.driven import MAGNITUDES, MEMORY, Driven
 from scripts.paper.bounds.solvers import RATIOS, SOLVERS, Overshoot
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ncp_control._version import __version__
-from ncp_control.storage.atomic_writes import write_atomically
-from ncp_control.storage.run_folder import versions
-from ncp_control.support.pictures import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, save_figure
+from ncp_control.base.files import write_atomically
+from ncp_control.base.pages import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, save_figure
+from ncp_control.base.run_folder import versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

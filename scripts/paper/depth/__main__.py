@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ncp_control.support.pictures import new_figure
-from ncp_control.support.progress import tracked
+from ncp_control.base.pages import new_figure
+from ncp_control.base.progress import tracked
 from scripts.paper.common.random_networks import ACTIVATIONS, KINDS, Array, draw_network
 from scripts.paper.common.report import Finding, Report, Settings, run_report
 from scripts.paper.depth.solver_steps import POINTS_A_STEP, computational_depth

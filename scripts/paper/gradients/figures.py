@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from scripts.paper.gradients.adjoint import METHODS, Method
 from scripts.paper.gradients.findings import forward_evaluations
 from scripts.paper.gradients.sweeps import Sizes, Sweeps

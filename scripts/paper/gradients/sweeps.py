@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ncp_control.support.progress import Tracker, tracked
+from ncp_control.base.progress import Tracker, tracked
 from scripts.paper.gradients.adjoint import METHODS, Method, Run, rebuilt_start, relative_error, run
 from scripts.paper.gradients.autograd_cost import SavedBytes
 from scripts.paper.gradients.held_inputs import Problem, make_problem

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ncp_control.base.pages import new_figure
+from ncp_control.base.progress import tracked
 from ncp_control.cells import LSTM, Cell
-from ncp_control.support.pictures import new_figure
-from ncp_control.support.progress import tracked
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, GapJunctions, Plan
 from scripts.paper.common.report import Finding, Report, Settings, Value, run_report
 from scripts.paper.parameters.counts import MODELS, Sizes, agreeing, by_formula, counted

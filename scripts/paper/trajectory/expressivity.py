@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ncp_control.support.progress import tracked
+from ncp_control.base.progress import tracked
 from scripts.paper.common.random_networks import ACTIVATIONS, KINDS, Array, draw_network
 from scripts.paper.common.simulate import ADAPTIVE, FIXED
 from scripts.paper.trajectory.length import measure

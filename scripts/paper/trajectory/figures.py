@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from scripts.paper.common.random_networks import ACTIVATIONS, KINDS, Array, draw_network
 from scripts.paper.trajectory.expressivity import BIAS_VARIANCE, SOLVERS, VARIANCE, Case, Grid, Lengths
 from scripts.paper.trajectory.length import measure

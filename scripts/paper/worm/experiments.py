@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ncp_control.support.progress import tracked
+from ncp_control.base.progress import tracked
 from ncp_control.wiring.worm import SYNAPSES
 from scripts.paper.worm.circuit import Numbers, Responses, respond, without, worm
 

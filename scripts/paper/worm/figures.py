@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.support.pictures import new_figure
+from ncp_control.base.pages import new_figure
 from ncp_control.wiring.worm import GAP_JUNCTIONS, INPUTS, SYNAPSES, TOUCHED, Connection
 from scripts.paper.worm.circuit import BEFORE, MILLIVOLT, NAMES, STEP, STIMULI, TOUCH, Responses
 from scripts.paper.worm.experiments import EXPERIMENTS, Outcome

@@ -21,10 +21,10 @@ from ncp_control.activity.laboratory.facts import recording_facts
 from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.page import write_page
 from ncp_control.activity.recording.activity import NEEDED
+from ncp_control.base.safe_arrays import read_arrays
 from ncp_control.cli import main
 from ncp_control.rl import LoadedPolicy, load_policy
 from ncp_control.rl.controller import Controller
-from ncp_control.storage.safe_arrays import read_arrays
 from ncp_control.wiring import Wiring
 from ncp_envs import RandomActionOverwrite
 

@@ -17,11 +17,11 @@ from stable_baselines3 import DQN, PPO, SAC, TD3
 
 import ncp_control as nc
 from helpers.stock_models import Anything, build
+from ncp_control.base.tensors import read_tensors, write_tensors
 from ncp_control.checkpoint import CheckpointError
 from ncp_control.cli import main
 from ncp_control.rl import Controller, NCPExtractor, RecurrentPPO, RecurrentSAC, RecurrentTD3, load_policy, save_policy
 from ncp_control.rl.files.policy_file import DESCRIBED, FORMAT, VERSION, with_note
-from ncp_control.storage.safe_tensors import read_tensors, write_tensors
 
 CIRCUIT = {"wiring": nc.AutoNCP(8, 2), "cell": "cfc"}
 EXTRACTOR = {"features_extractor_class": NCPExtractor, "features_extractor_kwargs": CIRCUIT, "net_arch": [8]}

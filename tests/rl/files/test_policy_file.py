@@ -14,10 +14,10 @@ from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import ncp_control as nc
+from ncp_control.base.run_folder import Kind, kind_of
 from ncp_control.checkpoint import CheckpointError
 from ncp_control.checkpoint import load as load_network
 from ncp_control.rl import load_policy, save_policy
-from ncp_control.storage.kinds import Kind, kind_of
 
 # NumPy adds the up to 64 terms of a layer in another order than torch does, of which each has an error of up to 6e-8.
 ROUNDING = {"rtol": 1e-5, "atol": 1e-6}

@@ -15,10 +15,9 @@ from stable_baselines3 import SAC
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from helpers.stock_models import Anything
+from ncp_control.base.tensors import CheckpointError, pack, read_tensors, write_tensors
 from ncp_control.rl.files import replay_rows
 from ncp_control.rl.files.run_state import DESCRIBED, FORMAT, VERSION, load_state, save_state
-from ncp_control.storage.packing import pack
-from ncp_control.storage.safe_tensors import CheckpointError, read_tensors, write_tensors
 
 DIGITS = spaces.Box(-1.0, 1.0, (17,), np.float64)
 SPACES: dict[str, spaces.Space[Any]] = {

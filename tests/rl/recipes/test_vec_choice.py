@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ncp_control.base.processes import core_count
 from ncp_control.rl.recipes.vec_choice import read_vec
-from ncp_control.support.processes import core_count
 
 
 def test_a_choice_is_a_number_of_worker_processes() -> None:

@@ -1,0 +1,1 @@
+"""What every room stands on: files and run folders, text, progress, processes, devices, pages and pictures."""

@@ -1,0 +1,104 @@
+"""Imports: modules of a user, names that a package imports on first use, and modules that have moved."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def search_working_folder() -> None:
+    """Lets Python find modules in the working folder too, after all other places."""
+    here = str(Path.cwd())
+    if not {"", here} & set(sys.path):
+        sys.path.append(here)
+
+
+def import_module_of(module: str, role: str, lost: str) -> ModuleType:
+    """Imports a module; the working folder is searched too, after all other places.
+
+    :param module: the module
+    :param role: what it does, for messages, such as "registers 'my/Env-v0'"
+    :param lost: what there is not if there is no such module, such as "environment 'my:my/Env-v0'"
+    """
+    search_working_folder()
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(f"{module}, which {role}, cannot be imported: {error}") from error
+        raise ValueError(
+            f"there is no {lost}, because there is no module {error.name!r}: run this in the folder of "
+            f"{error.name}.py, or set PYTHONPATH to that folder"
+        ) from error
+    except (ImportError, SyntaxError, ValueError, TypeError) as error:
+        raise ValueError(f"{module}, which {role}, cannot be imported: {error}") from error
+
+
+def names_of(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns the functions `__getattr__` and `__dir__` of a package (PEP 562).
+
+    :param package: the package's `__name__`
+    :param homes: the package's modules, with the public names that each defines
+    """
+    module_of = {name: module for module, names in homes.items() for name in names}
+
+    def getattribute(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(module_of[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted(sys.modules[package].__all__)
+
+    return getattribute, names
+
+
+# Old names and new names within ncp_control, as of version 0.2: of documented modules, and of those that define what
+# users import or files name.
+MOVED = {
+    "activity.ablate": "activity.recording.ablate",
+    "activity.episode": "activity.recording.activity",
+    "cells.baselines": "cells",
+    "data.controllers": "data.batch_policies",
+    "dynamics.lagged": "cells.lagged",
+    "ops.cpu_op": "ops.operator",
+    "rl.circuit": "rl.policies.circuit",
+    "rl.elapsed": "rl.policies.elapsed",
+    "rl.extractor": "rl.policies.extractor",
+    "rl.off_policy_policies": "rl.policies.sequence",
+    "rl.policy_file": "rl.files.policy_file",
+    "rl.recipe": "rl.recipes.recipe",
+    "rl.recurrent": "rl.on_policy",
+    "rl.replay": "rl.buffers.replay",
+    "rl.sequences": "rl.buffers.rollout",
+    "rl.watch": "rl.circuit_log",
+    "safe_file": "base.tensors",
+    "wiring.plans": "wiring",
+}
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Finds and loads modules by their old names; the last finder, it is asked only for modules that do not exist."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Returns the specification of a module that has moved, or None for any other name."""
+        package, _, old = fullname.partition(".")
+        return ModuleSpec(fullname, self) if package == "ncp_control" and old in MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Warns at the line that imports the old name, and puts the module of the new name in its place."""
+        old = module.__name__
+        new = f"ncp_control.{MOVED[old.removeprefix('ncp_control.')]}"
+        warnings.warn(f"{old} is now {new}; the old name will go with 0.3", DeprecationWarning, stacklevel=2)
+        sys.modules[old] = importlib.import_module(new)

@@ -1,0 +1,47 @@
+"""What is built from a file's description cannot be far larger than the file, and errors become one sentence."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ncp_control.base.notes import read_object
+from ncp_control.base.tensors import CheckpointError, building
+
+PATH = Path("a.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError("of two\n  lines"), "of two lines"),
+        (KeyError("cell"), "'cell' is missing"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_an_error_of_a_description_becomes_a_sentence(error: Exception, words: str) -> None:
+    sentence = f"a.safetensors describes a network that cannot be built: {words}"
+    with pytest.raises(CheckpointError, match=sentence), building(PATH, "a network that cannot be built", {}):
+        raise error
+
+
+@pytest.mark.parametrize("make", [lambda: torch.nn.Linear(10**5, 10**5), lambda: [torch.empty(1) for _ in range(9999)]])
+def test_what_is_built_may_not_be_far_larger_than_the_file(make: object) -> None:
+    larger = pytest.raises(CheckpointError, match="it is far larger than the file")
+    with larger, building(PATH, "a network", {"a": torch.ones(10)}):
+        make()  # type: ignore[operator]
+
+
+def test_building_leaves_the_random_state_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with building(PATH, "a network", {}):
+        torch.nn.Linear(3, 3)
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_only_an_object_is_read() -> None:
+    assert read_object('{"a": 1}') == {"a": 1}
+    with pytest.raises(ValueError, match="there should be a JSON object, not a list"):
+        read_object("[1]")
