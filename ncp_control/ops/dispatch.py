@@ -89,9 +89,9 @@ def scan_with_outputs(
 def _run(problem: ScanProblem, backend: str, parallel: bool | int = False) -> Tensor:
     """Runs `problem` on the backend that is asked for or chosen."""
     name = choose_backend(problem, backend)
-    if parallel and not torch.compiler.is_compiling():
+    if parallel and not torch.compiler.is_compiling() and watched() is None:
         pieces = pieces_of(problem, parallel, name)
-        if pieces > 1:
+        if pieces > 1 and problem.inputs.shape[0]:  # no rows have no pieces
             return run_in_pieces(problem, pieces, lambda piece: _run_on(piece, name))
     return _run_on(problem, name)
 

@@ -1,9 +1,10 @@
-"""One long scan as many short ones side by side, for a cell that forgets."""
+"""One long scan as many short ones side by side, which pays for a cell that forgets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,9 @@ from ncp_control.ops.problem import ScanProblem
 SHORTEST = 64  # no shorter piece is worth the steps before it
 BEFORE = 4  # a piece first takes a fourth as many of the steps before it
 ROWS = {"gpu": 1024, "reference": 64}  # which run in hardly more time than one; for kernels on the CPU, see below
-CLOSE = 64  # roundings by which a piece may miss the end of the piece before it
+SIDE_BY_SIDE = 2  # runs of all pieces, before those that still do not fit run one after another
+
+Run = Callable[[ScanProblem], Tensor]
 
 
 def check_pieces(parallel: object) -> None:
@@ -42,15 +45,16 @@ def pieces_of(problem: ScanProblem, parallel: bool | int, backend: str) -> int:
     return max(1, min(rows // max(batch, 1), time // SHORTEST))
 
 
-def run_in_pieces(problem: ScanProblem, pieces: int, run: Callable[[ScanProblem], Tensor]) -> Tensor:
+def run_in_pieces(problem: ScanProblem, pieces: int, run: Run) -> Tensor:
     """Returns the states of a scan, (B, T, N), whose steps are cut into pieces that run at the same time.
 
     Each piece starts where a run over a part of the piece before it ends. If the cell has forgotten by then from where
-    that run started, this is where the piece before ends, too. Where it is not, up to rounding, all pieces run again
-    from where the pieces before them ended. So the result is that of the whole scan: exact from the beginning for one
-    piece more with every run, at the latest after as many runs as there are pieces.
+    that run started, this is where the piece before ends, too, to the last bit. Otherwise the pieces run again, at the
+    end one after another, until each starts exactly where the one before it ends. So the result is that of the whole
+    scan for every cell, and one that never forgets takes as long as the whole scan.
 
-    Gradients reach back through the steps that were run, and at a seam no further than the cell remembers.
+    Gradients are those of the whole scan, too: what arrives at the start of a piece goes on from the end of the piece
+    before it.
 
     :param problem: the scan
     :param pieces: how many pieces each row has
@@ -59,19 +63,114 @@ def run_in_pieces(problem: ScanProblem, pieces: int, run: Callable[[ScanProblem]
     batch, time = problem.inputs.shape[:2]
     length = -(-time // pieces)
     cut = _cut(problem, pieces, length)
-    first = problem.state[:, None]
-    own = cut.state.view(batch, pieces, -1)
-    last = max(1, length // BEFORE)
-    ahead = run(_each(cut, lambda values: values[:, -last:]))[:, -1].view_as(own)
-    starts = torch.cat([first, ahead[:, :-1]], dim=1)
-    for _ in range(pieces):
-        states = run(replace(cut, state=starts.flatten(0, 1)))
-        ends = states[:, -1].view_as(own)
-        wanted = torch.cat([first, ends[:, :-1]], dim=1)
-        if _same(starts.detach(), wanted.detach()):
-            break
-        starts = wanted
-    return states.view(batch, pieces * length, -1)[:, :time]
+    with torch.no_grad():
+        starts = _ahead(cut, pieces, run)
+    read = _differentiated(problem) if torch.is_grad_enabled() else []
+    if read:
+        states, begun = _recorded(cut, problem.state, starts, run)
+        ends = states.detach()[:, :-1, -1]
+        if not _same(starts[:, 1:], ends):
+            with torch.no_grad():
+                starts, _ = _fitted(cut, torch.cat([starts[:, :1], ends], dim=1), run)
+            states, begun = _recorded(cut, problem.state, starts, run)
+        states = _Joined.apply(cut, run, (states, begun), *read)  # type: ignore[no-untyped-call]
+    else:
+        _, states = _fitted(cut, starts, run)
+    return states.reshape(batch, pieces * length, -1)[:, :time]
+
+
+def _ahead(cut: ScanProblem, pieces: int, run: Run) -> Tensor:
+    """Returns where each piece starts, (B, P, N), by runs over the last steps of the piece before it."""
+    shape = cut.inputs.shape[0] // pieces, pieces
+    before = max(1, cut.inputs.shape[1] // BEFORE)
+    ends = run(_each(cut, lambda values: values[:, -before:]))[:, -1].unflatten(0, shape)
+    return torch.cat([cut.state.unflatten(0, shape)[:, :1], ends[:, :-1]], dim=1)
+
+
+def _recorded(cut: ScanProblem, state: Tensor, starts: Tensor, run: Run) -> tuple[Tensor, Tensor]:
+    """Returns the states of the pieces, (B, P, L, N), and the leaf of their graph that all but the first start from."""
+    begun = starts.clone().requires_grad_()
+    own = torch.cat([state[:, None], begun[:, 1:]], dim=1)
+    return run(replace(cut, state=own.flatten(0, 1))).unflatten(0, starts.shape[:2]), begun
+
+
+def _fitted(cut: ScanProblem, starts: Tensor, run: Run) -> tuple[Tensor, Tensor]:
+    """Returns where each piece starts, (B, P, N), and its states, (B, P, L, N), so that every seam fits.
+
+    :param cut: the pieces as rows
+    :param starts: where each piece is supposed to start
+    :param run: runs a problem on a backend
+    """
+    pieces = starts.shape[1]
+    for _ in range(SIDE_BY_SIDE):
+        states = run(replace(cut, state=starts.flatten(0, 1))).unflatten(0, starts.shape[:2])
+        if _same(starts[:, 1:], states[:, :-1, -1]):
+            return starts, states
+        used, starts = starts, torch.cat([starts[:, :1], states[:, :-1, -1]], dim=1)
+    for piece in range(1, pieces):
+        starts[:, piece] = states[:, piece - 1, -1]
+        if not _same(used[:, piece], starts[:, piece]):
+            states[:, piece] = run(replace(_piece(cut, pieces, piece), state=starts[:, piece]))
+    return starts, states
+
+
+class _Joined(torch.autograd.Function):
+    """The states of pieces, (B, P, L, N), as those of one scan: in the backward pass, the gradient that arrives at the
+    start of a piece is added to that of the end of the piece before it, until no start gets anything else.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, cut: ScanProblem, run: Run, graph: tuple[Tensor, Tensor], *read: Tensor) -> Tensor:
+        ctx.cut, ctx.run, ctx.graph, ctx.read = cut, run, graph, read
+        return graph[0].detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise RuntimeError("a scan in pieces has no second derivatives: run the whole one, with parallel=False")
+        states, begun = ctx.graph
+        pieces = begun.shape[1]
+        total, ends = grad.clone(), grad[:, :-1, -1].clone()
+        # as in the forward direction, the first steps of a piece may tell already what arrives at its start
+        first = max(1, grad.shape[2] // BEFORE)
+        few = _each(ctx.cut, lambda values: values[:, :first])
+        arrived = _arriving(few, begun, total[:, :, :first], ctx.run)
+        for _ in range(SIDE_BY_SIDE):
+            before = arrived
+            total[:, :-1, -1] = ends + before[:, 1:]
+            arrived, *found = torch.autograd.grad(
+                states, (begun, *ctx.read), total, retain_graph=True, allow_unused=True
+            )
+            if _same(arrived[:, 1:], before[:, 1:]):
+                return None, None, None, *found
+        for piece in range(pieces - 1, 0, -1):
+            if piece < pieces - 1 and not _same(arrived[:, piece + 1], before[:, piece + 1]):
+                one = slice(piece, piece + 1)
+                arrived[:, one] = _arriving(_piece(ctx.cut, pieces, piece), begun[:, one], total[:, one], ctx.run)
+            total[:, piece - 1, -1] = ends[:, piece - 1] + arrived[:, piece]
+        found = torch.autograd.grad(states, ctx.read, total, retain_graph=True, allow_unused=True)
+        return None, None, None, *found
+
+
+def _arriving(cut: ScanProblem, starts: Tensor, grad: Tensor, run: Run) -> Tensor:
+    """Returns the gradient that arrives at the starts of pieces, (B, P, N), from that of their states, (B, P, L, N)."""
+    leaf = starts.detach().flatten(0, 1).requires_grad_()
+    with torch.enable_grad():
+        states = run(replace(cut, state=leaf))
+    (found,) = torch.autograd.grad(states, leaf, grad.flatten(0, 1))
+    return found.view_as(starts)
+
+
+def _differentiated(problem: ScanProblem) -> list[Tensor]:
+    """Returns what the scan reads that wants a gradient."""
+    cell: Any = problem.cell
+    read = (problem.inputs, problem.state, problem.elapsed, *cell.parameters())
+    return [one for one in read if isinstance(one, Tensor) and one.requires_grad]
+
+
+def _piece(cut: ScanProblem, pieces: int, piece: int) -> ScanProblem:
+    """Returns one piece of every row, (B, L, I)."""
+    return _each(cut, lambda values: values[piece::pieces])
 
 
 def _cut(problem: ScanProblem, pieces: int, length: int) -> ScanProblem:
@@ -102,6 +201,5 @@ def _each(problem: ScanProblem, change: Callable[[Tensor], Tensor]) -> ScanProbl
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Returns whether two sets of states differ by no more than rounding; NaN is NaN."""
-    allowed = CLOSE * torch.finfo(one.dtype).eps
-    return torch.allclose(one, other, rtol=allowed, atol=allowed, equal_nan=True)
+    """Returns whether two sets of numbers are equal; NaN is NaN."""
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())

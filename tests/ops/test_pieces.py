@@ -10,7 +10,7 @@ import ncp_control as nc
 from helpers.cells import build
 from ncp_control.cells import DualLTC, NeuralODE
 from ncp_control.ops import dispatch, explain_backends, pieces, scan
-from ncp_control.wiring import NCP
+from ncp_control.wiring import NCP, FullyConnected
 
 CASCADE = NCP(6, 4, 3, sensory_fanout=4, inter_fanout=3, recurrent_command=0, motor_fanin=3, recurrent_inter=0)
 # One cell of each kind. None with an adaptive solver, which chooses its steps for all rows at once.
@@ -18,7 +18,7 @@ CELLS = (
     "ltc-gaps", "neural-ltc-signed", "ctrnn-fused", "cfc-default", "dual", "ct-gru-scales", "lstm", "lagged-mlp",
     "mixed-ltc",
 )  # fmt: skip
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # in float64, where a seam may be 1.4e-14 apart
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}  # in float64, where the reference adds up many rows in another order than few
 
 
 def drawn(cell: Any, batch: int, time: int) -> dict[str, Tensor]:
@@ -89,15 +89,73 @@ def test_a_cell_that_forgets_runs_once_after_a_fourth_of_each_piece(monkeypatch:
         assert found == [(8, 25), (8, 100)]
 
 
-def test_an_integrator_runs_once_more_than_it_has_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_integrator_runs_its_pieces_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = NeuralODE(1, 1, activation="hard_tanh").double()
     with torch.no_grad():
         cell.gamma.fill_(0.1), cell.gamma_r.zero_(), cell.mu.zero_()
         inputs = torch.ones(1, 40, 1).double()
         whole, found = scan(cell, inputs), counted(monkeypatch)
         torch.testing.assert_close(scan(cell, inputs, parallel=4), whole, rtol=1e-12, atol=0)
-    assert found == [(4, 2), *[(4, 10)] * 4]
+    assert found == [(4, 2), (4, 10), (4, 10), (1, 10), (1, 10)]
     assert whole[0, -1, 0] > 3
+
+
+def excited() -> Any:
+    """A neuron that holds at zero only while nothing pushes it, and keeps for ever where a push has sent it."""
+    cell = DualLTC(1, FullyConnected(1), time_constants=(0.05, 50.0), brake=False)
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.zero_()
+        cell.weight[0].fill_(2.0), cell.sensory_weight[0].fill_(1.0), cell.bias[1].fill_(-20.0)
+    return cell
+
+
+@pytest.mark.parametrize("backend", ["reference", "auto"])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_circuit_that_does_not_forget_ends_where_the_whole_scan_does(backend: str, recorded: bool) -> None:
+    cell, inputs = excited(), torch.zeros(2, 1_000, 1)
+    inputs[0, 5:8], inputs[1, 9:12] = 1e-4, -1e-4
+    with torch.set_grad_enabled(recorded):
+        whole = scan(cell, inputs, backend=backend)
+        for pieces in (4, 64):
+            torch.testing.assert_close(scan(cell, inputs, backend=backend, parallel=pieces), whole)
+    assert whole[0, -1, 0] > 0.9 > -0.9 > whole[1, -1, 0]
+
+
+def test_errors_do_not_add_up_over_the_seams() -> None:
+    cell = NeuralODE(1, 1, activation="hard_tanh")
+    with torch.no_grad():
+        cell.gamma.fill_(3e-7), cell.gamma_r.zero_(), cell.mu.zero_()
+        inputs = torch.ones(1, 10_000, 1)
+        whole = scan(cell, inputs)
+        assert whole[0, -1, 0] > 1e-3
+        torch.testing.assert_close(scan(cell, inputs, parallel=1_000), whole, rtol=1e-5, atol=0)
+
+
+def test_gradients_of_a_circuit_that_does_not_forget_reach_its_first_step() -> None:
+    cell = excited().double()
+    inputs = torch.zeros(1, 600, 1).double()  # which leave the state at zero, so that no seam differs
+    found = []
+    for parallel in (False, 6):
+        leaf = inputs.clone().requires_grad_()
+        states = scan(cell, leaf, reset=torch.arange(600)[None] == 300, parallel=parallel)
+        found.append(torch.autograd.grad(states[0, [200, 599]].sum(), [leaf, *cell.parameters()], allow_unused=True))
+    assert found[0][0][0, 0, 0] > 10 * found[0][0][0, 199, 0] > 0
+    for whole, cut in zip(*found, strict=True):
+        if whole is not None:
+            torch.testing.assert_close(cut, whole, rtol=1e-9, atol=0)
+
+
+def test_second_derivatives_are_refused_and_transforms_see_the_whole_scan() -> None:
+    cell, inputs = nc.CfC(2, 3).double(), torch.randn(1, 20, 2).double().requires_grad_()
+    with pytest.raises(RuntimeError, match="no second derivatives: run the whole one, with parallel=False"):
+        torch.autograd.grad(scan(cell, inputs, parallel=4).sum(), inputs, create_graph=True)
+
+    def summed(values: Tensor, parallel: int) -> Tensor:
+        return scan(cell, values, backend="reference", parallel=parallel).sum()
+
+    whole, cut = (torch.func.grad(summed)(inputs.detach(), parallel) for parallel in (0, 4))
+    assert torch.equal(cut, whole)
 
 
 def test_a_sequence_that_is_not_a_number_from_some_step_on_comes_out_the_same() -> None:
@@ -108,6 +166,17 @@ def test_a_sequence_that_is_not_a_number_from_some_step_on_comes_out_the_same() 
         whole = scan(cell, inputs)
         torch.testing.assert_close(scan(cell, inputs, parallel=5), whole, equal_nan=True, **CLOSE)
     assert whole[0, 20].isnan().any()
+
+
+@pytest.mark.parametrize("parallel", [True, 4])
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+def test_no_rows_come_out_as_no_rows(backend: str, parallel: bool | int) -> None:
+    cell = nc.LTC(3, 8)
+    inputs = torch.zeros(0, 300, 3, requires_grad=True)
+    for whole, cut in zip(nc.RNN(cell, backend)(inputs), nc.RNN(cell, backend, parallel)(inputs), strict=True):
+        assert cut.shape == whole.shape
+        assert cut.shape[0] == 0
+    assert scan(cell, inputs, backend=backend, parallel=parallel).shape == (0, 300, 8)
 
 
 def test_true_takes_as_many_pieces_as_the_processor_has_lanes_for(monkeypatch: pytest.MonkeyPatch) -> None:
