@@ -12,12 +12,14 @@ from ncp_control.base.imports import names_of
 if TYPE_CHECKING:
     from ncp_control.audit.auditing import audit
     from ncp_control.audit.certificate import Certificate
+    from ncp_control.audit.recorded import RecordedPath
 
 _HOME = {
     "ncp_control.audit.auditing": ("audit",),
     "ncp_control.audit.certificate": ("Certificate",),
+    "ncp_control.audit.recorded": ("RecordedPath",),
 }
 
-__all__ = ["Certificate", "audit"]
+__all__ = ["Certificate", "RecordedPath", "audit"]
 
 __getattr__, __dir__ = names_of(__name__, _HOME)

@@ -165,7 +165,7 @@ def probe(seen: Examined, synapses: list[int], neurons: list[int], copies: Copie
 
 def rounded_by(seen: Examined) -> Rounded:
     """Returns by how much rounding in float64 can drive two copies apart, from what widens intervals."""
-    controller, known, slopes = seen.controller, seen.known, seen.slopes
+    controller, known, slopes = seen.controller, seen.known, seen.held
 
     def ends() -> tuple[Interval, Interval]:
         if known is None:
@@ -181,13 +181,13 @@ def rounded_by(seen: Examined) -> Rounded:
     actions, step = (2 * np.nan_to_num(one, nan=np.inf, posinf=np.inf) for one in lost)
     if controller.squashes:
         actions = actions * seen.ranges / 2
-    if slopes is not None and seen.differences is not None:
+    if slopes is not None and seen.held_differences is not None:
         # What every neuron reads is rounded, too, which does not widen an interval that lies at its limit already.
         among, inputs = slopes.before.size + slopes.same.size, slopes.inputs.size
         read = product_up(among, seen.states.size) + product_up(inputs, seen.features.size)
         step = step + 2 * ROUNDING * sum(inputs.shape) * read
-        states = spread(seen.differences, step[:, None])[:, 0]
-        actions = actions + seen.differences.moved(states)
+        states = spread(seen.held_differences, step[:, None])[:, 0]
+        actions = actions + seen.held_differences.moved(states)
     else:
         states = step
     moving = seen.ranges > 0

@@ -24,6 +24,7 @@ from ncp_control.audit.certify import (
 from ncp_control.audit.examining import examine
 from ncp_control.audit.intervals import LARGEST
 from ncp_control.audit.matter import certify_synapses
+from ncp_control.audit.recorded import RecordedPath
 from ncp_control.rl.controller import Controller, read_vector
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 
@@ -55,12 +56,13 @@ def audit(
     :param elapsed: the shortest and the longest time between two observations; None is (1, 1)
     :param error: the size of the observation errors, as a share of each observation's standard deviation in training
     :param epsilon: which share of a range counts as forgotten
-    :param recording: observations (T, n) along which the effect of an error is computed, too
+    :param recording: observations (T, n) of one episode, or a `RecordedPath` with times and starts of episodes, along
+        which the effect of an error is computed, too
     :param attack: how many observations to attack the certificate with; the default takes about a second, 0 is none
     :param seed: seed of the attack
     :param sensors: names of the observations
     :param actions: names of the actions
-    :param progress: show the attack's progress
+    :param progress: show the progress along a recording and of the attack
     """
     started = time.perf_counter()
     check(elapsed, error, epsilon, attack)
@@ -69,7 +71,8 @@ def audit(
     observations, origin = observation_box(controller, read_vector(agent.observation_space)[1], box)
     seen = examine(controller, observations, times)
     units = units_of(controller)
-    path = None if recording is None else on_path(seen, np.asarray(recording, dtype=np.float64), error * units, times)
+    recorded = None if recording is None else RecordedPath.of(recording)
+    path = None if recorded is None else on_path(seen, recorded, error * units, times, progress)
     forgotten, acted = None, None
     if seen.differences is not None:
         forgotten, acted = seen.differences.forgotten(epsilon, seen.ranges)
@@ -97,7 +100,8 @@ def audit(
     )
     if not attack:
         return found
-    return attacked(found, seen, observations, times, attack, seed, recording, progress)
+    tried = None if recorded is None else recorded.observations
+    return attacked(found, seen, observations, times, attack, seed, tried, progress)
 
 
 def check(elapsed: tuple[float, float] | None, error: float, epsilon: float, attack: int) -> None:

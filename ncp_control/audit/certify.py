@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from ncp_control.audit.box import check_recording, features_in
+from ncp_control.audit.box import features_in
 from ncp_control.audit.cells.known import OVERFLOW, Elapsed, as_interval
+from ncp_control.audit.cells.named import known_of
 from ncp_control.audit.certificate import CertifiedAction, CertifiedNeuron, Forgetting, Path, Range
 from ncp_control.audit.differences import product_up
 from ncp_control.audit.examining import Examined, step_from
 from ncp_control.audit.intervals import Array, Interval, exactly, point
 from ncp_control.audit.matter import NEGLIGIBLE, neurons_matter
 from ncp_control.audit.reach import reach
+from ncp_control.audit.recorded import RecordedPath
+from ncp_control.base.progress import tracked
 from ncp_control.cells import Cell
 
-ON_PATH = 20_000  # at how many recorded steps the effect of an error is computed at most, evenly spread
 NARROW = 0.01  # a neuron that stays within this share of its cell's own bounds of one of their ends is saturated
 
 
@@ -100,24 +103,33 @@ def shown_or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def on_path(seen: Examined, recording: Array, errors: Array, elapsed: Elapsed) -> Array:
-    """Returns how far errors move each action in the same step at most, over states along a recording, (A,).
+def on_path(seen: Examined, recording: RecordedPath, errors: Array, elapsed: Elapsed, progress: bool = False) -> Array:
+    """Returns how far errors move each action in the same step at most, over all states along a recording, (A,).
 
-    :param recording: observations in their order, (T, n)
+    :param recording: what was observed, when, and where episodes begin
     :param errors: the greatest error of each observation, (n,)
+    :param elapsed: the certified times between two observations, within which the recording's lie
+    :param progress: show a progress bar
     """
     controller = seen.controller
-    check_recording(recording, len(controller.sensors))
+    recording.check(controller)
+    times, begins = recording.times(controller, elapsed), recording.begins()
+    at_time = {elapsed.low: seen} if elapsed.low == elapsed.high else {}
     state, most = controller.initial_state(), np.zeros(len(controller.actions))
-    chosen = set(np.linspace(0, len(recording) - 1, min(ON_PATH, len(recording))).astype(int).tolist())
-    for t, row in enumerate(recording):
-        if t in chosen:
+    with tracked("along the recording", len(times), shown=progress) as tracker:
+        for row, time, begin in zip(recording.observations, times.tolist(), begins, strict=True):
+            if begin:
+                state = controller.initial_state()
+            now = Elapsed(time, time)
+            if time not in at_time:
+                at_time = {time: seen if seen.known is None else replace(seen, known=known_of(seen.known.cell, now))}
             with exactly():
-                features = features_in(controller, Interval(row - errors, row + errors), elapsed)
-                _, acted = step_from(seen, point(state[0].double().numpy()), features)
-            most = np.maximum(most, acted.width)
-        with torch.no_grad():
-            _, state = controller(torch.as_tensor(row, dtype=torch.float32)[None], state, elapsed.high)
+                features = features_in(controller, Interval(row - errors, row + errors), now)
+                _, acted = step_from(at_time[time], point(state[0].double().numpy()), features)
+            most = np.maximum(most, acted.width if state.isfinite().all() else np.inf)
+            with torch.no_grad():
+                _, state = controller(torch.as_tensor(row, dtype=torch.float32)[None], state, time)
+            tracker.advance(1, 1)
     return most
 
 

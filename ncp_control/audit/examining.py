@@ -31,6 +31,7 @@ class Examined:
     :param raw: bounds of the actions before clipping, or of the values of choices, (A,)
     :param actions: bounds of the actions, (A,); for a choice, by how much its value exceeds the best other one
     :param slopes: the derivatives of a solver step; None if they are not known
+    :param held: the same where any neuron may be held anywhere in `states`
     :param gain: the derivatives of the actions by the states, or by the features without a memory, (A, N or F)
     """
 
@@ -41,6 +42,7 @@ class Examined:
     raw: Interval
     actions: Interval
     slopes: Slopes | None
+    held: Slopes | None
     gain: Interval
 
     @cached_property
@@ -49,6 +51,13 @@ class Examined:
         if self.known is None or self.slopes is None:
             return None
         return Differences.of(self.slopes, self.gain, self.states, self.known.substeps)
+
+    @cached_property
+    def held_differences(self) -> Differences | None:
+        """The same system where one of the copies may have a neuron held anywhere in its certified range."""
+        if self.known is None or self.held is None:
+            return None
+        return Differences.of(self.held, self.gain, self.states, self.known.substeps)
 
     @property
     def ranges(self) -> Array:
@@ -70,7 +79,7 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
         raw, gain = through(controller.head, features), slopes_through(controller.head, features)
         empty = between(0.0, 0.0, 0)
         return Examined(
-            controller, None, features, empty, raw, clipped(controller, raw), None, scaled(controller, gain)
+            controller, None, features, empty, raw, clipped(controller, raw), None, None, scaled(controller, gain)
         )
     known = known_of(controller.rnn.cell, elapsed)
     if known.size > MOST_NUMBERS:
@@ -82,10 +91,10 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
     outputs = known.outputs(states)
     raw = through(controller.head, outputs).where(states.is_finite.all() or known.stays_finite)
     gain = product_of(slopes_through(controller.head, outputs), known.output_slopes(states))
-    slopes = known.slopes(states, features)
+    slopes, held = known.slopes(states, features), known.held_slopes(states, features)
     return Examined(
-        controller, known, features, states, raw, clipped(controller, raw), slopes, scaled(controller, gain)
-    )  # fmt: skip
+        controller, known, features, states, raw, clipped(controller, raw), slopes, held, scaled(controller, gain)
+    )
 
 
 def clipped(controller: Controller, raw: Interval) -> Interval:

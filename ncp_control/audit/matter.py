@@ -42,17 +42,16 @@ def links_of(cell: Cell) -> Links:
 
 def carried(seen: Examined, links: Links) -> tuple[Interval, Array]:
     """Returns the derivative of each synapse's target by its source, and the width of what the source can be, (S,)."""
-    assert seen.slopes is not None
+    assert seen.held is not None
     sensory = np.array([kind == "sensory" for kind in links.kind])
     inner = np.where(sensory, 0, links.source)
     among = [
         same[links.target, inner] + before[links.target, inner]
-        for same, before in zip(seen.slopes.same, seen.slopes.before, strict=True)
+        for same, before in zip(seen.held.same, seen.held.before, strict=True)
     ]
     outer = np.where(sensory, links.source, 0)
     slopes = [
-        np.where(sensory, inputs[links.target, outer], one)
-        for inputs, one in zip(seen.slopes.inputs, among, strict=True)
+        np.where(sensory, inputs[links.target, outer], one) for inputs, one in zip(seen.held.inputs, among, strict=True)
     ]
     width = np.where(sensory, seen.features.width[outer], seen.states.width[inner])
     return Interval(*slopes), width
@@ -88,9 +87,9 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
     signs, conditions = ["?"] * count, ["active"] * count
     shares: list[float | None] = [None] * count
     openness = known.openness(seen.states, seen.features)
-    if seen.slopes is not None and known.has_neurons:
+    if seen.held is not None and known.has_neurons:
         slope, width = carried(seen, links)
-        differences = seen.differences
+        differences = seen.held_differences
         assert differences is not None
         pushes = np.zeros((known.size, count))
         pushes[links.target, np.arange(count)] = product(slope.size, width)
@@ -121,10 +120,10 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
 def neurons_matter(seen: Examined) -> list[float | None]:
     """Returns how far each neuron can move any action, as a share of its range; None where it is not shown."""
     assert seen.known is not None
-    differences, n = seen.differences, seen.known.units
-    if differences is None or seen.slopes is None or not seen.known.has_neurons:
+    differences, n = seen.held_differences, seen.known.units
+    if differences is None or seen.held is None or not seen.known.has_neurons:
         return [None] * n
-    among = seen.slopes.before.size + seen.slopes.same.size
+    among = seen.held.before.size + seen.held.same.size
     np.fill_diagonal(among, 0.0)
     width = seen.states.width
     directly = product(differences.G, width)

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from ncp_control.base.text import shown
+
 BROKEN = 1
 
 
@@ -109,15 +111,15 @@ def certificate_of(arguments: Arguments, agent: Any) -> Any:
 
     from ncp_control.audit import audit
 
-    recorded = None if arguments.within is None else recorded_observations(arguments.within, agent)
+    recording = None if arguments.within is None else recorded(arguments.within, agent)
     elapsed = (arguments.elapsed[0], arguments.elapsed[1]) if arguments.elapsed else None
     found = audit(
         agent,
-        box=arguments.deviations if recorded is None else recorded,
+        box=arguments.deviations if recording is None else recording.observations,
         elapsed=elapsed,
         error=arguments.error,
         epsilon=arguments.epsilon,
-        recording=recorded,
+        recording=recording,
         attack=arguments.attack,
         seed=arguments.seed,
         **names_in_training(agent),
@@ -127,21 +129,34 @@ def certificate_of(arguments: Arguments, agent: Any) -> Any:
     return replace(found, box=f"{found.box}, of {arguments.within.name}")
 
 
-def recorded_observations(path: Path, agent: Any) -> Any:
-    """Reads the observations of a recording, (T, n), and refuses those that the agent cannot read."""
+def recorded(path: Path, agent: Any) -> Any:
+    """Reads a recording, and refuses one that the agent cannot read, or that was made with another circuit than its
+    own.
+    """
     import numpy as np
 
     from ncp_control.activity.recording.activity import Activity
-    from ncp_control.rl.controller import read_vector
+    from ncp_control.audit.recorded import RecordedPath
+    from ncp_control.rl.controller import Controller, read_vector
 
-    found = np.asarray(Activity.load(path).observations, dtype=np.float64)
+    activity = Activity.load(path)
+    found = np.asarray(activity.observations, dtype=np.float64)
     size = read_vector(agent.observation_space)[1].shape[0]
     if found.ndim != 2 or found.shape[1] != size:
         reads = f"{found.shape[1]} observations" if found.ndim == 2 else "observations that are no vectors"
         raise ValueError(f"{path} holds {reads} a step, and {agent.name} reads {size}: record one of its own episodes")
     if not len(found) or not np.isfinite(found).all():
         raise ValueError(f"{path} holds no observations, or some that are not finite: record another episode")
-    return found
+    changed = activity.about.get("silenced")
+    if changed:
+        raise ValueError(
+            f"{path} was recorded with {', '.join(map(shown, changed))} held or cut, and the audit is of the whole "
+            "circuit: record it without --silence, --clamp and --cut"
+        )
+    elapsed = activity.get("elapsed")
+    if elapsed is None:  # it lies among what the circuit reads, or was always 1
+        elapsed = activity.inputs[:, -1] if Controller(agent).reads_elapsed else np.ones(len(found))
+    return RecordedPath(found, np.asarray(elapsed, dtype=np.float64), activity.episode_starts.astype(bool))
 
 
 def names_in_training(agent: Any) -> dict[str, Any]:

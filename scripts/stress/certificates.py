@@ -3,10 +3,10 @@
     python scripts/stress/certificates.py --agents 100 --seed 0
 
 The agents have cells of every kind on wirings with cycles, gap junctions and without either, weights up to 1e5, time
-constants from 1e-6 to 1e6, and several ranges of elapsed times. Each acts for 10,000 steps in float32 and in float64,
-on compiled kernels and, for fewer steps, on the reference; every state and every action of every step is compared with
-its certified range. Then copies of it come apart: by errors, by their pasts, by what single synapses and neurons pass
-on. It prints how many numbers were compared, and exits with 1 if a claim is broken.
+constants from 1e-6 to 1e6, several ranges of elapsed times, and wide and narrow boxes. Each acts for 10,000 steps in
+float32 and in float64, on compiled kernels and, for fewer steps, on the reference; every state and every action of
+every step is compared with its certified range. Then copies of it come apart: by errors, by their pasts, by what single
+synapses and neurons pass on. It prints how many numbers were compared, and exits with 1 if a claim is broken.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from ncp_control.rl.controller import read_vector  # noqa: E402
 from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Random, Wiring  # noqa: E402
 
 ROWS, STEPS, SLOW_STEPS, PART = 8, 10_000, 300, 2_500
+NARROW = 0.1  # the width of half of the boxes
 TIMES = ((1.0, 1.0), (0.5, 2.0), (0.0, 7.0), (1e-3, 1e3))
 ACTIVATIONS = ("sigmoid", "tanh", "hard_tanh", "relu")
 DENSE = ("lstm", "gru", "ct-gru", "lagged-mlp", "mixed-gru", "cfc-backbone")
@@ -108,15 +109,20 @@ KINDS = (
 )  # fmt: skip
 
 
-def agent_number(number: int, seed: int) -> tuple[str, Any, tuple[float, float]]:
-    """Returns the kind of an agent, the agent, and the elapsed times to certify it for."""
+def agent_number(number: int, seed: int) -> tuple[str, Any, tuple[float, float], Any]:
+    """Returns the kind of an agent, the agent, and the elapsed times and the box to certify it for."""
     drawn = random.Random(f"{seed} {number}")
     torch.manual_seed(drawn.randrange(2**31))
     kind = KINDS[number % len(KINDS)]
     agent = agent_of(cell_of(drawn, kind), drawn.choice([1, 3]), drawn.choice([1e-3, 1.0, 1.0, 10.0, 1e4]))
     head = agent.policy.action_net.requires_grad_(False)
     head.weight.mul_(10 ** drawn.uniform(-2, 4))
-    return kind, agent, drawn.choice(TIMES)
+    elapsed = drawn.choice(TIMES)
+    if drawn.random() < 0.5:
+        return kind, agent, elapsed, None
+    # in a narrow box, far from where its states begin, an agent is certified to hold still
+    middle = np.array([drawn.uniform(-1, 1) for _ in range(agent.observation_space.shape[0])])
+    return kind, agent, elapsed, (middle - NARROW / 2, middle + NARROW / 2)
 
 
 def compared(controller: Controller, certificate: Any, drawn: Sequences, steps: int) -> tuple[int, list[str]]:
@@ -152,16 +158,19 @@ def ends(values: Any) -> str:
     return f"lay from {np.nanmin(values):.9g} to {np.nanmax(values):.9g}{lost}"
 
 
-def audited(agent: Any, elapsed: tuple[float, float], inputs: int, seed: int) -> tuple[Counter[str], list[str]]:
+def audited(
+    agent: Any, elapsed: tuple[float, float], box: Any, inputs: int, seed: int
+) -> tuple[Counter[str], list[str]]:
     """Audits one agent, and returns what was compared, and a sentence for each broken claim.
 
+    :param box: the observations to certify it for, as `audit` takes them
     :param inputs: how many observations the audit's own attack may use
     """
-    certificate = audit(agent, elapsed=elapsed, attack=0, progress=False)
+    certificate = audit(agent, elapsed=elapsed, box=box, attack=0, progress=False)
     times, counts, broken = Elapsed(*elapsed), Counter[str](), []
     for backend, dtype in (("auto", "float"), ("auto", "double"), ("reference", "float")):
         controller: Any = getattr(Controller(agent, backend), dtype)()
-        observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], None)
+        observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], box)
         fast = backend == "auto" and longest_of(controller) >= STEPS
         with torch.no_grad():
             numbers, said = compared(
@@ -195,9 +204,9 @@ def main() -> None:
     warnings.simplefilter("error", RuntimeWarning)
     total, start, shown, failures = Counter[str](), time.monotonic(), 0.0, 0
     for number in range(given.first, given.first + given.agents):
-        kind, agent, elapsed = agent_number(number, given.seed)
+        kind, agent, elapsed, box = agent_number(number, given.seed)
         try:
-            counts, broken = audited(agent, elapsed, given.attack, given.seed)
+            counts, broken = audited(agent, elapsed, box, given.attack, given.seed)
         except Exception as error:
             counts, broken = Counter(), [f"the audit failed: {type(error).__name__}: {error}"]
         total += counts

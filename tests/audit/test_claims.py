@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -105,9 +106,10 @@ def long_euler_steps() -> Any:
 
 
 def overflowing_circuit() -> Any:
-    """A CT-RNN whose weights cancel, and overflow before they do."""
-    cell = nc.CTRNN(2, Wiring.from_edges(2, motor=1, sensory=[(0, 0), (1, 0)]), solver="fused", unfolds=1)
-    cell.requires_grad_(False).gamma.copy_(torch.tensor([3e38, -3e38]))
+    """A CT-RNN whose two synapses each overflow by themselves, with opposite signs, before their sum is rounded."""
+    cell = nc.CTRNN(1, ONE, solver="fused", unfolds=1, time_constants=(10.0, 10.0)).requires_grad_(False)
+    cell.gamma.fill_(3e38)
+    cell.gamma_r.fill_(-3e38)
     return agent_of(cell, box=10.0)
 
 
@@ -276,3 +278,19 @@ def test_a_synapse_that_acts_within_a_step_is_attacked_alone() -> None:
     wrong = [replace(one, sign="-") if one.target == "motor0" else one for one in found.synapses]
     (said,) = broken_claims(replace(found, synapses=tuple(wrong)), agent, 20_000)
     assert said.startswith("the synapse inter0 -> motor0 was certified to lower its target, and raised it by")
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("dual", 0), ("dual", 13), ("default", 8), ("no_gate", 8)])
+def test_what_a_neuron_carries_is_bounded_wherever_it_may_be_held(kind: str, seed: int) -> None:
+    """In a narrow box neurons saturate far from zero, where they begin and where they may be held."""
+    torch.manual_seed(seed)
+    drawn, plan = random.Random(seed), nc.AutoNCP(9, 2, seed=seed)
+    cell: Any = nc.DualLTC(2, plan, time_constants=(0.05, 0.3)) if kind == "dual" else nc.CfC(2, plan, mode=kind)
+    for name, parameter in cell.requires_grad_(False).named_parameters():
+        if "weight" in name:
+            parameter.mul_(drawn.uniform(2, 10))
+    middle = np.array([drawn.uniform(-1, 1) for _ in range(2)])
+    certificate = audit(agent_of(cell), box=(middle - 0.05, middle + 0.05), attack=20_000, progress=False)
+    assert certificate.attack is not None
+    assert certificate.attack.violations == ()
+    assert any(one.matters is not None and one.matters < 0.9 for one in certificate.synapses)

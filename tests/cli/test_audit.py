@@ -11,9 +11,10 @@ pytest.importorskip("stable_baselines3")
 
 from helpers.recordings import make_recording, write_recording
 from ncp_control import AutoNCP
-from ncp_control.audit import examining
+from ncp_control.audit import audit, examining
 from ncp_control.audit.attack import ATTACK
 from ncp_control.audit.intervals import Interval
+from ncp_control.audit.recorded import RecordedPath
 from ncp_control.cli import main
 from ncp_control.rl import Controller, RecurrentPPO, load_policy, save_policy
 from ncp_control.rl.monitor import OBSERVATION, Monitor
@@ -193,6 +194,40 @@ def test_the_box_of_a_recording_is_its_range_and_a_tenth(
     np.testing.assert_allclose([one["low"] for one in found["observations"]], low - 0.1 * (high - low), rtol=1e-6)
     np.testing.assert_allclose([one["high"] for one in found["observations"]], high + 0.1 * (high - low), rtol=1e-6)
     assert all(one["moved_on_path"] is not None for one in found["actions"])
+
+
+def test_each_episode_of_a_recording_and_its_times_count(
+    capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path
+) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+    times = np.where(np.arange(40) % 3, 0.5, 2.0).astype(np.float32)
+    made = make_recording(FullyConnected(4, 1).build(2), 40, starts=(0, 25), observations=rows, elapsed=times)
+    episode = write_recording(made, tmp_path / "two.npz")
+    words = (str(agent), "--within", str(episode), "--elapsed", "0.5", "2", "--json", "--attack", "0")
+    found = json.loads(printed(capsys, *words).splitlines()[-1])
+    recording = RecordedPath(rows.astype(np.float64), times.astype(np.float64), np.arange(40) == 25)
+    wanted = audit(
+        load_policy(agent),
+        box=recording.observations,
+        elapsed=(0.5, 2.0),
+        recording=recording,
+        attack=0,
+        progress=False,
+    )
+    assert found["actions"][0]["moved_on_path"] == wanted.actions[0].moved_on_path
+    assert "from 0.5 to 2, and the audit is of times from 1 to 1" in refused(
+        capsys, str(agent), "--within", str(episode), "--attack", "0"
+    )
+
+
+@pytest.mark.parametrize("change", [("--silence", "inter0"), ("--clamp", "inter0=0.5")])
+def test_a_recording_of_a_changed_circuit_is_refused(
+    change: tuple[str, str], capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path
+) -> None:
+    episode = tmp_path / "changed.npz"
+    assert main(["record", str(agent), "--steps", "3", "--out", str(episode), *change]) == 0
+    capsys.readouterr()
+    assert "with inter0=" in refused(capsys, str(agent), "--within", str(episode))
 
 
 def test_bad_arguments_are_refused_in_one_sentence(

@@ -124,7 +124,16 @@ class KnownCfC(KnownLayered):
 
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
         """Returns the derivatives of a step, found piece by piece of the range of `a t + b`."""
-        _, (z1, z2, gate) = self._step(states, features)
+        return self._slopes(*self._step(states, features)[1])
+
+    def held_slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step in which the layers before a neuron's own are anywhere in `states`."""
+        sources = joined(features, states)
+        z1, z2 = (affine(sources, self.weights[k], self.bias[k]) for k in range(2))
+        return self._slopes(z1, z2, self._gate_argument(sources, slice(None)))
+
+    def _slopes(self, z1: Interval, z2: Interval, gate: Interval) -> Slopes | None:
+        """Returns the derivatives of a step for ranges of z1, z2 and `a t + b`."""
         T1, T2 = TANH.values(z1), TANH.values(z2)
         steep1, steep2 = TANH.slopes(z1), TANH.slopes(z2)
         apart = minus(T2, T1) if self.gated else T2

@@ -149,6 +149,14 @@ class KnownDual(KnownLayered):
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
         """Returns the derivatives of a step, found piece by piece of the range of g."""
         _, rest, g = self._layers(states, features)
+        return self._slopes(states, rest, g)
+
+    def held_slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a step in which the layers before a neuron's own are anywhere in `states`."""
+        return self._slopes(states, *self._maps(joined(features, states), slice(None)))
+
+    def _slopes(self, states: Interval, rest: Interval, g: Interval) -> Slopes | None:
+        """Returns the derivatives of a step for ranges of z, without what falls with x, and of g."""
         z = plus(rest, times(point(self.falls), states))
         steep, apart = tanh_slopes(z), minus(states, tanh(z))
         to_f, to_g = self.own

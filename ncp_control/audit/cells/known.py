@@ -87,6 +87,14 @@ class Known(ABC):
         """Returns the derivatives of a solver step; None if they are not known."""
         return None
 
+    def held_slopes(self, states: Interval, features: Interval) -> Slopes | None:
+        """Returns the derivatives of a solver step in which any neuron may be held anywhere in `states`.
+
+        A cell overrides this method if its neurons read the present state of others: that lies where a step can end,
+        which is less than `states`, unless somebody holds it.
+        """
+        return self.slopes(states, features)
+
     def openness(self, states: Interval, features: Interval) -> Interval | None:
         """Returns how far every synapse is open, from 0 to 1: the sensory ones, then the others; None if unknown."""
         return None
