@@ -13,6 +13,7 @@ from ncp_control.data.rollouts import Rollouts
 
 Array = NDArray[np.float64]
 BLOCK = 2**16  # rows that are read at once
+STILL = 1e-12  # a standard deviation of so small a share of the largest value is rounding
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Scaler:
         if not np.isfinite(std).all():  # squares have overflowed
             scale = np.maximum(largest, 1.0)
             mean, std = (values * scale for values in moments(train, what, scale)[:2])
-        still = std <= 1e-12 * np.maximum(1.0, largest)
+        still = std <= STILL * np.maximum(1.0, largest)
         return cls(mean, np.where(still, 1.0, std))
 
     def transform(self, values: Any) -> Any:

@@ -19,6 +19,7 @@ from ncp_control.base.progress import tracked
 from ncp_control.base.ranks import Ranks, joined
 from ncp_control.base.run_folder import RECORD, prepare_run, read_record, versions
 from ncp_control.data import Rollouts, Split, Windows
+from ncp_control.data.digits import check_digits
 from ncp_control.dynamics.earlier_files import (
     SERIES,
     described_in_0_1,
@@ -221,6 +222,9 @@ def check(model: DynamicsModel, parts: Split) -> None:
             raise ValueError(
                 f"the {name} rollouts have {width} actions a step, and the model reads {model.action_size}"
             )
+    check_digits(parts.train, parts.train.observation_names)
+    if model.action_size:
+        check_digits(parts.train, [f"action {k}" for k in range(model.action_size)], "actions")
 
 
 def longest(rollouts: Rollouts) -> int:

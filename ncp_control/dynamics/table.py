@@ -14,6 +14,7 @@ import numpy as np
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import new_figure, save_figure
+from ncp_control.base.text import csv_cell
 
 REFERENCE = "LTC"
 OPEN_LOOP = (("recorded", 10), ("recorded", 50), ("foreign", 5), ("foreign", 10))  # after which actions, how far ahead
@@ -123,14 +124,15 @@ def write_tables(results: Sequence[RowResult], out: Path, loss: str) -> None:
     for result in results:
         ahead = [result.open_loop.get(name) for name in AHEAD]
         numbers: list[Any] = [result.mean, result.spread, result.seconds, *ahead, *result.errors]
-        writer.writerow([result.name, result.parameters, *("" if is_missing(value) else value for value in numbers)])
+        known = ("" if is_missing(value) else value for value in numbers)
+        writer.writerow([csv_cell(result.name), result.parameters, *known])
     write_atomically(out / "table.csv", file.getvalue().encode())
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["model", "seed", "rollout", "error"])
     for result in results:
         for seed, each in enumerate(result.rollouts):
-            writer.writerows([result.name, seed, name, error] for name, error in each)
+            writer.writerows([csv_cell(result.name), seed, csv_cell(name), error] for name, error in each)
     write_atomically(out / "rollouts.csv", file.getvalue().encode())
     try:
         picture = draw_table(results, loss)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ncp_control.base.text import csv_cell
+
 # What the table shows of each command's results, by the entry's name, and how a number of it is written.
 COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "train": (("best_return", ",.1f"), ("last_return", ",.1f"), ("steps", ",.0f"), ("seconds", ",.0f")),
@@ -78,5 +80,5 @@ def table_csv(kind: str, rows: Sequence[SettingRow]) -> str:
     writer.writerow(["setting", "seeds", "finished", *(f"{name}_{what}" for name in names for what in ("mean", "std"))])
     for row in rows:
         numbers = [value for name in names for value in (row.mean(name), row.spread(name))]
-        writer.writerow([row.label, row.seeds, len(row.results), *numbers])
+        writer.writerow([csv_cell(row.label), row.seeds, len(row.results), *numbers])
     return text.getvalue()

@@ -15,6 +15,7 @@ import torch
 from ncp_control.base.machine import pick_device
 from ncp_control.base.progress import tracked
 from ncp_control.base.run_folder import RECORD, prepare_run, versions
+from ncp_control.data.digits import check_columns
 from ncp_control.dynamics.earlier_files import first_weights, settings_of_run
 from ncp_control.dynamics.fit_loop import BEST, Fitted
 from ncp_control.dynamics.fitting import DEVICE
@@ -71,6 +72,10 @@ def fit_series(
     parts = data if isinstance(data, SeriesSplit) else split_series(data)
     for part in parts:
         model.check(part)
+    check_columns(np.concatenate([one.inputs for one in parts.train.series]), model.inputs)
+    if not model.classes:
+        told = np.concatenate([one.targets for one in parts.train.series])
+        check_columns(told.reshape(len(told), -1), model.targets)
     where, folder = pick_device(device), None if out is None else Path(out)
     begun = folder / RECORD if folder is not None and resume else None
     settings = settings_of_run(settings, begun)

@@ -1,11 +1,13 @@
 """The table of a comparison."""
 
+import csv
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ncp_control.dynamics.table import RowResult, paired_p, table_text
+from ncp_control.dynamics.table import RowResult, paired_p, table_text, write_tables
 
 
 def differing_by(gaps: list[float]) -> float:
@@ -54,3 +56,14 @@ def test_the_text_has_sizes_fits_and_published_errors() -> None:
     assert "4 of 5" in text
     assert "2.300 ± 0.010" in text
     assert "1.1" in text
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)"])
+def test_the_name_of_a_file_is_no_formula_in_a_spreadsheet(name: str, tmp_path: Path) -> None:
+    row = RowResult(name, [1.0], 3, rollouts=[[(name, -0.5), ("walk", None)]])
+    write_tables([row], tmp_path, "raw")
+    with (tmp_path / "rollouts.csv").open(newline="") as file:
+        found = list(csv.reader(file))
+    assert found[1:] == [[f"'{name}", "0", f"'{name}", "-0.5"], [f"'{name}", "0", "walk", ""]]
+    with (tmp_path / "table.csv").open(newline="") as file:
+        assert list(csv.reader(file))[1][0] == f"'{name}"

@@ -66,6 +66,11 @@ def test_the_csv_has_the_exact_numbers(kind: str) -> None:
         assert math.isnan(float(empty[f"{name}_mean"]))
 
 
+def test_a_setting_is_no_formula_in_a_spreadsheet() -> None:
+    (row,) = csv.DictReader(io.StringIO(table_csv("fit", [SettingRow("=1+1", 1, [])])))
+    assert row["setting"] == "'=1+1"
+
+
 def test_a_return_that_is_not_a_number_is_shown_as_such() -> None:
     text = table_text("train", [SettingRow("a", 2, [training(float("nan")), training(1.0)])])
     assert "nan" in text.splitlines()[1]
