@@ -91,15 +91,19 @@ class DualLTC(LayeredCell):
         program = PROGRAM.read(self, DualSettings(self.weight.shape[1], self.sensory_weight.shape[1]))
         if self.brake is None or self.strongest_brake == BRAKE:
             return program
-        *before, _, log_tau = program.parameters
-        return program._replace(parameters=(*before, torch.logit(self.brake / BRAKE), log_tau))
+        *before, raw, log_tau = program.parameters
+        assert raw is not None
+        # logit(brake / BRAKE), which is -inf without a slope once a brake has rounded to zero
+        left = torch.full_like(raw, math.log((BRAKE - self.strongest_brake) / BRAKE))
+        scaled = math.log(self.strongest_brake / BRAKE) - torch.logaddexp(-raw, left)
+        return program._replace(parameters=(*before, scaled, log_tau))
 
     def _combine(self, maps: Tensor, elapsed: Span, part: slice, before: Tensor) -> Tensor:
         """Returns the next state of the neurons in `part` from their maps (B, 2, n) and their state before (B, n)."""
         brake, (f, g) = self.brake, maps.unbind(1)
         towards = torch.tanh(f if brake is None else f - brake[part] * before)
         # exactly `before` if no time has passed
-        return before + (1 - torch.exp(-elapsed / self.paced(g))) * (towards - before)
+        return before - torch.expm1(-elapsed / self.paced(g)) * (towards - before)
 
     @property
     def brake(self) -> Tensor | None:

@@ -55,13 +55,28 @@ def write_onnx(controller: Controller, folder: Path) -> None:
     outputs = OUTPUTS if controller.watch is not None else OUTPUTS[:2]
     with quiet():
         made = torch.onnx.export(
-            program_of(controller), input_names=INPUTS, output_names=outputs, dynamo=True, verbose=False
+            program_of(controller),
+            input_names=INPUTS,
+            output_names=outputs,
+            dynamo=True,
+            verbose=False,
+            custom_translation_table={torch.ops.aten.expm1.default: expm1},
         )
         assert made is not None
         tidy(made.model.graph)
         made.model.metadata_props["sensors"] = json.dumps(controller.sensors)
         made.model.metadata_props["actions"] = json.dumps(controller.actions)
         made.save(folder / FILE, external_data=False)
+
+
+def expm1(x: Any) -> Any:
+    """`exp(x) - 1` as ONNX, which has no operator for it: near 0 without a subtraction, which would lose its digits."""
+    import onnxscript
+
+    op: Any = onnxscript.opset18
+    one, t = op.CastLike(1.0, x), op.Tanh(op.Mul(x, op.CastLike(0.5, x)))
+    near = op.Div(op.Add(t, t), op.Sub(one, t))
+    return op.Where(op.Less(op.Abs(x), one), near, op.Sub(op.Exp(x), one))
 
 
 def tidy(graph: Any) -> None:

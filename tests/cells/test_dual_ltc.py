@@ -1,5 +1,6 @@
 """The DualLTC: its step by hand, that it is exact, what its brake does, and what is refused."""
 
+import contextlib
 import math
 from typing import Any
 
@@ -9,7 +10,10 @@ import torch
 import ncp_control as nc
 from helpers.cell_values import changed, drawn, sigmoid
 from helpers.cells import DEEP_9, DENSE_5, NCP_7, RANDOM_5, SOLITARY
+from helpers.levels import at_level
+from helpers.slow_neurons import SLOW, time_constants_of_a_step
 from ncp_control.cells import DualLTC
+from ncp_control.ops.cpu.library import LEVELS
 from ncp_control.wiring import Plan
 
 
@@ -63,6 +67,14 @@ def test_a_step_solves_the_equation() -> None:
     for part in (0.1, 0.5, 1e-3, 1.399):
         many = cell.step(inputs, many, part)
     torch.testing.assert_close(many, once, rtol=1e-12, atol=0)
+
+
+@SLOW
+@pytest.mark.parametrize("backend", ["reference", *LEVELS])
+def test_a_slow_neuron_moves_by_its_time_constant_in_float32(backend: str, tau: float, elapsed: float) -> None:
+    with at_level(backend) if backend in LEVELS else contextlib.nullcontext():
+        found = time_constants_of_a_step(tau, elapsed, "cpu" if backend in LEVELS else backend)
+    assert found == pytest.approx((tau, tau), rel=1e-3)
 
 
 def test_no_state_moves_while_no_time_passes() -> None:
@@ -133,6 +145,19 @@ def test_no_brake_is_stronger_than_was_given(given: bool | float, strongest: flo
         assert program is not None
         assert program.parameters[3] is not None
         torch.testing.assert_close(0.9 * torch.sigmoid(program.parameters[3]), brakes)
+
+
+@pytest.mark.parametrize("strongest", [0.5, 0.9 * (1 - 1e-15), True])
+def test_a_brake_that_is_nearly_nothing_or_all_has_the_gradient_of_the_reference(strongest: bool | float) -> None:
+    cell = DualLTC(2, 7, brake=strongest)
+    inputs, grads = torch.randn(3, 4, 2), {}
+    assert cell.brake_raw is not None
+    with torch.no_grad():
+        cell.brake_raw.copy_(torch.tensor([-300.0, -100.0, -88.0, -9.0, 5.0, 90.0, 300.0]))
+    for backend in ("reference", "cpu"):
+        (grads[backend],) = torch.autograd.grad(nc.scan(cell, inputs, backend=backend).sum(), [cell.brake_raw])
+    assert grads["reference"][3:5].all()
+    torch.testing.assert_close(grads["cpu"], grads["reference"], rtol=1e-4, atol=1e-15)
 
 
 @pytest.mark.parametrize("elapsed", [0.5, 1.0, 3.0])

@@ -11,6 +11,7 @@ import torch
 
 from helpers.c_programs import BareController, exported, greatest_difference, needs_compiler
 from helpers.cells import WIDE, ZOO, build
+from helpers.slow_neurons import SLOW, implied, slow_neuron
 from ncp_control.cells import LTC, DualLTC
 from ncp_control.export.c.source import CELLS
 from ncp_control.export.c.write import exact_form
@@ -61,6 +62,13 @@ def test_a_cell_takes_the_same_steps_in_c(name: str, tmp_path: Path) -> None:
     # A Neural ODE has no leak, so that its rounding errors grow with every step, in torch as in C.
     allowed = max(1e-5, 5 * rounding(controller)) if name.startswith("neural-ode") else 1e-5
     assert greatest_difference(controller, exported(controller, tmp_path, double=False)) < allowed
+
+
+@SLOW
+def test_a_slow_neuron_moves_by_its_time_constant_in_float(tau: float, elapsed: float, tmp_path: Path) -> None:
+    stepper = exported(BareController(slow_neuron(tau)), tmp_path, double=False)
+    stepper.step([0.0], elapsed)
+    assert implied(float(stepper.state[0]), elapsed) == pytest.approx(tau, rel=1e-3)
 
 
 def test_the_quick_cells_are_of_every_kind_that_has_a_c_form() -> None:

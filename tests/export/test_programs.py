@@ -15,6 +15,8 @@ import torch
 
 pytest.importorskip("sb3_contrib")
 
+from helpers.c_programs import BareController
+from helpers.slow_neurons import implied, slow_neuron
 from helpers.small_agents import KINDS, make, small_agent
 from ncp_control.export import checking
 from ncp_control.export.checking import ActedSteps, act, greatest_difference, onnx_step, play, program_step
@@ -98,6 +100,15 @@ def test_the_names_of_sensors_and_actions_are_in_the_onnx_file(tmp_path: Path) -
         ("state", ["batch", 0]),
         ("elapsed", ["batch"]),
     ]
+
+
+def test_a_slow_neuron_moves_by_its_time_constant_in_onnx(tmp_path: Path) -> None:
+    runtime = needs_onnx()
+    controller, zero = BareController(slow_neuron(1e8)), np.zeros((1, 1), np.float32)
+    session = runtime.InferenceSession(export_onnx(controller, tmp_path / "out") / "controller.onnx")
+    given = {"observation": zero, "state": zero, "elapsed": np.ones(1, np.float32)}
+    (state,) = session.run(["new_state"], given)
+    assert implied(float(state[0, 0]), 1.0) == pytest.approx(1e8, rel=1e-3)
 
 
 @pytest.mark.parametrize("to", ["pt2", "onnx"])

@@ -87,12 +87,25 @@ def add_maps(z, values, weight, table, TABLES: tl.constexpr, WHICH: tl.constexpr
 
 
 class Kept(NamedTuple):
-    """What the backward pass needs of a step: the target m, s, 1 / tau and the part of the state that is kept."""
+    """What the backward pass needs of a step: the target m, s, 1 / tau, the kept part k of the state, and `1 - k`."""
 
     m: Any
     s: Any
     rate: Any
     k: Any
+    left: Any
+
+
+@triton.jit
+def lost(p, k):
+    """`1 - k` with `k = exp(-p)`: up to 1/2 by its series, because the subtraction loses the digits of p."""
+    TERMS: tl.constexpr = 14 if p.dtype == tl.float64 else 8
+    is_small = tl.abs(p) <= 0.5  # NaN is not
+    small = tl.where(is_small, p, 0.5)
+    series = 1.0 + 0.0 * small
+    for n in tl.static_range(TERMS, 1, -1):
+        series = 1.0 - series * small / n
+    return tl.where(is_small, small * series, 1.0 - k)
 
 
 @triton.jit
@@ -102,15 +115,16 @@ def combine(z, v, t, c):
     s = sigmoid_exp2(z.g * -LOG2E)
     rate = tl.exp2((c.high + (c.low - c.high) * s) * -LOG2E)
     k = tl.exp2(t * rate * -LOG2E)
-    return v + (1.0 - k) * (m - v), Kept(m, s, rate, k)
+    left = lost(t * rate, k)
+    return v + left * (m - v), Kept(m, s, rate, k, left)
 
 
 @triton.jit
 def split_back(g, kept, v, t, c):
     """Computes the gradients of the maps, and that of -t / tau, from the gradient g of the new state."""
-    m, s, rate, k = kept
+    m, s, rate, k, left = kept
     d_power = g * k * (v - m)
-    d_f = g * (1.0 - k) * (1.0 - m * m)
+    d_f = g * left * (1.0 - m * m)
     return TwoMaps(d_f, d_power * t * rate * (c.low - c.high) * s * (1.0 - s)), d_power
 
 

@@ -15,6 +15,7 @@ import ncp_control as nc
 from helpers.cells import build, compiled
 from helpers.scans import assert_close, only_wanted, outputs_and_gradients, sequences
 from helpers.scans import compare as compare_with
+from helpers.slow_neurons import SLOW, time_constants_of_a_step
 from ncp_control.ops.gpu import launch
 
 pytest.importorskip("triton")
@@ -51,6 +52,11 @@ def compare(device, *problem):
 )
 def test_every_cell_agrees_with_the_reference(name, dtype, device, poisoned):
     compare(device, build(name), 3, 2, dtype)
+
+
+@SLOW
+def test_a_slow_neuron_moves_by_its_time_constant_in_float32(tau, elapsed, device):
+    assert time_constants_of_a_step(tau, elapsed, "gpu", device) == pytest.approx((tau, tau), rel=1e-3)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ class DualCell extends LayeredCell {
 
   combined(j, elapsed, state) {
     const towards = Math.tanh(this.row[0] - this.brake[j] * state[j]);
-    return state[j] + (1 - Math.exp(-elapsed / this.constantOf(j))) * (towards - state[j]);
+    return state[j] - Math.expm1(-elapsed / this.constantOf(j)) * (towards - state[j]);
   }
 
   // The time constant of neuron j, with its factor.

@@ -3,8 +3,8 @@
 // Both states are kept, the old one in [0, N) and the new one in [N, 2N), and numbered as for a CfC (see cfc.h): a loop
 // over the neurons in order updates layer by layer, and a loop in reverse order takes the gradients back.
 //
-//     y = x + (1 - k) (m - x),   m = tanh(f - b x),   b = 0.9 sigmoid(brake_raw),
-//     k = exp(-t / tau),   log tau = s low + (1 - s) high,   s = sigmoid(g)
+//     y = x + l (m - x),   m = tanh(f - b x),   b = 0.9 sigmoid(brake_raw),
+//     k = exp(-t / tau),   l = 1 - k,   log tau = s low + (1 - s) high,   s = sigmoid(g)
 #pragma once
 
 #include "scan.h"
@@ -45,8 +45,8 @@ struct Dual {
     int64_t row_scratch() const { return 0; }
     void step_row(T*, const T*, T*, T) const {}
 
-    // Work vectors: both states, then m, s, 1 / tau and k of every neuron, then the gradients of both states.
-    int64_t scratch_vectors(bool) const { return 2 * N + 4 * N + 2 * N; }
+    // Work vectors: both states, then m, s, 1 / tau, k and l of every neuron, then the gradients of both states.
+    int64_t scratch_vectors(bool) const { return 2 * N + 5 * N + 2 * N; }
 
     template <bool record>
     void step(V* scratch, const V* x, V* v, V t) const {
@@ -67,13 +67,15 @@ struct Dual {
             }
             if (p.brake_raw) f -= brake[j] * both[j];
             const V m = tanh<T>(f), s = sigmoid<T>(g);
-            const V rate = exp2<T>(T(-LOG2E) * (high + (low - high) * s)), k = exp2<T>(T(-LOG2E) * t * rate);
-            both[N + j] = both[j] + (T(1) - k) * (m - both[j]);
+            const V rate = exp2<T>(T(-LOG2E) * (high + (low - high) * s));
+            const Decay<T> decay = decay_exp2<T>(T(-LOG2E) * t * rate);
+            both[N + j] = both[j] + decay.taken * (m - both[j]);
             if (record) {
-                kept[4 * j] = m;
-                kept[4 * j + 1] = s;
-                kept[4 * j + 2] = rate;
-                kept[4 * j + 3] = k;
+                kept[5 * j] = m;
+                kept[5 * j + 1] = s;
+                kept[5 * j + 2] = rate;
+                kept[5 * j + 3] = decay.kept;
+                kept[5 * j + 4] = decay.taken;
             }
         }
         std::memcpy(v, both + N, N * sizeof(V));
@@ -83,7 +85,7 @@ struct Dual {
     int64_t accumulators() const { return 2 * (p.synapses + p.sensory + N) + N + 2; }
 
     V step_back(V* scratch, const V* x, V* g, V* dx, V t, V* sums) const {
-        V *both = scratch, *kept = both + 2 * N, *d_both = kept + 4 * N;
+        V *both = scratch, *kept = both + 2 * N, *d_both = kept + 5 * N;
         V *d_weight = sums, *d_sensory = d_weight + 2 * p.synapses, *d_bias = d_sensory + 2 * p.sensory,
           *d_brake = d_bias + 2 * N, *d_log_tau = d_brake + N;
         const T *weight = static_cast<const T*>(p.weight), *sensory = static_cast<const T*>(p.sensory_weight);
@@ -91,10 +93,10 @@ struct Dual {
         std::memcpy(d_both + N, g, N * sizeof(V));
         V d_t = {};
         for (int64_t j = N - 1; j >= 0; --j) {
-            const V m = kept[4 * j], s = kept[4 * j + 1], rate = kept[4 * j + 2], k = kept[4 * j + 3];
+            const V m = kept[5 * j], s = kept[5 * j + 1], rate = kept[5 * j + 2], k = kept[5 * j + 3], l = kept[5 * j + 4];
             const V gj = d_both[N + j], d_power = gj * k * (both[j] - m);  // gradient of -t / tau
             const V d_log = d_power * t * rate;                            // gradient of log tau
-            const V df = gj * (T(1) - k) * (T(1) - m * m), dg = d_log * (low - high) * s * (T(1) - s);
+            const V df = gj * l * (T(1) - m * m), dg = d_log * (low - high) * s * (T(1) - s);
             d_t -= d_power * rate;
             d_log_tau[0] += d_log * s;
             d_log_tau[1] += d_log * (T(1) - s);

@@ -204,6 +204,23 @@ NCP_INLINE Vec<T> sigmoid_exp2(Vec<T> x) {
     return x;
 }
 
+// What a decay keeps of a difference, 2^x, and what it takes away, 1 - 2^x. Each is right to a few roundings of itself.
+template <typename T>
+struct Decay {
+    Vec<T> kept, taken;
+};
+
+// The parts of a decay by 2^x, x <= 0. With 2^x = 2^n (1 + f q(f)) no digits of a small 1 - 2^x are lost, because n is
+// then 0 and 1 - 2^n is exact.
+template <typename T>
+NCP_INLINE Decay<T> decay_exp2(Vec<T> x) {
+    const Split<T> parts = split<T>(x);
+    Vec<T> q = all<T>(Exp2<T>::c[0]);
+    for (int power = 1; power < Exp2<T>::degree; ++power) q = q * parts.f + Exp2<T>::c[power];
+    const Vec<T> scale = join<T>(all<T>(1), parts.n), moved = q * parts.f;
+    return {x < all<T>(least_exponent<T>) ? Vec<T>{} : scale * moved + scale, (T(1) - scale) - scale * moved};
+}
+
 constexpr double LOG2E = 1.4426950408889634074;
 constexpr double LN2 = 0.69314718055994530942;
 
