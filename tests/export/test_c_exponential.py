@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from helpers.c_programs import STRICT, BareController, compiled, exported, greatest_difference, needs_compiler
 from helpers.cells import build
+from helpers.slow_neurons import SLOW, implied, slow_neuron
 from ncp_control.export.c.pieces import EXPONENTIAL
 
 pytestmark = needs_compiler
@@ -71,3 +73,20 @@ def test_cells_take_the_same_steps_with_it(name: str, flags: Any, tmp_path: Path
     controller = BareController(build(name, shaken=0.1))
     stepper = exported(controller, tmp_path, double=False, flags=[OWN, *flags])
     assert greatest_difference(controller, stepper) < 1e-5
+
+
+@SLOW
+def test_a_slow_neuron_moves_by_its_time_constant_with_it(tau: float, elapsed: float, tmp_path: Path) -> None:
+    stepper = exported(BareController(slow_neuron(tau)), tmp_path, double=False, flags=[OWN])
+    stepper.step([0.0], elapsed)
+    assert implied(float(stepper.state[0]), elapsed) == pytest.approx(tau, rel=1e-3)
+
+
+@pytest.mark.parametrize("elapsed", [0.2, 0.499, 0.501, 1.0, 30.0, 3e38])
+def test_what_a_neuron_loses_is_right_on_both_sides_of_the_series(elapsed: float, tmp_path: Path) -> None:
+    cell = slow_neuron(1.0)
+    stepper = exported(BareController(cell), tmp_path, double=False, flags=[OWN])
+    stepper.step([0.0], elapsed)
+    exact = cell.double()
+    state = exact.step(torch.zeros(1, 1).double(), exact.initial_state(1), elapsed)
+    assert float(stepper.state[0]) == pytest.approx(float(state[0, 0]), rel=1e-6)

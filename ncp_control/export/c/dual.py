@@ -13,7 +13,7 @@ static controller_real combined(const controller_real *map, controller_real elap
                                 controller_real braking) {
     const controller_real towards = TANH(map[0] - braking);
     const controller_real rate = exponential(@SPAN@ * sigmoid(map[1]) - @HIGH@);
-    return before + EXPM1(-elapsed * rate) * (before - towards);
+    return before + decayed(elapsed * rate) * (towards - before);
 }
 """
 

@@ -33,6 +33,22 @@ static inline controller_real exponential(controller_real x) {
 }
 #endif
 """
+DECAYED = """\
+#if !defined(CONTROLLER_DOUBLE) && (UINTPTR_MAX <= 0xFFFFFFFFU || defined(CONTROLLER_OWN_EXP))
+/* 1 - exp(-x), x >= 0, for small processors: up to 1/2 by its series, because a subtraction loses the digits of x. */
+static inline float decayed(float x) {
+    float sum;
+    if (x > 0.5f) return 1.0f - exponential(-x);
+    sum = 1.0f - x * (1.0f / 6.0f) * (1.0f - x * (1.0f / 7.0f) * (1.0f - x * (1.0f / 8.0f)));
+    sum = 1.0f - x * (1.0f / 3.0f) * (1.0f - x * (1.0f / 4.0f) * (1.0f - x * (1.0f / 5.0f) * sum));
+    return x * (1.0f - x * (1.0f / 2.0f) * sum);
+}
+#else
+static inline controller_real decayed(controller_real x) {
+    return -EXPM1(-x);
+}
+#endif
+"""
 SIGMOID = """\
 /* 1 / (1 + exp(-x)), which is right for an infinite exp, too. */
 static controller_real sigmoid(controller_real x) {
@@ -68,6 +84,7 @@ static void dense(const controller_real *weight, const controller_real *bias, in
 # In an order in which each comes after those that it calls.
 SHARED = {
     "exponential": EXPONENTIAL,
+    "decayed": DECAYED,
     "sigmoid": SIGMOID,
     "clipped": CLIPPED,
     "squashed": SQUASHED,
