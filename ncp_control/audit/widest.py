@@ -68,7 +68,7 @@ class Attacker:
         self.turn = 0
         units = 0 if controller.rnn is None else controller.rnn.cell.units
         self.time_constants = torch.stack([torch.full((units,), end) for end in (torch.inf, 0.0)])
-        self.slowest = torch.zeros(units, len(drawn.low))
+        self.slowest = drawn.at(torch.full((units, len(drawn.low)), 0.5))
 
     def run(self, observations: Tensor, times: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Returns the states (R, T, N) and the actions before clipping (R, T, A) along sequences of observations."""

@@ -16,7 +16,11 @@ import ncp_control as nc
 from helpers.attacked import broken_claims
 from helpers.small_agents import agent_of
 from ncp_control.audit import audit
+from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.certificate import Range
+from ncp_control.audit.intervals import Interval
+from ncp_control.audit.sequences import Sequences
+from ncp_control.audit.widest import Attacker
 from ncp_control.cells import LaggedMLP
 from ncp_control.cells.positive import raw_of
 from ncp_control.rl import Controller
@@ -294,3 +298,13 @@ def test_what_a_neuron_carries_is_bounded_wherever_it_may_be_held(kind: str, see
     assert certificate.attack is not None
     assert certificate.attack.violations == ()
     assert any(one.matters is not None and one.matters < 0.9 for one in certificate.synapses)
+
+
+def test_an_attack_holds_observations_of_a_box_without_zero() -> None:
+    """Also of a neuron whose time constant it has not seen yet."""
+    box = Interval(np.array([0.4, -0.5]), np.array([0.5, -0.4]))
+    held = (
+        Attacker(Controller(agent_of(nc.NeuralLTC(2, 3))), Sequences(box, Elapsed(1.0, 1.0))).slowest.double().numpy()
+    )
+    assert held.shape == (3, 2)
+    assert ((held >= box.low) & (held <= box.high)).all()
