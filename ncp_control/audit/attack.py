@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from ncp_control.audit.box import finite_box, units_of
-from ncp_control.audit.cells.known import Elapsed
+from ncp_control.audit.cells.known import Elapsed, Slopes
 from ncp_control.audit.certificate import Attack, Certificate
 from ncp_control.audit.copies import Copies, Probes
-from ncp_control.audit.differences import product_up
+from ncp_control.audit.differences import Differences, product_up
 from ncp_control.audit.examining import Examined
 from ncp_control.audit.findings import Apart, Probed, Rounded, violations_of, with_findings
-from ncp_control.audit.intervals import Interval, rounding
+from ncp_control.audit.intervals import Array, Interval, rounding
 from ncp_control.audit.layers import through
 from ncp_control.audit.matter import links_of, spread
 from ncp_control.audit.sequences import Sequences
@@ -165,7 +165,7 @@ def probe(seen: Examined, synapses: list[int], neurons: list[int], copies: Copie
 
 def rounded_by(seen: Examined) -> Rounded:
     """Returns by how much rounding in float64 can drive two copies apart, from what widens intervals."""
-    controller, known, slopes = seen.controller, seen.known, seen.held
+    controller, known = seen.controller, seen.known
 
     def ends() -> tuple[Interval, Interval]:
         if known is None:
@@ -181,15 +181,20 @@ def rounded_by(seen: Examined) -> Rounded:
     actions, step = (2 * np.nan_to_num(one, nan=np.inf, posinf=np.inf) for one in lost)
     if controller.squashes:
         actions = actions * seen.ranges / 2
-    if slopes is not None and seen.held_differences is not None:
+
+    def added_up(slopes: Slopes | None, differences: Differences | None) -> tuple[Array, Array, Array]:
+        """Returns the actions, the states, and the states of one solver step."""
+        if slopes is None or differences is None:
+            return actions, step, step
         # What every neuron reads is rounded, too, which does not widen an interval that lies at its limit already.
         among, inputs = slopes.before.size + slopes.same.size, slopes.inputs.size
         read = product_up(among, seen.states.size) + product_up(inputs, seen.features.size)
-        step = step + 2 * ROUNDING * sum(inputs.shape) * read
-        states = spread(seen.held_differences, step[:, None])[:, 0]
-        actions = actions + seen.held_differences.moved(states)
-    else:
-        states = step
+        once = step + 2 * ROUNDING * sum(inputs.shape) * read
+        states = spread(differences, once[:, None])[:, 0]
+        return actions + differences.moved(states), states, once
+
+    held, states, once = added_up(seen.held, seen.held_differences)
+    free = held if seen.held is seen.slopes else added_up(seen.slopes, seen.differences)[0]
     moving = seen.ranges > 0
-    share = float(np.nan_to_num(actions[moving] / seen.ranges[moving], nan=0.0, posinf=np.inf).max(initial=0.0))
-    return Rounded(actions, share, states, step)
+    share = float(np.nan_to_num(held[moving] / seen.ranges[moving], nan=0.0, posinf=np.inf).max(initial=0.0))
+    return Rounded(free, share, states, once)

@@ -55,8 +55,8 @@ class Examined:
     @cached_property
     def held_differences(self) -> Differences | None:
         """The same system where one of the copies may have a neuron held anywhere in its certified range."""
-        if self.known is None or self.held is None:
-            return None
+        if self.held is self.slopes or self.known is None or self.held is None:
+            return self.differences
         return Differences.of(self.held, self.gain, self.states, self.known.substeps)
 
     @property
@@ -91,7 +91,8 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
     outputs = known.outputs(states)
     raw = through(controller.head, outputs).where(states.is_finite.all() or known.stays_finite)
     gain = product_of(slopes_through(controller.head, outputs), known.output_slopes(states))
-    slopes, held = known.slopes(states, features), known.held_slopes(states, features)
+    slopes = known.slopes(states, features)
+    held = known.held_slopes(states, features, slopes)
     return Examined(
         controller, known, features, states, raw, clipped(controller, raw), slopes, held, scaled(controller, gain)
     )

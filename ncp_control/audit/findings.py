@@ -34,10 +34,10 @@ class Probed(NamedTuple):
 class Rounded(NamedTuple):
     """By how much rounding alone can drive two copies in float64 apart.
 
-    :param actions: each action, (A,)
-    :param share: the action that it moves furthest, as a share of the action's range
-    :param states: each number of the state, (N,)
-    :param step: each number of the state in one solver step, (N,)
+    :param actions: each action, (A,), while no neuron is held
+    :param share: the action that it moves furthest, as a share of the action's range, while a neuron may be held
+    :param states: each number of the state, (N,), likewise
+    :param step: each number of the state in one solver step, (N,), likewise
     """
 
     actions: Array

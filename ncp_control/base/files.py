@@ -1,4 +1,8 @@
-"""Writes files whole: a reader sees the old file or the new one, never half of one."""
+"""Writes files whole: a reader sees the old file or the new one, never half of one.
+
+Every temporary name in this package is made here: `.NAME.TOKEN.PROCESS.ncp.tmp`. Its process locks it as long as it is
+in use, and the system takes the lock away when the process ends, in whatever way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Imports: modules of a user, names that a package imports on first use, and modules that have moved."""
+"""Imports: modules of a user, names that a package imports on first use, and modules that have moved.
+
+A module that has moved can be imported by its old name for one version, with a warning that gives the new name. Files
+that Stable-Baselines3 or `torch.save` wrote name classes by their modules, so these files need the old names too.
+"""
 
 from __future__ import annotations
 

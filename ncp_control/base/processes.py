@@ -1,4 +1,9 @@
-"""Worker processes: how they are started, and how they end with the process that started them."""
+"""Worker processes, which end with the process that started them, and the jobs that they compute.
+
+A job is a function by its name, its arguments, and the folder that its files are in. A place, such as `Processes`, runs
+jobs and tells what happens to them. Each job is resumable by itself: one that was cut short is run again with the same
+arguments, and continues from its files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The progress of long work: a bar in a terminal, or a line in a log every half minute."""
+"""The progress of long work, a bar in a terminal or lines in a log, and streams that a process may lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a long piece of work, which has a record and a lock.
+"""The folder of a long piece of work, with its record, lock and learning curve, and what kinds of files there are.
 
 The record says what makes the result, so that the work is resumed as what it was and anybody can repeat it. The lock
 keeps a second process out.

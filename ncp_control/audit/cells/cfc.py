@@ -126,7 +126,7 @@ class KnownCfC(KnownLayered):
         """Returns the derivatives of a step, found piece by piece of the range of `a t + b`."""
         return self._slopes(*self._step(states, features)[1])
 
-    def held_slopes(self, states: Interval, features: Interval) -> Slopes | None:
+    def held_slopes(self, states: Interval, features: Interval, slopes: Slopes | None) -> Slopes | None:
         """Returns the derivatives of a step in which the layers before a neuron's own are anywhere in `states`."""
         sources = joined(features, states)
         z1, z2 = (affine(sources, self.weights[k], self.bias[k]) for k in range(2))

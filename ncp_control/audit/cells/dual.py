@@ -151,7 +151,7 @@ class KnownDual(KnownLayered):
         _, rest, g = self._layers(states, features)
         return self._slopes(states, rest, g)
 
-    def held_slopes(self, states: Interval, features: Interval) -> Slopes | None:
+    def held_slopes(self, states: Interval, features: Interval, slopes: Slopes | None) -> Slopes | None:
         """Returns the derivatives of a step in which the layers before a neuron's own are anywhere in `states`."""
         return self._slopes(states, *self._maps(joined(features, states), slice(None)))
 

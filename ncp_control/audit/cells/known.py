@@ -87,13 +87,15 @@ class Known(ABC):
         """Returns the derivatives of a solver step; None if they are not known."""
         return None
 
-    def held_slopes(self, states: Interval, features: Interval) -> Slopes | None:
+    def held_slopes(self, states: Interval, features: Interval, slopes: Slopes | None) -> Slopes | None:
         """Returns the derivatives of a solver step in which any neuron may be held anywhere in `states`.
 
         A cell overrides this method if its neurons read the present state of others: that lies where a step can end,
         which is less than `states`, unless somebody holds it.
+
+        :param slopes: the derivatives of a step in which no neuron is held
         """
-        return self.slopes(states, features)
+        return slopes
 
     def openness(self, states: Interval, features: Interval) -> Interval | None:
         """Returns how far every synapse is open, from 0 to 1: the sensory ones, then the others; None if unknown."""
