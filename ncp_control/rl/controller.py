@@ -29,8 +29,11 @@ class Controller(nn.Module):
 
         z = clip((o - mean) / scale),    y, s' = circuit(z, s),    action = clip(head(y))
 
-    An agent without a memory has a state of size 0, and its head reads z. It holds copies of the agent's weights. As
-    exported code cannot check values, it does not refuse NaN; with a monitor it raises a flag.
+    An agent without a memory has a state of size 0, and its head reads z. It holds copies of the agent's weights.
+
+    Exported code cannot refuse an observation. Where an observation, an elapsed time or what follows from them is not
+    finite, and where the time is negative, the state stays as it was, an action of numbers is NaN, and with a monitor
+    the flag is `NOT_FINITE`.
 
     Example::
 
@@ -128,7 +131,10 @@ class Controller(nn.Module):
 
     def act(self, outputs: Tensor) -> Tensor:
         """Returns the actions for the circuit's outputs (B, O)."""
-        found: Tensor = self.head(outputs)
+        return self.acted(self.head(outputs))
+
+    def acted(self, found: Tensor) -> Tensor:
+        """Returns the actions that the numbers of the head mean (B, A)."""
         return found.argmax(dim=-1) + self.first if self.chooses else self.limited(found)
 
     def limited(self, found: Tensor) -> Tensor:
@@ -151,8 +157,17 @@ class Controller(nn.Module):
             outputs, after = features, state
         else:
             outputs, after = self.rnn.step(features, state, elapsed)
-        action = self.act(outputs)
-        return (action, after) if self.watch is None else (action, *self.watch(observation, state, after, elapsed))
+        found = self.head(outputs)
+        time = torch.as_tensor(elapsed, dtype=state.dtype, device=state.device)
+        usable = torch.isfinite(time) & (time >= 0)
+        for numbers in (observation, after, found):
+            usable = usable & torch.isfinite(numbers).all(dim=1)
+        action, kept = self.acted(found), torch.where(usable[:, None], after, state)
+        if not self.chooses:
+            action = action.where(usable[:, None], torch.nan)
+        if self.watch is None:
+            return action, kept
+        return action, kept, torch.where(usable, self.watch(observation, kept, time), NOT_FINITE)
 
 
 class Normalize(nn.Module):
@@ -191,18 +206,13 @@ class Watch(nn.Module):
         for name in ("observation_low", "observation_high", "state_low", "state_high"):
             self.register_buffer(name, torch.as_tensor(getattr(monitor, name)))
 
-    def forward(
-        self, observation: Tensor, before: Tensor, after: Tensor, elapsed: float | Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Returns the state to go on with, (B, N), and the flags, (B,)."""
-        time = torch.as_tensor(elapsed, dtype=before.dtype, device=before.device)
-        usable = torch.isfinite(observation).all(dim=1) & torch.isfinite(time) & (time >= 0)
+    def forward(self, observation: Tensor, state: Tensor, elapsed: Tensor) -> Tensor:
+        """Returns the flags of a step that could be computed, (B,)."""
         inside = (observation >= self.observation_low) & (observation <= self.observation_high)
-        stayed = (after >= self.state_low) & (after <= self.state_high)  # which a NaN does not
-        late = (time < self.elapsed[0]) | (time > self.elapsed[1])
+        stayed = (state >= self.state_low) & (state <= self.state_high)
+        late = (elapsed < self.elapsed[0]) | (elapsed > self.elapsed[1])
         outside = [~one.all(dim=1) for one in (inside, stayed)]
-        flags = OBSERVATION * outside[0].int() + STATE * outside[1].int() + ELAPSED * late.int()
-        return torch.where(usable[:, None], after, before), torch.where(usable, flags, NOT_FINITE)
+        return OBSERVATION * outside[0].int() + STATE * outside[1].int() + ELAPSED * late.int()
 
 
 class Parts(NamedTuple):

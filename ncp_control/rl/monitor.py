@@ -13,7 +13,7 @@ FORMAT = "ncp_control monitor 1"
 NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8
 NO_MONITOR = "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one"
 FLAGS = {
-    NOT_FINITE: "the observation holds a NaN or infinity, or the elapsed time is not a number of at least 0",
+    NOT_FINITE: "the observation, the elapsed time or what follows from them is not finite, or the time is negative",
     OBSERVATION: "an observation lies outside the certified range",
     STATE: "a state lies outside the certified range",
     ELAPSED: "the elapsed time lies outside the certified range",
@@ -26,8 +26,9 @@ TIMES = ("elapsed_low", "elapsed_high")
 class Monitor:
     """The ranges outside which nothing was certified. `Controller` and the C code raise a flag there.
 
-    Flags are bits that add up, see `FLAGS`. A step whose observation is not finite, or whose elapsed time is not a
-    number of at least 0, raises `NOT_FINITE` alone and leaves the state as it was.
+    Flags are bits that add up, see `FLAGS`. A step that cannot be computed raises `NOT_FINITE` alone and leaves the
+    state as it was: its observation, its elapsed time or what follows from them is not finite, or the time is
+    negative.
 
     :param observation_low: the least certified value of every observation, before normalisation, (n,)
     :param observation_high: the greatest, (n,)

@@ -227,7 +227,7 @@ def test_a_monitor_raises_flags_that_add_up() -> None:
     assert torch.equal(after[2:5], state[2:5])
     assert not torch.equal(after[1], state[1])
     state[1] = torch.nan
-    assert controller(seen, state, elapsed)[2][1] == OBSERVATION + STATE
+    assert controller(seen, state, elapsed)[2][1] == NOT_FINITE
     seen[5, 0] = -3.5
     assert controller(seen, state, elapsed)[2][5] == ELAPSED + OBSERVATION
     program = torch.export.export(controller, (seen, state, elapsed)).module()

@@ -30,7 +30,8 @@ IDLE = (nn.Identity, nn.Flatten)
 def head_text(controller: Controller, outputs: int) -> str:
     """Returns `act(y, action)`, from the circuit's outputs to the actions.
 
-    The layers' values are in two arrays in turn, so that no more of the stack is needed.
+    It returns 0, and leaves the action as it is, where a number of the last layer is not finite. The layers' values are
+    in two arrays in turn, so that no more of the stack is needed.
 
     :param controller: a controller in float64
     :param outputs: how many outputs the circuit has, or how many features an agent without a circuit reads
@@ -54,7 +55,8 @@ def head_text(controller: Controller, outputs: int) -> str:
     found, last = actions(controller, here, width)
     declared = "".join(f"    controller_real {name}[{size}];\n" for name, size in sizes.items())
     kind = "int" if controller.chooses else "controller_real"
-    body = f"static void act(const controller_real *y, {kind} *action) {{\n{declared}{lines}{last}}}\n"
+    lines += f"    if (!all_finite({here}, {width})) return 0;\n{last}    return 1;\n"
+    body = f"static int act(const controller_real *y, {kind} *action) {{\n{declared}{lines}}}\n"
     return "\n".join([*arrays, *found, body])
 
 

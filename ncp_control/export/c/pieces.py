@@ -13,13 +13,13 @@ from typing import Any
 EXPONENTIAL = """\
 #if !defined(CONTROLLER_DOUBLE) && (UINTPTR_MAX <= 0xFFFFFFFFU || defined(CONTROLLER_OWN_EXP))
 /* exp(x) = 2^n exp(f) with n whole and |f| <= log(2) / 2, for small processors. Its relative error is at most
-   2.5e-7 + 7e-8 |x|, which in a sigmoid is rounding. Beyond -86 and 86 it is exp(-86) and exp(86). Adding 1.5 * 2^23
+   2.5e-7 + 7e-8 |x|, which in a sigmoid is rounding. Below -86 it is 0, and above 86 exp(86). Adding 1.5 * 2^23
    rounds to n. */
 static inline float exponential(float x) {
     union { float number; uint32_t bits; } rounded, power;
     float f;
     if (x > 86.0f) x = 86.0f;
-    else if (x < -86.0f) x = -86.0f;
+    else if (x < -86.0f) return 0.0f;
     rounded.number = x * 1.44269504f + 12582912.0f;
     f = x - (float)(int32_t)(rounded.bits - 0x4B400000U) * 0.693147182f;
     power.number = 0.0418903316f + f * 0.00831250133f;
@@ -69,6 +69,14 @@ static controller_real dot(const controller_real *one, const controller_real *ot
     return sum;
 }
 """
+ALL_FINITE = """\
+static int all_finite(const controller_real *numbers, int count) {
+    for (int i = 0; i < count; i++) {
+        if (!isfinite(numbers[i])) return 0;
+    }
+    return 1;
+}
+"""
 CLIPPED = """\
 static controller_real clipped(controller_real x, controller_real low, controller_real high) {
     return x < low ? low : x > high ? high : x;
@@ -86,6 +94,7 @@ SHARED = {
     "exponential": EXPONENTIAL,
     "decayed": DECAYED,
     "sigmoid": SIGMOID,
+    "all_finite": ALL_FINITE,
     "clipped": CLIPPED,
     "squashed": SQUASHED,
     "dot": DOT,

@@ -67,12 +67,22 @@ void controller_reset(controller_state *state) {
 STEP = """\
 int controller_step(controller_state *state, const controller_real *observation, controller_real elapsed,
                     @KIND@ *action) {
-@LOCALS@    for (int i = 0; i < CONTROLLER_SENSORS; i++) {
-        if (!isfinite(observation[i])) return CONTROLLER_NOT_FINITE;
-    }
+@LOCALS@    if (!all_finite(observation, CONTROLLER_SENSORS)) return CONTROLLER_NOT_FINITE;
     if (!isfinite(elapsed) || elapsed < REAL(0.0)) return CONTROLLER_NOT_FINITE;
-@BEFORE@@FEATURES@@ADVANCE@@AFTER@@ACT@    return @RETURNED@;
+@BEFORE@@FEATURES@@STEP@@AFTER@    return @RETURNED@;
 }
+"""
+# What cannot be computed changes nothing.
+ADVANCE = """\
+    advance(@SEEN@, state->values@ELAPSED@);
+@READ@    if (!all_finite(state->values, CONTROLLER_STATE) || !act(@OUTPUTS@, action)) {
+        *state = before;
+        return CONTROLLER_NOT_FINITE;
+    }
+"""
+WITHOUT_MEMORY = """\
+    (void)state;
+    if (!act(@SEEN@, action)) return CONTROLLER_NOT_FINITE;
 """
 # The mean is the sum of a float and of what this float lacks, because a float of a large mean is too coarse.
 NORMALIZE = """\
@@ -93,7 +103,7 @@ WATCH_BEFORE = """\
 WATCH_AFTER = """\
     for (int i = 0; i < CONTROLLER_STATE; i++) {
         const controller_real value = state->values[i];
-        if (!(value >= state_low[i] && value <= state_high[i])) flags |= CONTROLLER_STATE_OUTSIDE; /* NaN, too */
+        if (value < state_low[i] || value > state_high[i]) flags |= CONTROLLER_STATE_OUTSIDE;
     }
 """
 
@@ -111,20 +121,15 @@ def source_text(controller: Controller, name: str, sha256: str) -> str:
     head = head_text(controller, outputs)
     watch = watch_arrays(controller)
     seen, local_x, normalisation, arrays = features_code(controller)
-    read, local_y, acting = act_code(cell, seen, outputs)
-    if cell is None:
-        advance = "    (void)state;\n"
-    else:
-        advance = f"    advance({seen}, state->values{', elapsed' if cell.uses_elapsed else ''});\n"
+    local_y, advance = step_code(cell, seen, outputs)
     step = filled(
         STEP,
         kind="int" if controller.chooses else "controller_real",
         locals=local_x + local_y + ("    int flags = 0;\n" if watch else ""),
         before=watch_before(controller) if watch else "",
         features=normalisation,
-        advance=advance,
+        step=advance,
         after=WATCH_AFTER if watch and controller.state_size else "",
-        act=read + acting,
         returned="flags" if watch else "0",
     )
     body = "\n".join(filter(None, ["" if cell is None else cell.text, head, arrays, watch, RESET, step]))
@@ -167,13 +172,16 @@ def features_code(controller: Controller) -> tuple[str, str, str, str]:
     return "x", f"    controller_real x[{sensors + elapsed}];\n", code, arrays
 
 
-def act_code(cell: CellPiece | None, seen: str, outputs: int) -> tuple[str, str, str]:
-    """Returns the code that reads the circuit's outputs, their declaration, and the code that acts on them."""
+def step_code(cell: CellPiece | None, seen: str, outputs: int) -> tuple[str, str]:
+    """Returns the declarations and the code of a step, from what the circuit reads to the action."""
     if cell is None:
-        return "", "", f"    act({seen}, action);\n"
-    if cell.outputs is not None:
-        return "", "", f"    act(state->values + {cell.outputs}, action);\n"
-    return "    read_out(state->values, y);\n", f"    controller_real y[{outputs}];\n", "    act(y, action);\n"
+        return "", filled(WITHOUT_MEMORY, seen=seen)
+    declared, read, ends = "    const controller_state before = *state;\n", "", f"state->values + {cell.outputs}"
+    if cell.outputs is None:
+        declared += f"    controller_real y[{outputs}];\n"
+        read, ends = "    read_out(state->values, y);\n", "y"
+    elapsed = ", elapsed" if cell.uses_elapsed else ""
+    return declared, filled(ADVANCE, seen=seen, elapsed=elapsed, read=read, outputs=ends)
 
 
 def watch_arrays(controller: Controller) -> str:

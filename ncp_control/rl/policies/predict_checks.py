@@ -39,7 +39,10 @@ def check_state(state: tuple[int, ...], size: int, observations: int, starts: in
 def check_numbers(state: Tensor) -> None:
     """Refuses a state that contains NaN."""
     if not is_traced() and torch.isnan(state).any():
-        raise ValueError("the circuit's state is NaN: an observation was not a number, or the weights are not")
+        raise ValueError(
+            "the circuit's state is NaN: an observation was not a number, or so large that a sum overflowed, or the "
+            "weights are not numbers"
+        )
 
 
 def check_alone(observation: Any) -> None:

@@ -75,7 +75,7 @@ class Run {
     const after = cell.step(inputs, this.state, controller.timed ? this.elapsed : 1);
     const currents = cell.currents(inputs, this.state, after), constants = cell.timeConstants(inputs, this.state);
     const outputs = cell.motor(after), action = controller.act(outputs);
-    if (activity.steps && !action.every(Number.isFinite)) {
+    if (activity.steps && !(after.every(Number.isFinite) && action.every(Number.isFinite))) {
       this.over = "overflow";
       return false;
     }
