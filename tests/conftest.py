@@ -35,7 +35,8 @@ settings.load_profile("repeatable")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 # Written by pytest, and by libraries when they are first imported.
-THEIRS = ("PYTEST_", "KMP_", "PYGAME_", "RAY_", "TORCHINDUCTOR_", "_TORCHINDUCTOR_")
+INDUCTORS = ("TORCHINDUCTOR_", "_TORCHINDUCTOR_", "TRITON_CACHE_DIR", "TRITON_PTXAS_PATH")
+THEIRS = ("PYTEST_", "KMP_", "PYGAME_", "RAY_", *INDUCTORS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

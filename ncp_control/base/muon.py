@@ -75,6 +75,16 @@ class Muon(torch.optim.Optimizer):
         # the last one is what torch adds to the defaults of an optimizer whose state is loaded
         super().__init__(list(model.parameters()), {"lr": lr, "weight_decay": weight_decay, "differentiable": False})
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Loads a state, all of which goes where the parameters are.
+
+        Torch leaves counts of steps where they were, and another processor rounds their powers otherwise.
+        """
+        super().load_state_dict(state_dict)
+        for parameter, state in self.state.items():
+            if "step" in state:
+                state["step"] = state["step"].to(parameter.device)
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
         """Moves all parameters that have a gradient by one step."""

@@ -23,7 +23,7 @@ SELDOM = (
     "average", "horizon", "forced", "patience",
 )  # fmt: skip
 
-WHEN = ("auto", "yes", "no")
+WHEN = {"auto": None, "yes": True, "no": False}
 
 
 @dataclass
@@ -71,8 +71,9 @@ class Arguments:
     device: str = "auto"
     """cpu, cuda, or auto, which chooses a GPU if there is one."""
 
-    graph: bool = False
-    """Launch the kernels of a step together, from a CUDA graph: small batches are up to ten times as fast."""
+    graph: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "auto"
+    """Launch the kernels of a step together, from a CUDA graph, which makes small batches up to ten times as fast: yes,
+    no, or auto, which does so on a GPU where a step can be captured."""
 
     stream: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "auto"
     """yes: copy the data to a temporary file beside the fit's folder and read each window when it is needed; no: read
@@ -93,6 +94,9 @@ def run(arguments: Arguments) -> int:
     from ncp_control.base.ranks import LostRankError, joined, place
     from ncp_control.cli import INTERRUPTED, REFUSED
 
+    for option, given in (("--stream", arguments.stream), ("--graph", arguments.graph)):
+        if given not in WHEN:
+            raise ValueError(f"{option} is auto, yes or no, not {given!r}")
     use_threads(arguments.threads)
     from ncp_control.series.tables import is_series
 
@@ -142,7 +146,7 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
     words = ["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]
     common: dict[str, Any] = {
         "seed": arguments.seed, "out": out, "resume": arguments.resume, "device": arguments.device,
-        "graph": arguments.graph, "command": shlex.join(words),
+        "graph": WHEN[arguments.graph], "command": shlex.join(words),
         "note": {"data": shlex.join(arguments.data), "command": shlex.join(words)},
     }  # fmt: skip
     model: Simulator
@@ -190,8 +194,6 @@ def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:
     from ncp_control.data import Rollouts
     from ncp_control.data.streaming import is_large
 
-    if arguments.stream not in WHEN:
-        raise ValueError(f"--stream is {', '.join(WHEN[:-1])} or {WHEN[-1]}, not {arguments.stream!r}")
     here = int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if ranks.count > 1 else 1
     stream = arguments.stream == "yes"
     if arguments.stream == "auto":

@@ -81,7 +81,7 @@ def check(arguments: Any) -> None:
         (arguments.actions, "--actions", "what read= names is read anyway"),
         (arguments.residual, "--residual", "it predicts how an observation changes"),
         (arguments.members != 1, "--members", "several models are fitted by several commands with other seeds"),
-        (arguments.graph, "--graph", "a graph holds steps whose windows are all of one length"),
+        (arguments.graph == "yes", "--graph", "a graph holds steps whose windows are all of one length"),
         (arguments.stream == "yes", "--stream", "a table is read into memory"),
     ):
         if given:

@@ -7,6 +7,7 @@ GPU, and a step reads nothing back.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -67,12 +68,16 @@ class CapturedStep:
     :param optimizer: what moves the weights in it: a fused AdamW, or Muon
     :param size: the number of windows in a whole batch
     :param device: the GPU
+    :param needed: raise the error of a step that cannot be captured; otherwise it is told, and all steps are taken
+        without a graph
     """
 
-    def __init__(self, update: FitStep, optimizer: torch.optim.Optimizer, size: int, device: torch.device) -> None:
+    def __init__(
+        self, update: FitStep, optimizer: torch.optim.Optimizer, size: int, device: torch.device, needed: bool = True
+    ) -> None:
         self.update, self.optimizer, self.size = update, optimizer, size
         self.rate = torch.zeros((), device=device)  # in float32, as the fused kernel reads it
-        self.recorder = Recorder(device)
+        self.recorder, self.needed, self.usable = Recorder(device), needed, True
         self.horizon, self.warm = 0, 0
         self.replay: Callable[[], Tensor] | None = None
         self.inputs: tuple[Tensor | None, ...] = ()
@@ -80,7 +85,7 @@ class CapturedStep:
     def __call__(self, batch: Batch, horizon: int, drawn: Tensor | None) -> Tensor:
         """Takes a step, and returns the loss, which the next step may overwrite."""
         self.rate.fill_(self.optimizer.param_groups[0]["lr"])
-        if len(batch.observations) != self.size:
+        if len(batch.observations) != self.size or not self.usable:
             return self.recorder.run(lambda: self.work(batch, horizon, drawn))
         if horizon != self.horizon:
             self.horizon, self.warm, self.replay = horizon, 0, None
@@ -94,7 +99,16 @@ class CapturedStep:
             if self.warm < WARM_UP:
                 self.warm += 1
                 return self.recorder.run(lambda: self.work(same, horizon, steps))
-            self.replay = self.recorder.capture(lambda: self.work(same, horizon, steps, capturable=True))
+            try:
+                self.replay = self.recorder.capture(lambda: self.work(same, horizon, steps, capturable=True))
+            except RuntimeError as error:
+                if self.needed:
+                    raise
+                self.usable = False
+                why = str(error).partition("\n")[0]
+                print(f"a CUDA graph cannot hold a step of this fit, so its kernels are launched one by one: {why}",
+                      file=sys.stderr)  # fmt: skip
+                return self.recorder.run(lambda: self.work(same, horizon, steps))
         return self.replay()
 
     def work(self, batch: Batch, horizon: int, drawn: Tensor | None, capturable: bool = False) -> Tensor:

@@ -76,7 +76,8 @@ class EpochLoop(ABC, Generic[M]):
     :param tracker: shows the progress
     :param on_epoch: called after each epoch with the number of epochs done
     :param ranks: the processes that share the fit
-    :param graph: replay the steps of whole batches from a CUDA graph, in a single process on a GPU
+    :param graph: replay the steps of whole batches from a CUDA graph, in a single process on a GPU; None does so if
+        they can be captured
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class EpochLoop(ABC, Generic[M]):
         tracker: Tracker,
         on_epoch: Callable[[int], None] | None = None,
         ranks: Ranks | None = None,
-        graph: bool = False,
+        graph: bool | None = False,
     ) -> None:
         self.model, self.settings, self.seed, self.out, self.tracker = model, settings, seed, out, tracker
         self.note, self.on_epoch, self.ranks = note, on_epoch, ranks or Ranks()
@@ -100,7 +101,9 @@ class EpochLoop(ABC, Generic[M]):
         self.validated = copy.deepcopy(model) if settings.average else model
         self.optimizer = make_optimizer(model, settings)
         size = min(settings.batch, windows)
-        self.captured = CapturedStep(self.update, self.optimizer, size, place) if graph else None
+        self.captured: CapturedStep | None = None
+        if graph is not False:
+            self.captured = CapturedStep(self.update, self.optimizer, size, place, needed=bool(graph))
         self.steps = -(-windows // settings.batch)
         self.fitted = Fitted()
         self.best: dict[str, Tensor] = {}

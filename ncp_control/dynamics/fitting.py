@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import sys
@@ -35,7 +34,6 @@ from ncp_control.dynamics.settings import FitSettings
 PACKAGES = ("ncp-control", "torch", "numpy")
 RANKS = "processes"  # how many share the fit, in the record if there are several
 DEVICE = "device"  # what it computes on, in the record if this is not a CPU, which rounds otherwise
-GPU_BATCH = 64  # windows from which a GPU pays, by an estimate from 1.44 ms for a default step on one thread of a CPU
 
 
 def fit(
@@ -47,7 +45,7 @@ def fit(
     out: str | Path | None = None,
     resume: bool = False,
     device: str | torch.device = "auto",
-    graph: bool = False,
+    graph: bool | None = None,
     command: str = "",
     note: dict[str, Any] | None = None,
     progress: bool = True,
@@ -73,7 +71,8 @@ def fit(
     :param out: a folder for this fit alone; None writes nothing
     :param resume: continue the fit in `out`, or start it if the folder holds none
     :param device: "auto" chooses a GPU if there is one
-    :param graph: launch the kernels of a step together, from a CUDA graph; the weights are the same up to rounding
+    :param graph: launch the kernels of a step together, from a CUDA graph; the weights are the same up to rounding.
+        None does so on a GPU in a single process, and goes on without where a step cannot be captured
     :param command: kept in the record
     :param note: kept in the model's file
     :param progress: show a progress bar on stderr
@@ -86,8 +85,8 @@ def fit(
     with joined(where) as ranks:
         if graph:
             check_graph(where, ranks.count)
-        if progress and ranks.first and device == "auto" and where.type == "cuda":
-            advise_on_batch(settings.batch)
+        elif where.type != "cuda" or ranks.count > 1:
+            graph = False
         return fit_of_ranks(
             ranks, model, parts, settings, seed=seed, folder=None if out is None else Path(out), resume=resume,
             where=ranks.device(where), graph=graph, command=command, note=note, progress=progress and ranks.first,
@@ -105,7 +104,7 @@ def fit_of_ranks(
     folder: Path | None,
     resume: bool,
     where: torch.device,
-    graph: bool,
+    graph: bool | None,
     command: str,
     note: dict[str, Any] | None,
     progress: bool,
@@ -134,7 +133,8 @@ def fit_of_ranks(
         def prepare() -> None:
             if folder is None:
                 return
-            check_ranks(folder / RECORD, ranks.count, resume)
+            if resume:
+                check_place(folder / RECORD, ranks.count, where.type)
             about = {
                 "model": recorded_model(model, folder / RECORD if resume else None),
                 "settings": settings.recorded(), "seed": seed, "data": data,
@@ -166,32 +166,34 @@ def fit_of_ranks(
     return loop.fitted
 
 
-@functools.cache
-def advise_on_batch(batch: int) -> None:
-    """Says, once, that small batches may be slower on a GPU."""
-    if batch < GPU_BATCH:
-        print(
-            f"a batch of {batch} windows may keep the GPU waiting for the processor: by an estimate, a GPU pays from "
-            f"about --batch {GPU_BATCH} on, and below that --device cpu may be faster",
-            file=sys.stderr,
-        )
-
-
 def check_graph(device: torch.device, processes: int) -> None:
     """Refuses a CUDA graph where there can be none."""
     if device.type != "cuda":
-        raise ValueError(f"a CUDA graph needs a GPU, and this fit runs on the {device.type}: leave --graph out")
+        raise ValueError(f"a CUDA graph needs a GPU, and this fit runs on the {device.type}: leave --graph yes out")
     if processes > 1:
-        raise ValueError("a CUDA graph holds the steps of one process: leave --graph out, or start without torchrun")
-
-
-def check_ranks(record: Path, count: int, resume: bool) -> None:
-    """Refuses to resume a fit with another number of processes, which would not end with the same weights."""
-    before = read_record(record).get(RANKS, 1) if resume and record.exists() else count
-    if before != count:
         raise ValueError(
-            f"{record.parent} holds a fit whose number of processes is {before}, and now it is {count}: start as many, "
+            "a CUDA graph holds the steps of one process: leave --graph yes out, or start without torchrun"
+        )
+
+
+def check_place(record: Path, count: int, device: str) -> None:
+    """Refuses to resume a fit with another number of processes or on another kind of device.
+
+    It would not end with the same weights.
+    """
+    if not record.exists():
+        return
+    before = read_record(record)
+    ranks, place = before.get(RANKS, 1), before.get(DEVICE, "cpu")
+    if ranks != count:
+        raise ValueError(
+            f"{record.parent} holds a fit whose number of processes is {ranks}, and now it is {count}: start as many, "
             "with torchrun if there are several, or choose another folder"
+        )
+    if place != device:
+        raise ValueError(
+            f"{record.parent} holds a fit whose device is {place}, and now it is {device}: use --device {place}, or "
+            "choose another folder"
         )
 
 

@@ -115,3 +115,15 @@ def test_a_parameter_without_a_gradient_stays_and_a_closure_is_refused() -> None
     assert torch.equal(layer.weight, before)
     with pytest.raises(ValueError, match="compute the gradients first"):
         optimizer.step(lambda: 0.0)
+
+
+def test_a_state_goes_where_the_parameters_are() -> None:
+    """All of it: a count of steps on the CPU would be raised to powers there, which rounds otherwise than a GPU."""
+    here, there = nn.Linear(3, 2), nn.Linear(3, 2, device="meta")
+    optimizers = [Muon(model, lr=0.1) for model in (here, there)]
+    here(torch.ones(3)).sum().backward()
+    optimizers[0].step()
+    optimizers[1].load_state_dict(optimizers[0].state_dict())
+    kept = [value for state in optimizers[1].state.values() for value in state.values()]
+    assert len(kept) == 4
+    assert {value.device.type for value in kept} == {"meta"}

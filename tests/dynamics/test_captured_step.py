@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from torch.utils._pytree import tree_leaves
 from helpers.oscillators import oscillators
 from ncp_control.base.muon import Muon
 from ncp_control.base.progress import Tracker
+from ncp_control.base.ranks import Ranks
 from ncp_control.base.tensors import read_tensors
 from ncp_control.data import Rollout, Rollouts, Split, Windows
 from ncp_control.dynamics import DynamicsModel, FitSettings, captured_step, fit, fitting
 from ncp_control.dynamics.captured_step import CapturedStep
 from ncp_control.dynamics.ensemble_fit import make_seeded
-from ncp_control.dynamics.fit_loop import STATE, FitLoop, Fitted
+from ncp_control.dynamics.fit_loop import STATE, FitLoop
 from ncp_control.ops import readable
 from ncp_control.ops.cpu.backend import available
 
@@ -74,7 +76,9 @@ def weights(model: torch.nn.Module) -> Tensor:
     return torch.cat([value.detach().reshape(-1).cpu() for value in model.parameters()])
 
 
-def make_loop(model: DynamicsModel, parts: Split, settings: FitSettings = SETTINGS, graph: bool = False) -> FitLoop:
+def make_loop(
+    model: DynamicsModel, parts: Split, settings: FitSettings = SETTINGS, graph: bool | None = False
+) -> FitLoop:
     train, valid = (Windows(part, settings.length, settings.stride) for part in parts[:2])
     tracker = Tracker("", 1, 0, "steps")
     return FitLoop(model, train, valid, settings.of_cell(model.cell_name), 0, None, {}, tracker, None, None, graph)
@@ -215,25 +219,58 @@ def test_the_indexes_of_a_circuit_are_looked_at_in_the_first_step_alone(
 
 
 def test_a_graph_is_refused_where_there_can_be_none(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a CUDA graph needs a GPU, and this fit runs on the cpu: leave --graph out"):
+    with pytest.raises(
+        ValueError, match="a CUDA graph needs a GPU, and this fit runs on the cpu: leave --graph yes out"
+    ):
         fit(make(), PARTS, SETTINGS, device="cpu", graph=True, out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(ValueError, match="holds the steps of one process: leave --graph out, or start without"):
+    with pytest.raises(ValueError, match="holds the steps of one process: leave --graph yes out, or start without"):
         fitting.check_graph(torch.device("cuda"), 2)
 
 
-def test_a_batch_that_is_too_small_for_a_gpu_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("graph", "device", "count", "wanted"), [
+    (None, "cuda", 1, None), (None, "cuda", 2, False), (None, "cpu", 1, False),
+    (False, "cuda", 1, False), (True, "cuda", 1, True), (False, "cpu", 2, False),
+])  # fmt: skip
+def test_a_graph_is_the_default_on_one_gpu(
+    graph: bool | None, device: str, count: int, wanted: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitting.advise_on_batch.cache_clear()
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(fitting, "fit_of_ranks", lambda *_, **__: Fitted())
-    for batch, device, said in ((64, "auto", False), (63, "cuda", False), (63, "auto", True), (63, "auto", False)):
-        fit(make(), PARTS, FitSettings(length=16, batch=batch), device=device)
-        error = capsys.readouterr().err
-        assert ("a batch of 63 windows may keep the GPU waiting" in error) == said
-        assert not said or ("--device cpu" in error and "--batch 64" in error and error.count("\n") == 1)
+    seen = []
+
+    monkeypatch.setattr(fitting, "pick_device", torch.device)
+    monkeypatch.setattr(fitting, "joined", lambda _: nullcontext(Ranks(count=count)))
+    monkeypatch.setattr(fitting, "fit_of_ranks", lambda *_, **given: seen.append(given["graph"]))
+    fit(make(), PARTS, SETTINGS, device=device, graph=graph)
+    assert seen == [wanted]
+
+
+class Refusing(Plain):
+    """A GPU that cannot capture this work."""
+
+    def capture(self, work: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        Plain.captures += 1
+        raise RuntimeError("operation not permitted when stream is capturing\nmore of torch's words")
+
+
+def test_a_step_that_cannot_be_captured_is_taken_all_the_same(
+    plain: type[Plain], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which is said once; a graph that was asked for is an error."""
+    models = [make() for _ in range(2)]
+    for model, graph in zip(models, (False, None), strict=True):
+        if graph is None:
+            monkeypatch.setattr(captured_step, "Recorder", Refusing)
+        loop = make_loop(model, PARTS, graph=graph)
+        loop.run()
+    assert torch.equal(weights(models[0]), weights(models[1]))
+    assert plain.captures == 1
+    error = capsys.readouterr().err
+    assert error == (
+        "a CUDA graph cannot hold a step of this fit, so its kernels are launched one by one: operation not permitted "
+        "when stream is capturing\n"
+    )
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
+        make_loop(make(), PARTS, graph=True).run()
 
 
 @pytest.mark.gpu
@@ -244,8 +281,8 @@ def test_a_captured_fit_is_the_fit(cell: str, horizon: int, tmp_path: Path) -> N
     settings = FitSettings(**{**vars(SETTINGS), "horizon": horizon})
     given: dict[str, Any] = {"device": "cuda", "progress": False}
     models = [make(cell) for _ in range(3)]
-    usual = fit(models[0], PARTS, settings, **given)
-    found = fit(models[1], PARTS, settings, graph=True, **given)
+    usual = fit(models[0], PARTS, settings, graph=False, **given)
+    found = fit(models[1], PARTS, settings, **given)  # from a graph
     np.testing.assert_allclose(found.curve, usual.curve, rtol=1e-5)
     torch.testing.assert_close(weights(models[1]), weights(models[0]), rtol=0, atol=1e-4)
 

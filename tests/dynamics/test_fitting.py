@@ -200,6 +200,19 @@ def test_a_fit_says_how_many_rollouts_are_too_short_for_its_windows(capsys: pyte
         assert (words in capsys.readouterr().err) == told
 
 
+@pytest.mark.parametrize(("there", "here"), [("cuda", "cpu"), ("mps", "cpu")])
+def test_a_fit_is_resumed_on_the_kind_of_device_where_it_began(there: str, here: str, tmp_path: Path) -> None:
+    given = {"settings": FitSettings(epochs=1, length=16, stride=8), "out": tmp_path, "progress": False}
+    fit(make(), PARTS, device=here, **given)
+    record = tmp_path / "run.json"
+    about = json.loads(record.read_text())
+    assert "device" not in about
+    record.write_text(json.dumps({**about, "device": there}))
+    with pytest.raises(ValueError, match=f"whose device is {there}, and now it is {here}: use --device {there}, or"):
+        fit(make(), PARTS, device=here, resume=True, **given)
+    assert json.loads(record.read_text())["device"] == there
+
+
 @pytest.mark.gpu
 def test_a_fit_on_a_gpu_leaves_the_model_where_it_was_and_is_resumed_there_alone(tmp_path: Path) -> None:
     model, given = make(), {"settings": FitSettings(epochs=1, length=16, stride=8), "out": tmp_path, "progress": False}

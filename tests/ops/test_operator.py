@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend
 
 import ncp_control as nc
 from helpers.cells import build
@@ -106,3 +107,25 @@ def test_a_compiled_program_has_the_gradients_of_inputs_that_lie_in_any_order_in
         exact = gradients(rnn, inputs.contiguous(), state.contiguous())
         for run in (rnn, compiled):
             torch.testing.assert_close(gradients(run, inputs, state), exact, msg=lambda m, how=how: f"{how}: {m}")
+
+
+def test_a_compiler_makes_few_programs_for_many_layouts():
+    """Its guards compare strides, some of which may then vary; beyond eight programs torch would stop compiling."""
+    torch.compiler.reset()
+    rnn, counter = nc.RNN(build("cfc-wide")), CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(rnn, backend=counter, fullgraph=True)
+    draw = torch.randn
+    layouts = [
+        draw(3, 7, 5),
+        draw(7, 3, 5).transpose(0, 1),
+        *(draw(3, 7, 5 + more)[..., :5] for more in (4, 6)),
+        draw(3, 7, 9)[..., 2:7],
+        *(draw(3, longer, 5)[:, :7] for longer in (20, 30)),
+        draw(5, 3, 7).permute(1, 2, 0),
+        draw(3, 1, 5).expand(3, 7, 5),
+        draw(7, 3, 8).transpose(0, 1)[..., :5],
+        draw(3, 14, 5)[:, ::2],
+    ]
+    for inputs in layouts:
+        assert torch.equal(compiled(inputs)[0], rnn(inputs)[0])
+    assert counter.frame_count < 8

@@ -18,8 +18,8 @@ from ncp_control.ops.gpu.versions import triton_version
 
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
-# Before 3.9 Triton cannot compile `gather` on two dimensions for all sizes: there very long and very short ones are
-# done on one dimension.
+# Before 3.9 Triton cannot compile `gather` on two dimensions for all sizes: there long rows, and values whose rows are
+# shorter than those of the index, are done on one dimension.
 ON_ONE = tl.constexpr(triton_version() < (3, 9))
 # Whole numbers that a kernel is not compiled anew for, whether they are 1, multiples of 16 or others.
 NUMBERS = ["row_stride", "time_stride", "time", "units", "features", "batch", "size"]
@@ -117,7 +117,7 @@ def load_table(tables, TABLES: tl.constexpr, WHICH: tl.constexpr, OWNERS: tl.con
 @triton.jit
 def fetch(values, index):
     """`values[index]`, (K, C), from values (N,)."""
-    if ON_ONE and (max(values.shape[0], index.shape[1]) > 32 or min(values.shape[0], index.shape[1]) < 8):
+    if ON_ONE and (values.shape[0] > 32 or values.shape[0] < index.shape[1]):
         return tl.reshape(tl.gather(values, tl.reshape(index, (index.shape[0] * index.shape[1],)), 0), index.shape)
     return tl.gather(tl.broadcast_to(values[None, :], (index.shape[0], values.shape[0])), index, 1)
 
