@@ -10,6 +10,7 @@ from torch import Tensor
 from ncp_control.wiring import Wiring
 
 Range = tuple[float, float]
+FARTHEST = 1e30  # no time constant is longer, or shorter than its inverse
 ROOM = 1e-5  # the share of a bounded range that is left for rounding in float32, at both ends
 
 
@@ -26,12 +27,20 @@ def spread(limits: Range, units: int) -> Tensor:
 
 
 def check_time_constants(limits: Range | None) -> Range | None:
-    """Returns a range of time constants as floats and refuses one that is not 0 < shortest <= longest."""
+    """Returns a range of time constants as floats and refuses one that is not 0 < shortest <= longest.
+
+    It also refuses numbers so far out that float32 cannot hold their inverses, or a short time over them.
+    """
     if limits is None:
         return None
     shortest, longest = limits
     if not 0 < shortest <= longest < float("inf"):
         raise ValueError(f"time_constants must be (shortest, longest) with 0 < shortest <= longest, got {limits!r}")
+    if shortest < 1 / FARTHEST or longest > FARTHEST:
+        raise ValueError(
+            f"time_constants must lie between {1 / FARTHEST:g} and {FARTHEST:g}, got {limits!r}: give them and the "
+            "elapsed times in another unit of time"
+        )
     return float(shortest), float(longest)
 
 

@@ -23,7 +23,9 @@ from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
 
 LEAST_LEAK = 1e-3  # the least leak of a bounded neuron, and
-SHORTEST = 1e-4  # its shortest time constant, so that no capacitance comes near the smallest that `raw_of` can tell
+# The ends of its time constants, so that no capacitance comes near the smallest that `raw_of` can tell, and that its
+# product with a conductance up to 1e26 is finite.
+SHORTEST, LONGEST = 1e-4, 1e12
 PROGRAM = ProgramForm(
     "ltc",
     ("start", "source", "sensory_start", "sensory_source", "gap_ends"),
@@ -186,8 +188,8 @@ class LTC(ODECell):
         """Membrane capacitance of every neuron, (N,), positive."""
         if self.kept_range is None:
             return positive(self.cm_raw)
-        least, most = self._capacitances()
-        return least * (most / least) ** torch.sigmoid(self.cm_logit)
+        least, most = (end.double() for end in self._capacitances())  # as `within` computes, and for the same reason
+        return (least * (most / least) ** torch.sigmoid(self.cm_logit.double())).to(self.cm_logit.dtype)
 
     def _capacitances(self) -> tuple[Tensor, Tensor]:
         """Returns the least and the greatest capacitance of every bounded neuron, each (N,)."""
@@ -354,10 +356,10 @@ def kept_range(limits: Range | None) -> Range:
     if limits is None:
         raise ValueError("bounded=True needs the range of the time constants: give time_constants=(shortest, longest)")
     shortest, longest = with_room(limits)
-    if limits[0] < SHORTEST or shortest >= longest:
+    if limits[0] < SHORTEST or limits[1] > LONGEST or shortest >= longest:
         raise ValueError(
             f"with bounded=True the shortest time constant must be at least {SHORTEST:g} and shorter than the longest, "
-            f"got {limits!r}"
+            f"and that at most {LONGEST:g}, got {limits!r}"
         )
     return shortest, longest
 

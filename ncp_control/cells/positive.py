@@ -24,9 +24,13 @@ def raw_of(value: Tensor) -> Tensor:
 
 
 def within(free: Tensor, limits: tuple[float, float]) -> Tensor:
-    """Returns `low^(1 - s) high^s` with `s = sigmoid(free)`, which lies between the limits, evenly in the logarithm."""
+    """Returns `low^(1 - s) high^s` with `s = sigmoid(free)`, which lies between the limits, evenly in the logarithm.
+
+    It is computed in float64: the power of a wide range makes the rounding of its exponent many times as large.
+    """
     low, high = limits
-    return low ** torch.sigmoid(-free) * high ** torch.sigmoid(free)
+    exact = free.double()
+    return (low ** torch.sigmoid(-exact) * high ** torch.sigmoid(exact)).to(free.dtype)
 
 
 def free_of(value: Tensor, limits: tuple[float, float]) -> Tensor:

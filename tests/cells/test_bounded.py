@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,11 +210,42 @@ def test_a_synapse_that_is_cut_changes_nothing_else_of_its_neuron() -> None:
     ("limits", "sentence"),
     [
         (None, r"needs the range .* give time_constants=\(shortest, longest\)"),
-        ((1e-5, 1.0), r"must be at least 0.0001 and shorter than the longest, got \(1e-05, 1.0\)"),
+        (
+            (1e-5, 1.0),
+            r"must be at least 0.0001 and shorter than the longest, and that at most 1e\+12, got \(1e-05, 1.0\)",
+        ),
         ((1.0, 1.0), "shorter than the longest"),
+        ((1.0, 1e13), r"and that at most 1e\+12, got \(1.0, 10000000000000.0\)"),
+        ((1.0, 1e37), r"must lie between 1e-30 and 1e\+30, got \(1.0, 1e\+37\)"),
     ],
 )
 def test_a_range_that_an_ltc_cannot_keep_is_refused_in_a_sentence(limits: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as caught:
         nc.LTC(3, 4, time_constants=limits, bounded=True)
     assert "\n" not in str(caught.value)
+
+
+WIDE: dict[str, Callable[..., nc.Cell]] = {
+    "ltc": lambda plan: nc.LTC(3, plan, time_constants=(1e-4, 1e4), bounded=True),
+    "neuralltc": lambda plan: nc.NeuralLTC(3, plan, time_constants=(1e-4, 1e4), bounded=True, **SIGNED),
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+@torch.no_grad()
+def test_a_certificate_of_a_wide_range_holds_in_float64_too(kind: str) -> None:
+    """As which it is exported: a power of eight decades makes the rounding of its exponent many times as large."""
+    size, random = 10, torch.Generator().manual_seed(0)
+    states, features = (between(-2.0, 2.0, count) for count in (size, 3))
+    signs = [torch.rand(100, count, generator=random).round() * 4 - 2 for count in (3, size)]
+    inner = [torch.rand(100, count, generator=random) * 4 - 2 for count in (3, size)]
+    inputs, before = (torch.cat(both).double() for both in zip(signs, inner, strict=True))
+    for seed in range(30):
+        torch.manual_seed(seed)
+        cell = WIDE[kind](nc.AutoNCP(size, 2, seed=seed))
+        for parameter in cell.parameters():
+            parameter.mul_(10 ** (2 * torch.rand(()) - 1)).add_(torch.randn_like(parameter))
+        known = known_of(cell, Elapsed(1.0, 1.0)).time_constants(states, features)
+        found = cell.double().time_constants(inputs, before).numpy()
+        assert (known.low <= found).all()
+        assert (found <= known.high).all()

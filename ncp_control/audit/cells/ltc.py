@@ -27,6 +27,7 @@ from ncp_control.cells import LTC
 
 PIECES = 16  # into how many pieces the range of a sigmoid is cut for the bound of its slope
 UP = 1 + 1e-9  # covers the rounding of slopes, which are computed in float64
+CAPACITANCE_ROUNDINGS = 4  # of a capacitance, beside those of the sum of a bounded neuron's conductances
 DOUBLED = 30  # how often bounds behind gap junctions are made wider before they are given up
 
 
@@ -165,8 +166,9 @@ class KnownLTC(Known):
         return Interval(low, high)
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
-        """Returns `cm / (slow + sum a)`."""
+        """Returns `cm / (slow + sum a)`, also for a copy in float64, whose cm differs by the rounding of its sums."""
         found = divide(point(self.cm), self._total(states, features))
+        found = outward(*found, self.incoming.count + CAPACITANCE_ROUNDINGS)
         return Interval(np.maximum(found.low, 0.0), found.high)
 
     def _total(self, states: Interval, features: Interval) -> Interval:
