@@ -16,7 +16,7 @@ from ncp_control.cells.initial import Range, check_init, check_time_constants, s
 from ncp_control.cells.ltc_inits import INITS
 from ncp_control.cells.maps import apply_map, register_map
 from ncp_control.cells.ode import ODECell, solver_caveat
-from ncp_control.cells.positive import EDGE, positive, raw_of
+from ncp_control.cells.positive import EDGE, positive, raw_of, within
 from ncp_control.cells.program_form import ProgramForm, first_of_target
 from ncp_control.ops.motor import MotorMap
 from ncp_control.ops.program import LTCSettings, Program
@@ -188,8 +188,7 @@ class LTC(ODECell):
         """Membrane capacitance of every neuron, (N,), positive."""
         if self.kept_range is None:
             return positive(self.cm_raw)
-        least, most = (end.double() for end in self._capacitances())  # as `within` computes, and for the same reason
-        return (least * (most / least) ** torch.sigmoid(self.cm_logit.double())).to(self.cm_logit.dtype)
+        return within(self.cm_logit, self._capacitances())
 
     def _capacitances(self) -> tuple[Tensor, Tensor]:
         """Returns the least and the greatest capacitance of every bounded neuron, each (N,)."""

@@ -23,7 +23,7 @@ def raw_of(value: Tensor) -> Tensor:
     return above + torch.log(-torch.expm1(-above))
 
 
-def within(free: Tensor, limits: tuple[float, float]) -> Tensor:
+def within(free: Tensor, limits: tuple[float, float] | tuple[Tensor, Tensor]) -> Tensor:
     """Returns `low^(1 - s) high^s` with `s = sigmoid(free)`, which lies between the limits, evenly in the logarithm.
 
     It is computed in float64: the power of a wide range makes the rounding of its exponent many times as large.

@@ -7,13 +7,13 @@ GPU, and a step reads nothing back.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from ncp_control.base.progress import say
 from ncp_control.data import Batch
 
 WARM_UP = 3  # steps before a capture, in which kernels are compiled and libraries take the memory that they keep
@@ -106,8 +106,7 @@ class CapturedStep:
                     raise
                 self.usable = False
                 why = str(error).partition("\n")[0]
-                print(f"a CUDA graph cannot hold a step of this fit, so its kernels are launched one by one: {why}",
-                      file=sys.stderr)  # fmt: skip
+                say(f"a CUDA graph cannot hold a step of this fit, so its kernels are launched one by one: {why}")
                 return self.recorder.run(lambda: self.work(same, horizon, steps))
         return self.replay()
 

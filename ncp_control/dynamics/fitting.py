@@ -83,10 +83,7 @@ def fit(
     check(model, parts)
     where = pick_device(device)
     with joined(where) as ranks:
-        if graph:
-            check_graph(where, ranks.count)
-        elif where.type != "cuda" or ranks.count > 1:
-            graph = False
+        graph = graph_of(graph, where, ranks.count)
         return fit_of_ranks(
             ranks, model, parts, settings, seed=seed, folder=None if out is None else Path(out), resume=resume,
             where=ranks.device(where), graph=graph, command=command, note=note, progress=progress and ranks.first,
@@ -166,14 +163,17 @@ def fit_of_ranks(
     return loop.fitted
 
 
-def check_graph(device: torch.device, processes: int) -> None:
-    """Refuses a CUDA graph where there can be none."""
-    if device.type != "cuda":
+def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool | None:
+    """Returns whether the steps come from a CUDA graph, None if that is to be tried; refuses one that cannot be."""
+    if device.type == "cuda" and processes == 1:
+        return wanted
+    if wanted and device.type != "cuda":
         raise ValueError(f"a CUDA graph needs a GPU, and this fit runs on the {device.type}: leave --graph yes out")
-    if processes > 1:
+    if wanted:
         raise ValueError(
             "a CUDA graph holds the steps of one process: leave --graph yes out, or start without torchrun"
         )
+    return False
 
 
 def check_place(record: Path, count: int, device: str) -> None:

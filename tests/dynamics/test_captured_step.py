@@ -55,7 +55,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> type[Plain]:
     usual = FitSettings.rate
     monkeypatch.setattr(FitSettings, "rate", lambda self, done: float(np.float32(usual(self, done))))
     monkeypatch.setattr(captured_step, "Recorder", Plain)
-    monkeypatch.setattr(fitting, "check_graph", lambda *_: None)
+    monkeypatch.setattr(fitting, "graph_of", lambda wanted, *_: wanted)
     monkeypatch.setattr(Plain, "captures", 0)
     return Plain
 
@@ -225,7 +225,7 @@ def test_a_graph_is_refused_where_there_can_be_none(tmp_path: Path) -> None:
         fit(make(), PARTS, SETTINGS, device="cpu", graph=True, out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
     with pytest.raises(ValueError, match="holds the steps of one process: leave --graph yes out, or start without"):
-        fitting.check_graph(torch.device("cuda"), 2)
+        fitting.graph_of(True, torch.device("cuda"), 2)
 
 
 @pytest.mark.parametrize(("graph", "device", "count", "wanted"), [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.c_programs import BareController, exported, greatest_difference, needs_compiler
+from helpers.c_programs import QUICK, BareController, InPython, exported, greatest_difference, needs_compiler
 from helpers.cells import WIDE, ZOO, build
 from helpers.slow_neurons import SLOW, implied, slow_neuron
 from ncp_control.cells import LTC, DualLTC
@@ -19,13 +19,6 @@ from ncp_control.rl.controller import Controller
 from ncp_control.wiring import Wiring
 
 pytestmark = needs_compiler
-# One of every kind, of every mode or solver, and of every odd shape; the slow tests go through all others.
-QUICK = (
-    "ltc-sparse", "ltc-gaps", "ltc-chain", "ltc-gap-only", "ltc-one", "ltc-euler", "ltc-rk4",
-    "neural-ltc-relu", "neural-ltc-sigmoid", "ctrnn-rk4", "ctrnn-sparse", "neural-ode-euler", "neural-ode-sparse",
-    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-backbone-no_gate", "dual-deep", "dual-dense", "dual-chain",
-    "dual-bare", "ct-gru-scales", "lstm", "gru", "lagged-mlp",
-)  # fmt: skip
 WITHOUT = [name for name in ZOO if name.startswith("mixed") or name.endswith("dopri5")]
 
 
@@ -37,22 +30,7 @@ def every_cell() -> list[Any]:
 def rounding(controller: Controller) -> float:
     """How far the reference in float32 comes away from itself in float64, in the run of `greatest_difference`."""
 
-    class InFloat:
-        states = controller.state_size
-
-        def __init__(self) -> None:
-            self.reset()
-
-        def reset(self) -> None:
-            self.after = controller.initial_state()
-
-        def step(self, seen: Any, elapsed: float) -> int:
-            given = torch.as_tensor(seen, dtype=torch.float32)[None]
-            action, self.after = controller(given, self.after, elapsed)[:2]
-            self.action, self.state = action[0].numpy(), self.after[0].numpy()
-            return 0
-
-    return greatest_difference(controller, InFloat())  # type: ignore[arg-type]
+    return greatest_difference(controller, InPython(controller))
 
 
 @pytest.mark.parametrize("name", every_cell())

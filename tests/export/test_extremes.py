@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.test_c_cells import QUICK
-from helpers.c_programs import BareController, Stepper, exported, needs_compiler
+from helpers.c_programs import QUICK, BareController, InPython, Stepper, exported, needs_compiler
 from helpers.cells import build
 from helpers.extremes import EXTREMES, IMPOSSIBLE, seen
 from ncp_control.export.c.write import exact_form
@@ -20,28 +19,6 @@ from ncp_control.rl.monitor import NOT_FINITE, Monitor
 USUAL = (0.5, -0.5, 1.0)
 HUGE = 1e30
 INFINITY = float("inf")
-
-
-class InPython:
-    """A controller in float32 with the interface of a `Stepper`."""
-
-    def __init__(self, controller: Controller) -> None:
-        self.controller = controller
-
-    def reset(self) -> None:
-        self.after, self.action = self.controller.initial_state(), np.zeros(len(self.controller.actions), np.float32)
-
-    @property
-    def state(self) -> Any:
-        return self.after[0].numpy()
-
-    def step(self, observation: Any, elapsed: float) -> int:
-        given = torch.as_tensor(observation)[None], self.after, torch.tensor([elapsed])
-        action, self.after, flags = self.controller(*given)
-        assert bool(flags == NOT_FINITE) == bool(action.isnan().all()) == bool(action.isnan().any())
-        if flags != NOT_FINITE:
-            self.action = action[0].numpy()
-        return int(flags)
 
 
 def unlimited(name: str, backend: str = "reference", gain: float = 1.0) -> BareController:

@@ -23,10 +23,17 @@ from ncp_control.export.c.header import header_text
 from ncp_control.export.c.source import source_text
 from ncp_control.export.c.write import exact_form
 from ncp_control.rl.controller import Controller, Watch
-from ncp_control.rl.monitor import Monitor
+from ncp_control.rl.monitor import NOT_FINITE, Monitor
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wdouble-promotion")
 CLEAN = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
+# One of every kind, of every mode or solver, and of every odd shape; the slow tests go through all others.
+QUICK = (
+    "ltc-sparse", "ltc-gaps", "ltc-chain", "ltc-gap-only", "ltc-one", "ltc-euler", "ltc-rk4",
+    "neural-ltc-relu", "neural-ltc-sigmoid", "ctrnn-rk4", "ctrnn-sparse", "neural-ode-euler", "neural-ode-sparse",
+    "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-backbone-no_gate", "dual-deep", "dual-dense", "dual-chain",
+    "dual-bare", "ct-gru-scales", "lstm", "gru", "lagged-mlp",
+)  # fmt: skip
 needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="this machine has no gcc")
 
 
@@ -125,6 +132,33 @@ class Stepper:
         return int(self._step(state, seen_at, self.real(elapsed), action))
 
 
+class InPython:
+    """A controller in float32 with the interface of a `Stepper`."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller, self.states = controller, controller.state_size
+        self.reset()
+
+    def reset(self) -> None:
+        """Puts the state where it is before an episode."""
+        self.after, self.action = self.controller.initial_state(), np.zeros(len(self.controller.actions), np.float32)
+
+    @property
+    def state(self) -> Any:
+        """The numbers of the state."""
+        return self.after[0].numpy()
+
+    def step(self, observation: Any, elapsed: float = 1.0) -> int:
+        """Does a step and returns its flags, without a monitor 0. An action is NaN exactly where nothing changes."""
+        seen = torch.as_tensor(observation, dtype=torch.float32)[None]
+        action, self.after, *raised = self.controller(seen, self.after, torch.tensor([elapsed]))
+        flags = int(raised[0]) if raised else 0
+        assert bool(flags == NOT_FINITE) == bool(action.isnan().all()) == bool(action.isnan().any())
+        if flags != NOT_FINITE:
+            self.action = action[0].numpy()
+        return flags
+
+
 def exported(controller: Controller, folder: Path, double: bool, flags: Sequence[str] = ()) -> Stepper:
     """Returns a controller compiled from its C, without writing its program and its test vectors."""
     exact = exact_form(controller)
@@ -132,7 +166,7 @@ def exported(controller: Controller, folder: Path, double: bool, flags: Sequence
     return Stepper(texts, folder, double, flags)
 
 
-def greatest_difference(controller: Controller, stepper: Stepper, steps: int = 50, seed: int = 0) -> float:
+def greatest_difference(controller: Controller, stepper: Stepper | InPython, steps: int = 50, seed: int = 0) -> float:
     """Returns how far the C comes away from the reference in float64, in any action or state of a run with a reset.
 
     A difference counts as a share of the size of the number where that is above 1. Elapsed times vary, and one is 0.

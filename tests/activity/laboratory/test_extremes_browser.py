@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from export.test_c_cells import QUICK
 from helpers.browser_page import Page
+from helpers.c_programs import QUICK
 from helpers.cell_runs import cells_page_data, run_in_page, run_in_python
 from helpers.cells import build
 from helpers.extremes import EXTREMES, IMPOSSIBLE, seen
