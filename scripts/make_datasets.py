@@ -1,7 +1,7 @@
 """Make the levels of data of one training: random, medium and expert, each with and without random actions.
 
 The expert is the best policy of the run, and medium the one half-way between random actions and the expert (see
-`ncp_control.data.levels`). All datasets are Minari's, with reference scores from episodes that this script measures.
+`level_plans.py`). All datasets are Minari's, with reference scores from episodes that this script measures.
 The same command again keeps the datasets that are there and makes those that are missing, and goes on after a Ctrl-C.
 """
 
@@ -16,15 +16,23 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import tyro
 from gymnasium.envs.registration import EnvSpec
+from level_plans import (
+    LEVELS,
+    Checkpoint,
+    Level,
+    LevelPlan,
+    References,
+    best_of,
+    checkpoints_of,
+    medium_of,
+    references_in,
+)
 
 from ncp_control.base.progress import say, usable_streams
 from ncp_control.cli import INTERRUPTED, REFUSED, explain
 from ncp_control.cli.trained_in import env_name, make
 from ncp_control.data import Rollouts
 from ncp_control.data.finite import CheckFinite
-from ncp_control.data.level_datasets import Level, LevelPlan
-from ncp_control.data.levels import LEVELS, Checkpoint, best_of, checkpoints_of, medium_of
-from ncp_control.data.references import References, references_in
 from ncp_control.data.summary import summarize
 from ncp_control.rl import load_policy
 

@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import torch
 import tyro
+from cards import model_card, write_card
 
-from ncp_control.base.notes import write_card
 from ncp_control.base.run_folder import RECORD
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.linear import linear_error
 from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_model
-from ncp_control.dynamics.card import model_card
 from ncp_control.dynamics.confidence import confidences
 from ncp_control.dynamics.fit_loop import BEST
 from ncp_control.dynamics.questions import ask

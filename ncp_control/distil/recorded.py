@@ -13,9 +13,8 @@ import numpy as np
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.recorded_env import recipe_in, spec_in
-from ncp_control.rl.files.card import CLONING
 
-METHOD = CLONING
+METHOD = "behaviour cloning"  # in the note of a policy
 KIND = "dataset"  # of the teacher, in the note on it
 HASHED = ("observations", "actions", "rewards", "is_random", "elapsed")
 

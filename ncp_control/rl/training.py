@@ -29,8 +29,6 @@ from ncp_control.base.progress import Tracker, say, tracked
 from ncp_control.base.run_folder import CURVE as CURVE
 from ncp_control.base.run_folder import RECORD, prepare_run, read_record, seed_of, versions
 from ncp_control.base.tensors import described_in
-from ncp_control.data.levels import BEST as BEST
-from ncp_control.data.levels import POLICIES as POLICIES
 from ncp_control.data.policy_hashes import hash_of_weights
 from ncp_control.rl.buffers.n_step import cut_episodes
 from ncp_control.rl.circuit_log import CircuitLog
@@ -50,7 +48,8 @@ from ncp_control.rl.vec_advice import VecAdvice
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
-STATE, LAST = "state.safetensors", "last.safetensors"
+STATE, LAST, BEST = "state.safetensors", "last.safetensors", "best.safetensors"
+POLICIES = "policies"  # the folder with the policy of each evaluation
 
 
 @dataclass

@@ -30,7 +30,7 @@ def run(target: list[str]) -> int:
     if target[0] == "ncp-control":
         return main(target[1:])
     if target[1] == "-m":
-        runpy.run_module(target[2], run_name="__main__")
+        runpy.run_module(target[2], run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(str(ROOT / target[1]), run_name="__main__")
     return OK

@@ -12,10 +12,10 @@ from helpers.oscillators import MATRIX, oscillators
 from ncp_control.checkpoint import CheckpointError
 from ncp_control.data import Rollout, Rollouts, collect
 from ncp_control.dynamics import Calibration, DynamicsModel, Ensemble, calibrate, load_model, save_model
-from ncp_control.dynamics.card import model_card
 from ncp_control.dynamics.confidence import Confidence, calibration_of, confidences, rank_correlation
 from ncp_control.dynamics.questions import ask
 from ncp_control.dynamics.simulator import Simulator
+from scripts.cards import model_card
 
 NOISE, HORIZON, WARM_UP = 0.2, 20, 8
 

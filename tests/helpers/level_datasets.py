@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def run_script(*words: str | Path) -> int:
     """Runs the script in this process, where torch is loaded already; returns its exit code."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "scripts")
         patch.setattr(sys, "argv", ["scripts/make_datasets.py", *map(str, words)])
         with pytest.raises(SystemExit) as left:
             runpy.run_path(str(ROOT / "scripts" / "make_datasets.py"), run_name="__main__")

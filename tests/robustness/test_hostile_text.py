@@ -17,8 +17,8 @@ from ncp_control.activity.page import write_page
 from ncp_control.activity.recording.ablate import Ablation, write_ablations
 from ncp_control.base.progress import Tracker
 from ncp_control.cli import main
-from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.files.policy_file import with_note
+from scripts.cards import policy_card
 
 pytest.importorskip("sb3_contrib")
 

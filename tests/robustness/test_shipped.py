@@ -14,11 +14,10 @@ from ncp_control.base.run_folder import Kind, kind_of
 from ncp_control.cli import main
 from ncp_control.data import Scaler, collect
 from ncp_control.dynamics import one_step_error
-from ncp_control.dynamics.card import model_card
 from ncp_control.dynamics.model_file import checksum_of
 from ncp_control.rl import evaluate
-from ncp_control.rl.files.card import policy_card
 from ncp_control.rl.recipes.building import make_env
+from scripts.cards import model_card, policy_card
 
 FOLDER = Path(__file__).resolve().parents[2] / "checkpoints"
 FILES = sorted(FOLDER.glob("*.safetensors"))

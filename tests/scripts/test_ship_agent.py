@@ -45,6 +45,7 @@ def test_a_checkpoint_and_its_card(
     train(load_recipe(path), tmp_path / "run", eval_episodes=1, progress=False)
     script = str(ROOT / "scripts" / "ship_agent.py")
     monkeypatch.setattr(sys, "argv", [script, str(tmp_path / "run"), str(out), *words])
+    monkeypatch.syspath_prepend(ROOT / "scripts")
     runpy.run_path(script, run_name="__main__")
     policy = load_policy(out)
     assert policy.is_actor_only == actor_only
@@ -65,6 +66,7 @@ def test_the_card_of_a_student_names_its_teacher(tmp_path: Path, monkeypatch: py
     )
     out, script = tmp_path / "student.safetensors", str(ROOT / "scripts" / "ship_agent.py")
     monkeypatch.setattr(sys, "argv", [script, str(tmp_path / "run"), str(out)])
+    monkeypatch.syspath_prepend(ROOT / "scripts")
     runpy.run_path(script, run_name="__main__")
     note, card = load_policy(out).note, out.with_suffix(".md").read_text()
     assert note["episodes"] == 100

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.series.data import Series, SeriesData
-from ncp_control.series.public.files import class_of, find_files, read_bytes, read_matrix
-from ncp_control.series.public.windows import TEST, random_parts
+from scripts.public_series.files import class_of, find_files, read_bytes, read_matrix
+from scripts.public_series.windows import TEST, random_parts
 
 MNIST_FILES = tuple(
     f"{part}-{kind}-{format_}|{part}-{kind}.{format_}"

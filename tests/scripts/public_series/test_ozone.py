@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ncp_control.series.data import NO_CLASS
-from ncp_control.series.public import load_public
+from scripts.public_series.sets import load_public
 
 
 def line(day: int, values: list[object], answer: str = "0.") -> str:

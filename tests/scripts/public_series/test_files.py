@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ncp_control.series.public.files import SPACES, find_files, read_bytes, read_matrix, read_rows
+from scripts.public_series.files import SPACES, find_files, read_bytes, read_matrix, read_rows
 
 WHO = "'Things' of a publisher"
 

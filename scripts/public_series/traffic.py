@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.series.data import SeriesData
-from ncp_control.series.public.files import Numbers, find_files, read_rows
-from ncp_control.series.public.windows import (
+from scripts.public_series.files import Numbers, find_files, read_rows
+from scripts.public_series.windows import (
     WINDOW,
     RawSeries,
     cut,

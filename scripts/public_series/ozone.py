@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from ncp_control.series.data import NO_CLASS, SeriesData
-from ncp_control.series.public.files import Numbers, class_of, find_files, read_rows
-from ncp_control.series.public.windows import (
+from scripts.public_series.files import Numbers, class_of, find_files, read_rows
+from scripts.public_series.windows import (
     WINDOW,
     RawSeries,
     cut,

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from ncp_control.series.public.windows import (
+from scripts.public_series.windows import (
     Cut,
     RawSeries,
     cut,

@@ -1,23 +1,200 @@
-"""The datasets of all levels of one training: their ids, their seeds, and what each says about itself."""
+"""Levels of data: random, medium and expert, from policies that one training kept at its evaluations.
+
+Which policies these are, the reference scores between which returns are normalised, and the datasets of all levels:
+their ids, their seeds, and what each says about itself. `make_datasets.py` is the command line of this module.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ncp_control.base.run_folder import differences
-from ncp_control.data.dataset import collect_dataset, tidy
+from ncp_control.base.run_folder import CURVE, differences, read_curve
+from ncp_control.data import Rollouts, collect, collect_dataset
+from ncp_control.data.collection import remove_finished
+from ncp_control.data.dataset import tidy
 from ncp_control.data.environments import spec_of
-from ncp_control.data.levels import LEVELS
 from ncp_control.data.minari_files import place_of
-from ncp_control.data.references import References, forget_episodes, measure_references
-from ncp_control.data.rollouts import Rollouts
+from ncp_control.rl.training import BEST, POLICIES
 
+LEVELS = ("random", "medium", "expert")
+# The columns of its curve that are read here; the recipes of teachers evaluate undisturbed too.
+NEEDED, UNDISTURBED = ("steps", "mean_return"), "undisturbed_mean_return"
+ENDS = ("random", "expert")
 REFERENCES = "references"  # has a place of its own among the seeds
+
+
+class Checkpoint(NamedTuple):
+    """A policy on its way through a training.
+
+    :param steps: the steps of training behind it
+    :param mean_return: its mean return in the evaluation after these steps
+    :param path: its file
+    :param undisturbed: its mean return there without disturbances; None if the training evaluated in one way only
+    """
+
+    steps: int
+    mean_return: float
+    path: Path
+    undisturbed: float | None = None
+
+    @property
+    def level_return(self) -> float:
+        """The return that says which level it has: without disturbances, if that is known, as reference scores are."""
+        return self.mean_return if self.undisturbed is None else self.undisturbed
+
+
+def checkpoints_of(run: str | Path) -> list[Checkpoint]:
+    """Returns the policies that a run of `ncp-control train` kept at its evaluations, the earliest first.
+
+    Example::
+
+        expert = best_of(checkpoints_of("runs/halfcheetah-s0"))
+
+    Runs of versions that kept only the best policy have that one.
+
+    :param run: the run's folder
+    """
+    run = Path(run)
+    rows = [row for row in read_curve(run) if all(math.isfinite(row.get(key, math.nan)) for key in NEEDED)]
+    if not rows:
+        raise ValueError(f"{run} has no evaluation in {CURVE}: give the folder of a run of `ncp-control train`")
+    found = [
+        Checkpoint(
+            steps := int(row["steps"]),
+            row["mean_return"],
+            run / POLICIES / f"{steps:09d}.safetensors",
+            row.get(UNDISTURBED),
+        )
+        for row in rows
+    ]
+    best = best_of(found)
+    found = [one if one.path.is_file() or one != best else one._replace(path=run / BEST) for one in found]
+    kept = [one for one in found if one.path.is_file()]
+    if best_of(found) not in kept:
+        raise ValueError(f"{run} keeps neither the policy of step {best.steps:,}, the best one, nor {BEST}")
+    return kept
+
+
+def best_of(checkpoints: Sequence[Checkpoint]) -> Checkpoint:
+    """Returns the policy with the highest return; of equal ones the earliest."""
+    return max(checkpoints, key=lambda one: one.mean_return)
+
+
+def medium_of(checkpoints: Sequence[Checkpoint], random: float) -> Checkpoint:
+    """Returns the policy half-way from random actions to the best one.
+
+    It is the policy whose return is nearest to the middle between the return of random actions and that of the best
+    policy, among those that come before the best one; of equally near ones the earliest. Returns without disturbances
+    count, if the training has them.
+
+    :param checkpoints: the policies of one training
+    :param random: the mean return of uniformly random actions
+    """
+    best = best_of(checkpoints)
+    middle = (random + best.level_return) / 2
+    before = [one for one in checkpoints if one.steps < best.steps]
+    if not before:
+        raise ValueError(
+            f"there is no policy between random actions and the best one, of step {best.steps:,}: train with more "
+            "evaluations (--eval-every), or give another policy for medium"
+        )
+    return min(before, key=lambda one: abs(one.level_return - middle))
+
+
+@dataclass(frozen=True)
+class References:
+    """The two ends of a scale of returns, which is 0 at random actions and 1 at the expert.
+
+    :param random: the mean return of uniformly random actions
+    :param expert: the mean return of the expert without random actions
+    :param episodes: the number of episodes of each
+    :param seed: the seed of both
+    """
+
+    random: float
+    expert: float
+    episodes: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not self.expert > self.random:
+            raise ValueError(
+                f"over {self.episodes} episodes the expert's mean return is {self.expert:,.1f}, which is not above "
+                f"{self.random:,.1f}, that of random actions, so there is no scale of returns: train the expert longer"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the fields as JSON values."""
+        return asdict(self)
+
+
+def measure_references(
+    expert: Any,
+    env: str | EnvSpec | gym.Env[Any, Any],
+    episodes: int = 100,
+    seed: int = 0,
+    workers: int = 1,
+    group: int = 16,
+    keep: Path | None = None,
+    progress: bool = True,
+) -> References:
+    """Measures the mean return of uniformly random actions and that of an expert, each over whole episodes.
+
+    Example::
+
+        references = measure_references(load_policy("best.safetensors"), "HalfCheetah-v5")
+
+    :param expert: the policy, as `collect` takes it
+    :param env: the environment, as `collect` takes it
+    :param episodes: the number of episodes of each
+    :param seed: the seed of everything random
+    :param workers: the number of processes; the result does not depend on it
+    :param group: the number of episodes that one call of a policy acts for; the result depends on it
+    :param keep: a folder for finished episodes, so that an interrupted measurement goes on from them; `forget_episodes`
+        removes it
+    :param progress: show progress bars on stderr
+    """
+    means = {}
+    for name, policy in zip(ENDS, ("random", expert), strict=True):
+        found = collect(
+            policy,
+            env,
+            episodes,
+            random_action_fraction=0.0,
+            seed=seed,
+            workers=workers,
+            group=group,
+            keep=None if keep is None else keep / name,
+            resume=keep is not None,
+            progress=progress,
+        )
+        means[name] = float(np.mean([rollout.total_reward for rollout in found]))
+    return References(**means, episodes=episodes, seed=seed)
+
+
+def references_in(rollouts: Rollouts) -> References:
+    """Returns the reference scores that a dataset of a level was made with."""
+    try:
+        return References(**rollouts.about["references"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{rollouts.about.get('source')} does not say its reference scores: remove it") from error
+
+
+def forget_episodes(keep: Path) -> None:
+    """Removes the episodes that `measure_references` has kept."""
+    for name in ENDS:
+        if (keep / name).exists():
+            remove_finished(keep / name)
+    if keep.exists():
+        keep.rmdir()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ncp_control.series.public import load_public
+from scripts.public_series.sets import load_public
 
 
 def write(folder: Path, part: str, people: list[int], activities: list[int] | None = None) -> None:

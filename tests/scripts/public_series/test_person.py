@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncp_control.series.public import load_public
-from ncp_control.series.public.person import ACTIVITIES, TAGS
+from scripts.public_series.person import ACTIVITIES, TAGS
+from scripts.public_series.sets import load_public
 
 TAG = list(TAGS)
 START = 633790226051280329  # a time of the file, in units of 100 ns

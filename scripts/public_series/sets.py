@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from os import PathLike
 
 from ncp_control.series.data import SeriesData
-from ncp_control.series.public.gesture import read_gesture
-from ncp_control.series.public.har import read_har
-from ncp_control.series.public.images import read_digits, read_smnist
-from ncp_control.series.public.occupancy import read_occupancy
-from ncp_control.series.public.ozone import read_ozone
-from ncp_control.series.public.person import read_person_1, read_person_2
-from ncp_control.series.public.power import read_power
-from ncp_control.series.public.traffic import read_traffic
-from ncp_control.series.public.windows import PARTS
+from scripts.public_series.gesture import read_gesture
+from scripts.public_series.har import read_har
+from scripts.public_series.images import read_digits, read_smnist
+from scripts.public_series.occupancy import read_occupancy
+from scripts.public_series.ozone import read_ozone
+from scripts.public_series.person import read_person_1, read_person_2
+from scripts.public_series.power import read_power
+from scripts.public_series.traffic import read_traffic
+from scripts.public_series.windows import PARTS
 
 __all__ = ["PUBLIC", "PublicSet", "load_public"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncp_control.series.public import load_public
+from scripts.public_series.sets import load_public
 
 
 def idx(shape: tuple[int, ...], content: bytes, kind: int = 8) -> bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncp_control.series.public import load_public
-from ncp_control.series.public.gesture import FILES
+from scripts.public_series.gesture import FILES
+from scripts.public_series.sets import load_public
 
 
 def write(folder: Path, rows: int = 64, header: bool = False) -> None:

@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from ncp_control.series.data import SeriesData
-from ncp_control.series.public.files import SPACES, class_of, find_files, read_matrix, read_rows
-from ncp_control.series.public.windows import TEST, WINDOW, RawSeries, cut, random_parts, window_series
+from scripts.public_series.files import SPACES, class_of, find_files, read_matrix, read_rows
+from scripts.public_series.windows import TEST, WINDOW, RawSeries, cut, random_parts, window_series
 
 FILES = tuple(f"{part}/{kind}_{part}.txt" for part in ("train", "test") for kind in ("X", "y", "subject"))
 PUBLISHER = "'Human Activity Recognition Using Smartphones' of the UCI Machine Learning Repository"

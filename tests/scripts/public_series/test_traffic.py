@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncp_control.series.public import load_public
+from scripts.public_series.sets import load_public
 
 HEADER = "holiday,temp,rain_1h,snow_1h,clouds_all,weather_main,weather_description,date_time,traffic_volume"
 START = datetime(2012, 12, 24, 0)  # a Monday

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.series.data import Series, SeriesData
-from ncp_control.series.public.files import Numbers, class_of, find_files, number_in, read_rows
-from ncp_control.series.public.windows import TEST, WINDOW, RawSeries, cut, random_parts, window_series
+from scripts.public_series.files import Numbers, class_of, find_files, number_in, read_rows
+from scripts.public_series.windows import TEST, WINDOW, RawSeries, cut, random_parts, window_series
 
 FILES = ("ConfLongDemo_JSI.txt",)
 PUBLISHER = "'Localization Data for Person Activity' of the UCI Machine Learning Repository"

@@ -2,7 +2,7 @@
 
 The script fits every cell once for each seed, and prints the mean and the standard deviation of the scores on the test
 part. The figures beside them are from Tables 3, 4 and 5 of Hasani, Lechner, Amini, Rus and Grosu, "Liquid time-constant
-networks" (2021). `docs/guides/public-series.md` tells why the two columns are comparable only in part; in particular,
+networks" (2021). `README.md` beside this file tells why the two columns are comparable only in part; in particular,
 the paper weighs an ozone day 15 times in its loss, and this script does not.
 """
 
@@ -24,9 +24,9 @@ from ncp_control.dynamics.settings import FitSettings
 from ncp_control.series.data import SeriesData
 from ncp_control.series.fitting import fit_series
 from ncp_control.series.model import SeriesModel
-from ncp_control.series.public import PUBLIC, load_public
 from ncp_control.series.scores import ClassScores, NumberScores, score
 from ncp_control.series.splitting import split_series
+from scripts.public_series.sets import PUBLIC, load_public
 
 CELLS = ("ltc", "ctrnn", "neuralode", "ctgru", "lstm", "neuralltc", "cfc")
 # Mean and standard deviation of five runs. Accuracies are percentages, except in Table 5.
@@ -54,7 +54,7 @@ PAPER: dict[str, dict[str, str]] = {
 class Arguments:
     """Fit all cells to a public set whose files you have, and print a table.
 
-    Example: python scripts/series_table.py --name occupancy --folder downloads/occupancy --seeds 0 1 2 3 4
+    Example: python -m scripts.public_series --name occupancy --folder downloads/occupancy --seeds 0 1 2 3 4
     """
 
     name: str
@@ -125,7 +125,7 @@ def main(arguments: Arguments) -> None:
         found += [measure(data, cell, seed, arguments) for cell in arguments.cells]
     Console().print(table_of(arguments, found))
     if arguments.json:
-        write_atomically(arguments.json, lambda path: path.write_text(json.dumps(found, indent=2), encoding="utf-8"))
+        write_atomically(arguments.json, json.dumps(found, indent=2).encode())
 
 
 if __name__ == "__main__":

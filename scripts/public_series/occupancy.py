@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from ncp_control.series.data import SeriesData
-from ncp_control.series.public.files import Numbers, class_of, find_files, read_rows
-from ncp_control.series.public.windows import TEST, WINDOW, RawSeries, cut, random_parts, scale_of, window_series
+from scripts.public_series.files import Numbers, class_of, find_files, read_rows
+from scripts.public_series.windows import TEST, WINDOW, RawSeries, cut, random_parts, scale_of, window_series
 
 FILES = ("datatraining.txt", "datatest.txt", "datatest2.txt")
 PUBLISHER = "'Occupancy Detection' of the UCI Machine Learning Repository"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ncp_control.series.public import load_public
+from scripts.public_series.sets import load_public
 
 NAME = "household_power_consumption.txt"
 HEADER = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ncp_control.base.notes import card_text, duration, origin_of, table, write_card
+from scripts.cards import card_text, duration, origin_of, table, write_card
 
 CARD = """# agent
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ncp_control.series.public import PUBLIC, load_public
+from scripts.public_series.sets import PUBLIC, load_public
 
 PAPER = {"gesture", "occupancy", "har", "smnist", "traffic", "power", "ozone", "person-1", "person-2"}
 
