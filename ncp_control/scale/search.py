@@ -1,7 +1,7 @@
 """A search for good settings: Optuna proposes values, every trial is an ordinary run, and bad trials end early.
 
 Trials are proposed when there is room for them, so with several at once the proposals depend on which trial ends
-first. One at a time (`workers` 1), the same seed gives the same trials.
+first. One at a time (`workers` 1), the same seed gives the same trials, whether or not it was interrupted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from ncp_control.base.files import write_atomically
 from ncp_control.base.processes import Job, JobPlace, Processes
 from ncp_control.base.progress import say, tracked
-from ncp_control.base.run_folder import prepare_run, read_curve, read_record, versions
+from ncp_control.base.run_folder import prepare_run, read_curve, read_record, seed_of, versions
 from ncp_control.scale.cluster import FIX
 from ncp_control.scale.curves import AXES
 from ncp_control.scale.plan import LOGS, RUNS, Run, Setting, job_of
@@ -77,10 +77,8 @@ class Search:
         except ModuleNotFoundError:
             raise ModuleNotFoundError(f"this needs optuna, which is missing: {FIX}", name="optuna") from None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        several = getattr(self.place, "count", 0) != 1
         return optuna.create_study(
             direction="minimize" if self.what.kind in LOWER_IS_BETTER else "maximize",
-            sampler=optuna.samplers.TPESampler(seed=self.what.seeds[0], constant_liar=several),
             pruner=optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED),
         )
 
@@ -117,6 +115,11 @@ class Search:
             yield self._begin(None)
 
     def _begin(self, trial: Trial | None) -> Job:
+        from optuna.samplers import TPESampler
+
+        # Every trial has its own seed: a resumed search would otherwise draw again what it drew at its beginning.
+        seed = seed_of(self.what.seeds[0], len(self.trials) if trial is None else trial.number)
+        self.study.sampler = TPESampler(seed=seed, constant_liar=getattr(self.place, "count", 0) != 1)
         asked = self.study.ask({key: own.distribution() for key, own in self.ranges.items()})
         if trial is None:
             trial = Trial(len(self.trials), dict(asked.params))

@@ -11,6 +11,7 @@ import pytest
 
 from helpers.job_places import Here
 from ncp_control.base.processes import Event, Job
+from ncp_control.base.run_folder import seed_of
 from ncp_control.scale.ranges import SearchRange
 from ncp_control.scale.search import TRIALS, search
 from ncp_control.scale.sweep import Sweep
@@ -67,8 +68,9 @@ def run(out: Path, place: Any, trials: int = 25, **more: Any) -> Any:
 def test_it_proposes_as_optuna_does_and_finds_the_best(tmp_path: Path) -> None:
     place = Scripted(far)
     found = run(tmp_path / "a", place)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=3))
-    for values in place.ran:
+    study = optuna.create_study(direction="maximize")
+    for number, values in enumerate(place.ran):
+        study.sampler = optuna.samplers.TPESampler(seed=seed_of(3, number))
         trial = study.ask({key: own.distribution() for key, own in RANGES.items()})
         assert {key: f"{value:.6g}" for key, value in trial.params.items()} == values
         study.tell(trial, far(values))
@@ -89,6 +91,14 @@ def test_a_search_that_stopped_goes_on_with_what_it_knew(tmp_path: Path) -> None
     assert len(place.ran) == 13
     assert place.ran[0] == {key: f"{value:.6g}" for key, value in before[12]["values"].items()}
     assert all(trial.state == "finished" for trial in found.trials)
+
+
+@pytest.mark.parametrize("stop", [3, 14])
+def test_a_search_that_stopped_tries_what_it_would_have_tried(stop: int, tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", Scripted(far))
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "stopped", Scripted(far, stop_after=stop))
+    assert run(tmp_path / "stopped", Scripted(far), resume=True).trials == whole.trials
 
 
 def test_bad_trials_end_early_and_failed_ones_are_tried_again(tmp_path: Path) -> None:
