@@ -1,9 +1,11 @@
 """Every import goes down the house or stays on its floor, and never in a circle; and one public name is one thing.
 
-Counted are all imports: those that run when a module loads, those inside of functions, and those for types only.
+Counted are all imports: those that run when a module loads, those inside of functions, those for types only, and those
+of modules that a string names, such as "ncp_control.cli.as_job:run".
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +77,9 @@ STRANGERS = {
 ROOF = "ncp_control"
 # Every command has its own dataclass `Arguments`, by agreement.
 COMMANDS = "ncp_control.cli."
+# A string that names a module, perhaps with a name in it. Two parts without a name in it are a file's format, and the
+# folder that a module is itself in is where its data lie.
+NAMED = re.compile(r"(\w+\.\w+(?=:)|\w+(?:\.\w+){2,})(?::\w+)?")
 
 
 class Import(NamedTuple):
@@ -160,6 +165,10 @@ def find_imports(module: str, sources: dict[str, str], packages: set[str]) -> It
                 base = ".".join([*here[: len(here) - node.level + 1], *filter(None, [node.module])])
             inside = [f"{base}.{alias.name}" for alias in node.names]
             targets = [name if name in sources and base != ROOF else base for name in inside]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            named = NAMED.fullmatch(node.value)
+            known = named is not None and named[1] in sources and not f"{module}.".startswith(f"{named[1]}.")
+            targets = [named[1]] if named and known else []
         else:
             continue
         for target in targets:
@@ -231,6 +240,22 @@ def test_an_import_upwards_is_found(source: str, line: int) -> None:
     assert check(cells=source, rnn="") == [
         f"ncp_control.cells, line {line}: floor 2 imports ncp_control.rnn from floor 3"
     ]
+
+
+@pytest.mark.parametrize("name", ["ncp_control.cli.as_job:run", "ncp_control.cli.as_job", "ncp_control.cli:main"])
+def test_a_string_that_names_a_module_upwards_is_found(name: str) -> None:
+    faults = check(cells=f"import importlib\nCOMMAND = {name!r}", cli__init__="", cli__as_job="")
+    assert faults == [f"ncp_control.cells, line 2: floor 2 imports {name.split(':')[0]} from floor 6"]
+
+
+@pytest.mark.parametrize("text", ["ncp_control.rnn", "see ncp_control.cli.as_job", "ncp_control.cli.save_model"])
+def test_formats_and_other_texts_name_no_module(text: str) -> None:
+    assert check(cells=f"FORMAT = {text!r}", rnn="", cli__init__="", cli__as_job="") == []
+
+
+def test_a_circle_through_a_string_is_found() -> None:
+    (fault,) = check(scale__plan="COMMAND = 'ncp_control.cli.sweep:run'", cli__sweep="import ncp_control.scale.plan")
+    assert fault == "a circle: ncp_control.cli.sweep -> ncp_control.scale.plan -> ncp_control.cli.sweep"
 
 
 def test_a_relative_import_of_a_module_upwards_is_found() -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -59,6 +61,11 @@ class Option(NamedTuple):
     def shown(self) -> str:
         """The option and the placeholder of its value."""
         return f"{self.word} {self.value}".strip() if self.is_flag else self.word
+
+
+def typed_command() -> str:
+    """Returns the command that this process was started with, without `--resume`, as records keep it."""
+    return shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
 
 
 def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str] = ()) -> T:

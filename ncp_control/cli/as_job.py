@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
-import sys
+import shlex
 import time
 import traceback
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,54 +13,53 @@ from ncp_control.base.files import lock
 from ncp_control.base.processes import Report
 from ncp_control.base.progress import listening
 from ncp_control.base.run_folder import LOCK
+from ncp_control.cli import complain, distil, explain, fit, train
+from ncp_control.cli.arguments import read
 
-NAME = "ncp-control"
+COMMANDS: dict[str, Any] = {"train": train, "distil": distil, "fit": fit}
 OUT = "--out"
 SECONDS_TO_WAIT = 30.0
 SECONDS_BETWEEN_LOOKS = 0.2
 
 
 class CommandError(ValueError):
-    """A command ended with an error; its text is the sentence that the command printed."""
+    """A command ended with an error; its text is the sentence that the command would have printed."""
 
 
 def run(words: list[str], log: str, report: Report) -> Any:
-    """Runs a command and returns the JSON object that it prints last.
+    """Runs a command and returns what it would print with `--json`.
 
-    :param words: the words after `ncp-control`, `--json` among them
-    :param log: a file for what the command writes to stderr
+    :param words: the words after `ncp-control`
+    :param log: a file for what the command writes
     :param report: is told of the progress
     """
-    from ncp_control.cli import main
-
-    path, printed = Path(log), io.StringIO()
+    path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)
     if OUT in words:
         wait_until_free(Path(words[words.index(OUT) + 1]))
     with (
         path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1) as told,
-        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stdout(told),
         contextlib.redirect_stderr(told),
         listening(report),
-        _started_with(words),
     ):
         try:
-            code = main(words)
-        except Exception:
-            traceback.print_exc(file=told)
-            raise
-    if code:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        said = [line.removeprefix(f"{NAME}: ") for line in lines if line.startswith(f"{NAME}: ")]
-        raise CommandError(said[-1] if said else f"it ended with code {code}")
-    return json.loads(printed.getvalue().strip().splitlines()[-1])
+            arguments = check(words)
+            command = shlex.join(["ncp-control", *(word for word in words if word != "--resume")])
+            found, _ = COMMANDS[words[0]].outcome(arguments, command)
+        except Exception as error:
+            traceback.print_exc()
+            sentence = explain(error) if isinstance(error, ValueError | OSError | ModuleNotFoundError) else None
+            if sentence is None:
+                raise
+            complain(sentence)
+            raise CommandError(sentence) from error
+    return found
 
 
-def check(words: list[str]) -> None:
-    """Raises ValueError for words that the command does not know, or whose values it cannot read."""
-    from ncp_control.cli.arguments import read
-
-    read(import_module(f"ncp_control.cli.{words[0]}").Arguments, f"{NAME} {words[0]}", words[1:])
+def check(words: list[str]) -> Any:
+    """Reads the arguments of a command; raises ValueError for words that it does not know or cannot read."""
+    return read(COMMANDS[words[0]].Arguments, f"ncp-control {words[0]}", words[1:])
 
 
 def wait_until_free(folder: Path) -> None:
@@ -80,13 +75,3 @@ def wait_until_free(folder: Path) -> None:
                 return
             except BlockingIOError:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
-
-
-@contextlib.contextmanager
-def _started_with(words: list[str]) -> Iterator[None]:
-    """Makes it look as if this process had been started with these words, which commands keep in their records."""
-    before, sys.argv = sys.argv, [NAME, *words]
-    try:
-        yield
-    finally:
-        sys.argv = before

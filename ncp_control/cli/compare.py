@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from ncp_control.cli.arguments import typed_command
 from ncp_control.cli.where import SELDOM as SELDOM
 from ncp_control.cli.where import Where
 
@@ -75,9 +75,8 @@ def run(arguments: Arguments) -> int:
     what = Comparison(
         arguments.data, arguments.seeds, arguments.epochs, arguments.actions, arguments.loss, arguments.horizon
     )
-    command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     try:
-        results = compare(what, out, rows, place=place, resume=arguments.resume, command=command)
+        results = compare(what, out, rows, place=place, resume=arguments.resume, command=typed_command())
     except KeyboardInterrupt:
         print(f"\ninterrupted: --resume continues from what is in {out}", file=sys.stderr)
         raise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from ncp_control.cli.arguments import typed_command
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.settings import DistilSettings
 
@@ -93,6 +93,16 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Distils a teacher and prints how much of its return the student has."""
+    found, text = outcome(arguments, typed_command())
+    print(json.dumps(found) if arguments.json else text)
+    return 0
+
+
+def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
+    """Distils a teacher; returns the result as JSON values and in words.
+
+    :param command: kept in the record
+    """
     import numpy as np
 
     from ncp_control.base.machine import use_threads
@@ -130,52 +140,45 @@ def run(arguments: Arguments) -> int:
         seed=arguments.seed,
         out=out,
         resume=arguments.resume,
-        command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
+        command=command,
     )
     teachers = float(np.mean(found.teacher_returns))
-    if arguments.json:
-        summary = {
-            "out": str(out), **in_numbers(found.returns), "teacher_return": teachers, "share": found.share,
-            "episodes": len(found.returns), "steps": found.steps, "seconds": found.seconds,
-            "parameters": found.parameters,
+    summary = {
+        "out": str(out), **in_numbers(found.returns), "teacher_return": teachers, "share": found.share,
+        "episodes": len(found.returns), "steps": found.steps, "seconds": found.seconds,
+        "parameters": found.parameters,
+    }  # fmt: skip
+    took, whose = f"{found.steps:,} steps in {found.seconds / 60:.1f} minutes", "the teacher's"
+    if isinstance(teacher, Recorded):
+        random = found.agent.note["teacher"]["random"]
+        summary |= {"method": METHOD, "recorded_random": random}
+        took = f"{METHOD} of {found.steps:,} recorded steps in {found.seconds / 60:.1f} minutes"
+        whose = f"the recorded episodes'{random_in_words(random)}"
+    text = (
+        f"{took}: return {in_words(found.returns)} over {len(found.returns)} "
+        f"episodes, {100 * found.share:.1f} % of {whose} {teachers:,.1f}, with {found.parameters:,} "
+        f"parameters\nwritten to {out}\n"
+    )
+    best = out / BEST
+    if found.pruned is not None:
+        rows, smallest = found.pruned.rows, found.pruned.smallest
+        summary |= {"pruned": [vars(row) for row in rows], "smallest": vars(smallest)}
+        words = smallest_in_words(rows, smallest, pruning.keep)
+        text += f"\n{table_text(rows)}\n\n{words}\nwritten to {out / PRUNED}\n"
+        best = best if smallest is rows[0] else out / PRUNED / smallest.file
+    if found.finetuned is not None:
+        more, folder = found.finetuned, out / FOLDER
+        share = found.share_of(more.returns)
+        summary["finetuned"] = {
+            **in_numbers(more.returns), "share": share, "steps": more.steps, "seconds": more.seconds,
         }  # fmt: skip
-        if isinstance(teacher, Recorded):
-            summary |= {"method": METHOD, "recorded_random": found.agent.note["teacher"]["random"]}
-        if found.finetuned is not None:
-            summary["finetuned"] = {
-                **in_numbers(found.finetuned.returns), "share": found.share_of(found.finetuned.returns),
-                "steps": found.finetuned.steps, "seconds": found.finetuned.seconds,
-            }  # fmt: skip
-        if found.pruned is not None:
-            summary["pruned"] = [vars(row) for row in found.pruned.rows]
-            summary["smallest"] = vars(found.pruned.smallest)
-        print(json.dumps(summary))
-    else:
-        took, whose = f"{found.steps:,} steps in {found.seconds / 60:.1f} minutes", "the teacher's"
-        if isinstance(teacher, Recorded):
-            took = f"{METHOD} of {found.steps:,} recorded steps in {found.seconds / 60:.1f} minutes"
-            whose = f"the recorded episodes'{random_in_words(found.agent.note['teacher']['random'])}"
-        print(
-            f"{took}: return {in_words(found.returns)} over {len(found.returns)} "
-            f"episodes, {100 * found.share:.1f} % of {whose} {teachers:,.1f}, with {found.parameters:,} "
-            f"parameters\nwritten to {out}"
+        best = folder / BEST if found.pruned is None and np.mean(more.returns) >= np.mean(found.returns) else best
+        text += (
+            f"fine-tuned for {more.steps:,} steps in {more.seconds / 60:.1f} minutes: return "
+            f"{in_words(more.returns)}, {100 * share:.1f} % of {whose}\n"
+            f"written to {folder}\n"
         )
-        best = out / BEST
-        if found.pruned is not None:
-            rows, smallest = found.pruned.rows, found.pruned.smallest
-            words = smallest_in_words(rows, smallest, pruning.keep)
-            print(f"\n{table_text(rows)}\n\n{words}\nwritten to {out / PRUNED}")
-            best = best if smallest is rows[0] else out / PRUNED / smallest.file
-        if found.finetuned is not None:
-            more, folder = found.finetuned, out / FOLDER
-            best = folder / BEST if found.pruned is None and np.mean(more.returns) >= np.mean(found.returns) else best
-            print(
-                f"fine-tuned for {more.steps:,} steps in {more.seconds / 60:.1f} minutes: return "
-                f"{in_words(more.returns)}, {100 * found.share_of(more.returns):.1f} % of {whose}\n"
-                f"written to {folder}"
-            )
-        print(f"see it act:  ncp-control evaluate {shlex.quote(str(best))}")
-    return 0
+    return summary, f"{text}see it act:  ncp-control evaluate {shlex.quote(str(best))}"
 
 
 def in_numbers(returns: list[float]) -> dict[str, float]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from ncp_control.cli.arguments import typed_command
 from ncp_control.dynamics.settings import FitSettings
 
 if TYPE_CHECKING:
@@ -90,9 +90,28 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Fits a model and prints the result; of several processes, the first one prints."""
-    from ncp_control.base.machine import pick_device, use_threads
-    from ncp_control.base.ranks import LostRankError, joined, place
+    from ncp_control.base.ranks import LostRankError, place
     from ncp_control.cli import INTERRUPTED, REFUSED
+
+    try:
+        found, text = outcome(arguments, typed_command())
+    except (ValueError, OSError, KeyboardInterrupt) as error:
+        if place().rank == 0 or (isinstance(error, LostRankError) and not error.reason):
+            raise
+        # the first process says what is wrong
+        raise SystemExit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else REFUSED) from None
+    if place().rank == 0:
+        print(json.dumps(found) if arguments.json else text)
+    return 0
+
+
+def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
+    """Fits a model; returns the result as JSON values and in words.
+
+    :param command: kept in the record
+    """
+    from ncp_control.base.machine import pick_device, use_threads
+    from ncp_control.base.ranks import joined
 
     for option, given in (("--stream", arguments.stream), ("--graph", arguments.graph)):
         if given not in WHEN:
@@ -106,19 +125,13 @@ def run(arguments: Arguments) -> int:
     if series:
         from ncp_control.cli import fit_series
 
-        return fit_series.run(arguments)
-    try:
-        with joined(pick_device(arguments.device)) as ranks:
-            return run_of_ranks(arguments, ranks)
-    except (ValueError, OSError, KeyboardInterrupt) as error:
-        if place().rank == 0 or (isinstance(error, LostRankError) and not error.reason):
-            raise
-        # the first process says what is wrong
-        raise SystemExit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else REFUSED) from None
+        return fit_series.outcome(arguments, command)
+    with joined(pick_device(arguments.device)) as ranks:
+        return outcome_of_ranks(arguments, command, ranks)
 
 
-def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
-    """Does what `run` says, as one of the processes that share the fit."""
+def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[dict[str, Any], str]:
+    """Does what `outcome` says, as one of the processes that share the fit."""
     from ncp_control.base.machine import peak_memory
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.data import Split
@@ -143,11 +156,10 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
             parts.train, arguments.cell, wiring, reads=reads, residual=arguments.residual, settings=changes
         )
 
-    words = ["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]
     common: dict[str, Any] = {
         "seed": arguments.seed, "out": out, "resume": arguments.resume, "device": arguments.device,
-        "graph": WHEN[arguments.graph], "command": shlex.join(words),
-        "note": {"data": shlex.join(arguments.data), "command": shlex.join(words)},
+        "graph": WHEN[arguments.graph], "command": command,
+        "note": {"data": shlex.join(arguments.data), "command": command},
     }  # fmt: skip
     model: Simulator
     if arguments.members > 1:
@@ -167,23 +179,17 @@ def run_of_ranks(arguments: Arguments, ranks: Ranks) -> int:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "peak_memory": ranks.gather(peak_memory()),
     }
-    if not ranks.first:
-        return 0
     evaluate = shlex.join(["ncp-control", "evaluate", str(out / BEST), "--data", arguments.data[0]])
-    if arguments.json:
-        print(json.dumps(found))
-    else:
-        sizes = " and ".join(f"{size / 2**20:,.0f}" for size in found["peak_memory"])
-        memory = f"{ranks.count} processes, with at most {sizes} MiB of memory\n" if ranks.count > 1 else ""
-        print(
-            f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
-            f"{found['seconds'] / 60:.1f} minutes\n"
-            f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
-            f"(normalised {found['test_normalised_mse']:.4g})\n"
-            f"{memory}written to {out}\n"
-            f"evaluate it with:  {evaluate}"
-        )
-    return 0
+    sizes = " and ".join(f"{size / 2**20:,.0f}" for size in found["peak_memory"])
+    memory = f"{ranks.count} processes, with at most {sizes} MiB of memory\n" if ranks.count > 1 else ""
+    return found, (
+        f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
+        f"{found['seconds'] / 60:.1f} minutes\n"
+        f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
+        f"(normalised {found['test_normalised_mse']:.4g})\n"
+        f"{memory}written to {out}\n"
+        f"evaluate it with:  {evaluate}"
+    )
 
 
 def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import Any
 FIGURE = "fit.png"
 
 
-def run(arguments: Any) -> int:
-    """Fits a model of series, evaluates it on the test part, draws a picture and prints the result.
+def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
+    """Fits a model of series, evaluates it on the test part and draws a picture; returns the result as JSON values and
+    in words.
 
     :param arguments: those of `ncp-control fit`
+    :param command: kept in the record
     """
     import torch
 
@@ -37,7 +38,6 @@ def run(arguments: Any) -> int:
     torch.manual_seed(arguments.seed)
     model = SeriesModel.of(parts.train, arguments.cell, wiring, settings=cell_settings(arguments.set))
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
-    command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     fitted = fit_series(
         model, parts, arguments.settings, seed=arguments.seed, out=out, resume=arguments.resume,
         device=arguments.device, command=command, note={"data": arguments.data[0], "command": command},
@@ -54,18 +54,14 @@ def run(arguments: Any) -> int:
         found["figure"] = str(out / FIGURE)
     except ImportError:
         print('there is no picture without matplotlib: pip install "ncp-control[plot]"', file=sys.stderr)
-    if arguments.json:
-        print(json.dumps(found))
-        return 0
     drawn = f", with the picture {found['figure']}" if found["figure"] else ""
-    print(
+    return found, (
         f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
         f"{fitted.seconds / 60:.1f} minutes, best after epoch {found['best_epoch']}\n"
         f"{words_of(scores)}\n"
         f"written to {out}{drawn}\n"
         f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data[0]])}"
     )
-    return 0
 
 
 def part_rows(part: Any) -> int:

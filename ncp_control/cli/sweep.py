@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from ncp_control.cli.arguments import typed_command
 from ncp_control.cli.where import Where
 
 SELDOM = ("shared", "dry_run")
@@ -90,9 +91,8 @@ def run(arguments: Arguments) -> int:
         return 0
     if arguments.search is not None or arguments.ranges is not None:
         return run_search(arguments, what, place)
-    command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     try:
-        found = sweep(what, out, place, resume=arguments.resume, command=command)
+        found = sweep(what, out, place, resume=arguments.resume, command=typed_command())
     except KeyboardInterrupt:
         print(f"\ninterrupted: --resume goes on from what is in {out}", file=sys.stderr)
         raise
@@ -118,10 +118,9 @@ def run_search(arguments: Arguments, what: Any, place: Any) -> int:
     if arguments.search is None or arguments.ranges is None:
         raise ValueError("a search takes both: --search TRIALS and --ranges FILE")
     out = arguments.out or Path("runs") / f"search-{Path(arguments.subjects[0]).stem}"
-    command = shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
     ranges = read_ranges(arguments.ranges)
     try:
-        found = search(what, ranges, arguments.search, out, place, resume=arguments.resume, command=command)
+        found = search(what, ranges, arguments.search, out, place, resume=arguments.resume, command=typed_command())
     except KeyboardInterrupt:
         print(f"\ninterrupted: --resume goes on from what is in {out}", file=sys.stderr)
         raise

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+
+from ncp_control.cli.arguments import typed_command
 
 SELDOM = ("branch", "checkpoint_every", "threads")
 
@@ -78,11 +79,8 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Trains the agent, or lists the recipes."""
-    from ncp_control.base.machine import use_threads
     from ncp_control.cli.arguments import screen_width, wrapped
-    from ncp_control.rl.files.policy_file import load_policy
-    from ncp_control.rl.recipes.recipe import ALGORITHMS, about, load_recipe, read_changes, shipped
-    from ncp_control.rl.training import train
+    from ncp_control.rl.recipes.recipe import ALGORITHMS, about, shipped
 
     if arguments.recipe == "list":
         column = max(map(len, shipped())) + 2
@@ -92,6 +90,21 @@ def run(arguments: Arguments) -> int:
         told = f"A recipe of your own may name the algorithms {', '.join(ALGORITHMS)}."
         print("\n" + "\n".join(wrapped(told, screen_width())))
         return 0
+    found, text = outcome(arguments, typed_command())
+    print(json.dumps(found) if arguments.json else text)
+    return 0
+
+
+def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
+    """Trains the agent; returns the result as JSON values and in words.
+
+    :param command: kept in the record
+    """
+    from ncp_control.base.machine import use_threads
+    from ncp_control.rl.files.policy_file import load_policy
+    from ncp_control.rl.recipes.recipe import load_recipe, read_changes
+    from ncp_control.rl.training import train
+
     changes = read_changes(list(arguments.set))
     if arguments.steps is not None:
         changes["n_timesteps"] = arguments.steps
@@ -116,7 +129,7 @@ def run(arguments: Arguments) -> int:
         eval_episodes=arguments.eval_episodes,
         checkpoint_every=arguments.checkpoint_every,
         device=arguments.device,
-        command=shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")]),
+        command=command,
         callbacks=watching,
         start=None if arguments.start is None else load_policy(arguments.start),
         vec=arguments.vec,
@@ -124,20 +137,16 @@ def run(arguments: Arguments) -> int:
     )
     _, last, spread = result.curve[-1]
     best_step, best = result.best or (0, float("nan"))
-    if arguments.json:
-        found = {
-            "out": str(out), "steps": result.steps, "seconds": result.seconds, "last_return": last,
-            "best_return": best, "best_steps": best_step,
-        }  # fmt: skip
-        print(json.dumps(found))
-    else:
-        print(
-            f"{result.steps:,} steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- {spread:,.1f}, "
-            f"the best {best:,.1f} at step {best_step:,}\n"
-            f"written to {out}\n"
-            f"see it act:  ncp-control evaluate {shlex.quote(str(out / 'best.safetensors'))}"
-        )
-    return 0
+    found = {
+        "out": str(out), "steps": result.steps, "seconds": result.seconds, "last_return": last,
+        "best_return": best, "best_steps": best_step,
+    }  # fmt: skip
+    return found, (
+        f"{result.steps:,} steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- {spread:,.1f}, "
+        f"the best {best:,.1f} at step {best_step:,}\n"
+        f"written to {out}\n"
+        f"see it act:  ncp-control evaluate {shlex.quote(str(out / 'best.safetensors'))}"
+    )
 
 
 def imagined(arguments: Arguments) -> Any:
