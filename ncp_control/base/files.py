@@ -55,8 +55,6 @@ def check_room(folder: Path, size: int) -> None:
 
 
 OWN = re.compile(r"^\..+\.(\d+)\.ncp\.tmp$")
-# In the folders of runs, where nobody else writes, also the names that version 0.1.0 gave.
-ANY = re.compile(r"^\..+\.(\d+)(?:\.ncp)?\.tmp$")
 LONGEST = 50  # characters of NAME, so that the whole is never longer than a disk allows
 YOUNG = 60.0  # seconds, in which every process has locked what it made
 
@@ -108,14 +106,13 @@ def errors_name(path: Path) -> Iterator[None]:
         raise
 
 
-def sweep(folder: Path, names: re.Pattern[str] = OWN) -> None:
+def sweep(folder: Path) -> None:
     """Removes the temporary files and folders in a folder that no process works on any more.
 
     :param folder: the folder; its subfolders are left alone
-    :param names: which names are temporary ones
     """
     with suppress(OSError), os.scandir(folder) as entries:
-        left = [Path(entry.path) for entry in entries if names.match(entry.name)]
+        left = [Path(entry.path) for entry in entries if OWN.match(entry.name)]
         for path in left:
             if is_abandoned(path):
                 remove(path)
@@ -137,7 +134,7 @@ def is_abandoned(path: Path) -> bool:
     another machine that shares the disk. Its lock alone does not tell either, because a file is made before it is
     locked, and because some disks have no locks.
     """
-    found = ANY.match(path.name)
+    found = OWN.match(path.name)
     if found is None or sys.platform == "win32":
         return False
     try:
@@ -189,4 +186,4 @@ def lock(handle: int) -> bool:
 
 def is_temporary(path: Path) -> bool:
     """Whether a name is that of a temporary file or folder of this package."""
-    return ANY.match(path.name) is not None
+    return OWN.match(path.name) is not None

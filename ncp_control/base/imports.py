@@ -66,27 +66,11 @@ def names_of(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable
     return getattribute, names
 
 
-# Old names and new names within ncp_control, as of version 0.2: of documented modules, and of those that define what
-# users import or files name.
+# Old names and new names within ncp_control, as of version 0.2.0: of modules that define what files name.
 MOVED = {
-    "activity.ablate": "activity.recording.ablate",
-    "activity.episode": "activity.recording.activity",
-    "cells.baselines": "cells",
-    "data.controllers": "data.batch_policies",
-    "dynamics.lagged": "cells.lagged",
-    "ops.cpu_op": "ops.operator",
-    "rl.circuit": "rl.policies.circuit",
-    "rl.elapsed": "rl.policies.elapsed",
-    "rl.extractor": "rl.policies.extractor",
-    "rl.off_policy_policies": "rl.policies.sequence",
-    "rl.policy_file": "rl.files.policy_file",
-    "rl.recipe": "rl.recipes.recipe",
-    "rl.recurrent": "rl.on_policy",
-    "rl.replay": "rl.buffers.replay",
-    "rl.sequences": "rl.buffers.rollout",
-    "rl.watch": "rl.circuit_log",
-    "safe_file": "base.tensors",
-    "wiring.plans": "wiring",
+    "wiring.fully_connected": "wiring.plan",
+    "wiring.gap_junctions": "wiring.plan",
+    "wiring.random_synapses": "wiring.plan",
 }
 
 

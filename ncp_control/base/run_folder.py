@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from ncp_control.base.files import ANY, is_temporary, lock, sweep, write_atomically
+from ncp_control.base.files import is_temporary, lock, sweep, write_atomically
 
 RECORD, LOCK = "run.json", ".lock"
 LARGEST_RECORD = 2**24  # bytes; a record has thousands
@@ -45,7 +45,7 @@ class Hold:
         with suppress(OSError):  # on a full disk the next process is not told the number of this one
             self._file.truncate(0)
             self._file.write(f"{os.getpid()}\n".encode())
-        sweep(folder, ANY)
+        sweep(folder)
 
     def release(self) -> None:
         """Lets other processes in."""

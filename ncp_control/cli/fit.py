@@ -136,7 +136,6 @@ def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.data import Split
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
-    from ncp_control.dynamics.earlier_files import split_of_run
     from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
     from ncp_control.dynamics.fit_loop import BEST
     from ncp_control.dynamics.model import READS
@@ -146,7 +145,7 @@ def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[
         raise ValueError(f"members must be at least 1, got {arguments.members}")
     settings = arguments.settings
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
-    parts = Split.joined([split_of_run(one, out, arguments.resume) for one in read(arguments, out, ranks)])
+    parts = Split.joined([one.split() for one in read(arguments, out, ranks)])
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
     changes = cell_settings(arguments.set)
 

@@ -21,7 +21,7 @@ from ncp_control.base.settings import without_added
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.splitting import is_paper_data
-from ncp_control.dynamics.earlier_files import SERIES, split_of_run
+from ncp_control.dynamics.earlier_files import SERIES
 from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.errors import rollout_errors, window_errors
 from ncp_control.dynamics.fit_loop import DivergedError, Fitted
@@ -96,7 +96,7 @@ def compare(
     for row in rows:
         row.settings(what.epochs, what.loss, what.horizon)  # settings that cannot work are refused here
     out = Path(out)
-    parts = split_of_run(rollouts, out, resume)
+    parts = rollouts.split()
     series = bool(parts.train.about.get(SERIES))
     about = {"compared": what.recorded(), "rows": [described(row) for row in rows]}
     about |= {"data": {SERIES: True}} if series else {}

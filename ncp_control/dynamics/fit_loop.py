@@ -26,7 +26,6 @@ from ncp_control.base.run_folder import seed_of
 from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.data import Windows
 from ncp_control.dynamics.captured_step import CapturedStep
-from ncp_control.dynamics.earlier_files import todays_names
 from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
 from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
@@ -258,11 +257,11 @@ class EpochLoop(ABC, Generic[M]):
         """Continues from a state, as `read_state` returns it."""
         with described_in(path, "a fit that cannot go on"):
             found = read_object(state)
-            self.best = todays_names(unpack(found["best"], tensors))
+            self.best = unpack(found["best"], tensors)
             self.model.load_state_dict(self.best)  # weights that do not fit are refused now, and not at the end
-            self.model.load_state_dict(todays_names(unpack(found["model"], tensors)))
+            self.model.load_state_dict(unpack(found["model"], tensors))
             if self.settings.average:
-                self.validated.load_state_dict(todays_names(unpack(found["judged"], tensors)))
+                self.validated.load_state_dict(unpack(found["judged"], tensors))
             self.optimizer.load_state_dict(unpack(found["optimizer"], tensors))
             check_optimizer(self.optimizer)
             self.fitted.curve = [(float(loss), float(valid)) for loss, valid in found["curve"]]

@@ -21,9 +21,7 @@ from ncp_control.data import Rollouts, Split, Windows
 from ncp_control.data.digits import check_digits
 from ncp_control.dynamics.earlier_files import (
     SERIES,
-    described_in_0_1,
     first_weights,
-    is_record_of_0_1,
     noted_split,
     settings_of_run,
 )
@@ -200,11 +198,9 @@ def check_place(record: Path, count: int, device: str) -> None:
 def recorded_model(model: DynamicsModel, record: Path | None = None) -> dict[str, Any]:
     """Returns what the record says of a model, which is enough to tell it from any other.
 
-    :param record: of the fit that goes on, if it has been begun; an earlier version described a model as it did then
+    :param record: of the fit that goes on, if it has been begun
     """
     found, weights = model.about(), model.state_dict()
-    if record is not None and is_record_of_0_1(record) and found["cell"]["cell"] == "LaggedMLP":
-        found, weights = described_in_0_1(model)
     del found["action_range"]  # it belongs to the data, whose checksum is in the record, and is not fitted
     wiring = hashlib.sha256(json.dumps(found.pop("wiring")).encode()).hexdigest()
     return {**found, "wiring_sha256": wiring, **first_weights(weights, record)}

@@ -15,7 +15,6 @@ from ncp_control.base.tensors import building, read_tensors, write_tensors
 from ncp_control.cells import Cell, named_cell
 from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
-from ncp_control.dynamics.earlier_files import todays_names, todays_words
 from ncp_control.dynamics.ensemble import Calibration, Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
@@ -97,9 +96,7 @@ def build(
     :param tensors: all tensors of the file
     """
     beginning = f"{number}."
-    own = todays_names({name.removeprefix(beginning): value for name, value in tensors.items()
-                        if name.startswith(beginning)})  # fmt: skip
-    described = todays_words(described, own)
+    own = {name.removeprefix(beginning): value for name, value in tensors.items() if name.startswith(beginning)}
     settings, wiring = dict(described["cell"]), described["wiring"]
     cell = settings.pop("cell")
     scales = {name: own[name].double().numpy() for name in SCALES}

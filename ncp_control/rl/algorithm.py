@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from torch.optim import Optimizer
 
 from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
-from ncp_control.rl.policies.circuit import CELL_OF_0_1, DEFAULT_CELL
+from ncp_control.rl.policies.circuit import CELL_OF_0_2, DEFAULT_CELL
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 
 
@@ -23,8 +23,8 @@ class CircuitAlgorithm(BaseAlgorithm):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Loading makes a model without its parts, then sets the attributes in the file; files of 0.1 lack this one.
-        self.default_cell = DEFAULT_CELL if kwargs.get("_init_setup_model", True) else CELL_OF_0_1
+        # Loading makes a model without its parts, then sets the attributes in the file; files of 0.2.0 lack this one.
+        self.default_cell = DEFAULT_CELL if kwargs.get("_init_setup_model", True) else CELL_OF_0_2
         super().__init__(*args, **kwargs)
 
     def _setup_model(self) -> None:

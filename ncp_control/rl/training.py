@@ -35,11 +35,11 @@ from ncp_control.rl.circuit_log import CircuitLog
 from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import save_policy
-from ncp_control.rl.files.run_state import load_state, read_about, save_state
+from ncp_control.rl.files.run_state import has_cell_of_0_2, load_state, read_about, save_state
 from ncp_control.rl.learning_curve import LearningCurve
 from ncp_control.rl.masking import with_masks
+from ncp_control.rl.policies.circuit import CELL_OF_0_2
 from ncp_control.rl.recipes.building import make_envs, make_model
-from ncp_control.rl.recipes.earlier_runs import with_cell_of_run
 from ncp_control.rl.recipes.imagined_envs import Imagined
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
@@ -135,10 +135,13 @@ def train(
             f"the run in {out} began with a policy's circuit: name the policy's file again, --start POLICY"
         )
     random.seed(seed)
+    begun = recipe
+    if resume and recipe.policy == "NCPPolicy" and "cell" not in recipe.policy_kwargs and has_cell_of_0_2(out / STATE):
+        begun = replace(recipe, policy_kwargs={"cell": CELL_OF_0_2, **recipe.policy_kwargs})
     envs = make_envs(recipe, recipe.n_envs, training=True, workers=workers, inside=inside)
     with ExitStack() as held:
         held.callback(envs.close)
-        model = make_model(with_cell_of_run(recipe, out) if resume else recipe, envs, seed, where, start)
+        model = make_model(begun, envs, seed, where, start)
         evaluation_envs = {}
         for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
             own = replace(recipe, env_wrapper=wrappers)

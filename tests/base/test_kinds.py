@@ -17,7 +17,7 @@ from ncp_control.activity import record_network
 from ncp_control.base.run_folder import FORMATS, RECORD, Kind, kind_of
 from ncp_control.base.tensors import write_tensors
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.1.0"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.2.0"
 
 
 @pytest.mark.parametrize(("kind", "expected"), FORMATS.items())

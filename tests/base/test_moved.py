@@ -12,25 +12,23 @@ import pytest
 
 from ncp_control.base.imports import MOVED
 
-# Public names, and classes that files of Stable-Baselines3 or torch name, by the modules of version 0.1.0.
+# Classes that files of Stable-Baselines3 or torch name, by the modules of version 0.2.0.
 NAMED = {
-    "ncp_control.activity.episode": ("Activity", "ActivityError"),
-    "ncp_control.activity.page": ("write_page",),
-    "ncp_control.activity.video": ("write_video",),
-    "ncp_control.cells.baselines": ("CTRNN", "GRU", "LSTM", "NeuralODE"),
-    "ncp_control.dynamics.lagged": ("LaggedMLP",),
-    "ncp_control.rl.circuit": ("Circuit",),
-    "ncp_control.rl.elapsed": ("TimedExtractor",),
-    "ncp_control.rl.extractor": ("NCPExtractor",),
-    "ncp_control.rl.off_policy_policies": ("SACSequencePolicy", "SequenceExtractor", "TD3SequencePolicy"),
-    "ncp_control.rl.policies": ("NCPPolicy",),
-    "ncp_control.rl.policy_file": ("LoadedPolicy", "load_policy", "save_policy"),
-    "ncp_control.rl.recipe": ("Linear", "Recipe", "load_recipe"),
-    "ncp_control.rl.recurrent": ("RecurrentA2C", "RecurrentPPO"),
-    "ncp_control.rl.replay": ("SequenceDictReplayBuffer", "SequenceReplayBuffer"),
-    "ncp_control.rl.sequences": ("SequenceDictRolloutBuffer", "SequenceRolloutBuffer"),
-    "ncp_control.safe_file": ("CheckpointError",),
-    "ncp_control.wiring.plans": ("NCP", "AutoNCP", "FullyConnected", "GapJunctions", "Plan", "Random"),
+    "ncp_control.activity.recording.activity": ("Activity", "ActivityError"),
+    "ncp_control.cells.lagged": ("LaggedMLP",),
+    "ncp_control.rl.buffers.replay": ("SequenceDictReplayBuffer", "SequenceReplayBuffer"),
+    "ncp_control.rl.buffers.rollout": ("SequenceDictRolloutBuffer", "SequenceRolloutBuffer"),
+    "ncp_control.rl.on_policy": ("RecurrentA2C", "RecurrentPPO"),
+    "ncp_control.rl.policies.circuit": ("Circuit",),
+    "ncp_control.rl.policies.elapsed": ("TimedExtractor",),
+    "ncp_control.rl.policies.extractor": ("NCPExtractor",),
+    "ncp_control.rl.policies.recurrent": ("NCPPolicy",),
+    "ncp_control.rl.policies.sequence": ("SACSequencePolicy", "SequenceExtractor", "TD3SequencePolicy"),
+    "ncp_control.rl.recipes.rules": ("Linear",),
+    "ncp_control.wiring.fully_connected": ("FullyConnected",),
+    "ncp_control.wiring.gap_junctions": ("GapJunctions",),
+    "ncp_control.wiring.ncp": ("AutoNCP", "NCP"),
+    "ncp_control.wiring.random_synapses": ("Random",),
 }
 
 
@@ -64,7 +62,7 @@ def test_an_old_name_imports_the_module_of_the_new_name_and_warns(old: str) -> N
 @pytest.mark.usefixtures("forgotten")
 def test_the_warning_points_at_the_line_that_imports() -> None:
     with pytest.warns(DeprecationWarning, match="is now") as caught:
-        import ncp_control.safe_file  # noqa: F401
+        import ncp_control.wiring.fully_connected  # noqa: F401
     assert [Path(warning.filename) for warning in caught] == [Path(__file__)]
 
 
@@ -72,16 +70,16 @@ def test_the_warning_points_at_the_line_that_imports() -> None:
 def test_many_threads_import_one_old_name() -> None:
     with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(8) as pool:
         warnings.simplefilter("always")
-        found = list(pool.map(importlib.import_module, ["ncp_control.safe_file"] * 32))
-    assert {id(module) for module in found} == {id(importlib.import_module("ncp_control.base.tensors"))}
+        found = list(pool.map(importlib.import_module, ["ncp_control.wiring.fully_connected"] * 32))
+    assert {id(module) for module in found} == {id(importlib.import_module("ncp_control.wiring.plan"))}
     assert len(caught) == 1
 
 
 @pytest.mark.usefixtures("forgotten")
 def test_a_search_for_an_old_name_imports_nothing() -> None:
-    assert importlib.util.find_spec("ncp_control.safe_file") is not None
-    assert "ncp_control.safe_file" not in sys.modules
-    for other in ("ncp_control.nothing", "ncp_control.rl.nothing", "safe_file"):
+    assert importlib.util.find_spec("ncp_control.wiring.fully_connected") is not None
+    assert "ncp_control.wiring.fully_connected" not in sys.modules
+    for other in ("ncp_control.nothing", "ncp_control.rl.nothing", "fully_connected"):
         assert importlib.util.find_spec(other) is None
 
 

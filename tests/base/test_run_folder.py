@@ -14,7 +14,7 @@ ABOUT = {"recipe": {"env": "x", "steps": 5}, "seed": 1}
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock on Windows")
 def test_a_hold_ends_with_its_block_and_sweeps(tmp_path: Path) -> None:
-    (tmp_path / f".{RECORD}.123.tmp").write_text("half")
+    (tmp_path / f".{RECORD}.0af3.{2**22 + 1}.ncp.tmp").write_text("half")  # no process has such a number
     (tmp_path / ".hidden.tmp").write_text("mine")
     with Hold(tmp_path), pytest.raises(BlockingIOError, match=rf"is in use by another process \({os.getpid()}\)"):
         Hold(tmp_path)

@@ -31,7 +31,7 @@ def old(path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "known"),
-    [(".run.json.123.tmp", True), (".run.json.0af3.123.ncp.tmp", True), (".hidden.tmp", False), ("a.123.tmp", False)],
+    [(".run.json.123.tmp", False), (".run.json.0af3.123.ncp.tmp", True), (".hidden.tmp", False), ("a.123.tmp", False)],
 )
 def test_temporary_files_are_known_by_their_names(name: str, known: bool) -> None:
     assert is_temporary(Path("folder") / name) is known

@@ -149,7 +149,7 @@ def test_what_is_not_known_is_said(calibrated: Ensemble, tmp_path: Path) -> None
     history = torch.zeros(1, 4, 2)
     single, bare = make_model(), Ensemble([make_model(), make_model("ltc", 4)])
     save_model(bare, tmp_path / "bare.safetensors")
-    earlier = load_model(Path(__file__).parents[1] / "golden" / "0.1.0" / "ensemble.safetensors")
+    earlier = load_model(Path(__file__).parents[1] / "golden" / "0.2.0" / "ensemble.safetensors")
     for name in ("predict_interval", "believed_steps"):
         with pytest.raises(ValueError, match="that takes an ensemble"):
             getattr(single, name)(history, 3)

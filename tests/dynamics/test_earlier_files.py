@@ -12,7 +12,7 @@ from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model
-from ncp_control.dynamics.earlier_files import settings_of_run, split_of_model, split_of_run
+from ncp_control.dynamics.earlier_files import settings_of_run, split_of_model
 
 FIT = ("--cell", "gru", "--units", "3", "--epochs", "1", "--length", "8", "--device", "cpu")
 
@@ -41,23 +41,20 @@ def test_a_fit_to_a_series_says_so_and_is_evaluated_on_the_latest(data: Path, tm
     assert record_of(run if members == 1 else run / "member-0")["data"]["series"] is True
     rollouts, note = Rollouts.load(data), load_model(run / "best.safetensors").note
     assert note["series"] is True
-    assert names(split_of_model(rollouts, note).test) == names(split_of_run(rollouts, run, True).test)
     assert names(split_of_model(rollouts, note).test) == ["3.npz", "4.npz"]
 
 
-def test_a_fit_that_was_begun_with_the_split_of_version_0_1_keeps_it(data: Path, tmp_path: Path) -> None:
+def test_a_fit_to_episodes_of_bare_traces_says_nothing_and_is_evaluated_on_them(data: Path, tmp_path: Path) -> None:
     rollouts, run = Rollouts.load(data), tmp_path / "run"
     parts = rollouts.split(series=False)
     assert names(parts.test) == ["1.npz", "2.npz"]
-    model = DynamicsModel.of(parts.train, "gru", 3)
-    fit(model, parts, FitSettings(epochs=1, length=8), out=run, progress=False)
-    assert "series" not in record_of(run)["data"]  # as version 0.1.0 wrote it
-    assert names(split_of_run(rollouts, run, resume=True).test) == ["1.npz", "2.npz"]
-    assert names(split_of_run(rollouts, run, resume=False).test) == ["3.npz", "4.npz"]
+    fit(DynamicsModel.of(parts.train, "gru", 3), parts, FitSettings(epochs=1, length=8), out=run, progress=False)
+    assert "series" not in record_of(run)["data"]
+    assert names(split_of_model(rollouts, load_model(run / "best.safetensors").note).test) == ["1.npz", "2.npz"]
 
 
 @pytest.mark.parametrize("note", [{"seed": 0, "epoch": 3, "valid": 1.0}, {"seed": 0, "members": 2}])
-def test_a_model_of_version_0_1_is_not_evaluated_on_what_it_was_fitted_to(data: Path, note: dict[str, Any]) -> None:
+def test_a_model_fitted_to_episodes_is_not_evaluated_on_what_it_was_fitted_to(data: Path, note: dict[str, Any]) -> None:
     rollouts = Rollouts.load(data)
     assert names(split_of_model(rollouts, note).test) == ["1.npz", "2.npz"]
     assert names(split_of_model(rollouts, {}).test) == ["3.npz", "4.npz"]  # nothing tells of a fit

@@ -1,6 +1,6 @@
 """Writes a set of small files with the installed version of the package, for the tests of later versions to read.
 
-    python tests/golden/write.py tests/golden/0.2.0
+    python tests/golden/write.py tests/golden/0.3.0
 
 One file of every kind, what each gives (`expected.safetensors`), and for every long command the folder of a run that
 was killed half-way (`unfinished/`) beside the results of the same run that was not (`finished/`). Run once for each
@@ -99,6 +99,8 @@ ZIPS = ("RecurrentPPO", "RecurrentSAC")
 RECIPES = {name: long_commands.RECIPES[name] for name in ("RecurrentPPO", "RecurrentSAC")}
 TRAIN = ["--checkpoint-every", "32", "--eval-every", "48", "--eval-episodes", "1"]
 DISTIL = ["1200" if word == "200" else word for word in long_commands.DISTIL_FAST]  # steps, for whole episodes
+SWEPT = ["--kind", "fit", "--workers", "1"]
+SMALL = ["units=3", "epochs=30", "length=8", "device=cpu"]
 COLLECT = ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
 # The words of every long command, to be run in the folder that holds `recipe-*.yml` and `data/`.
 COMMANDS = {
@@ -112,8 +114,17 @@ COMMANDS = {
     "distil": ["distil", "agents/PPO.safetensors", "--env", "ncp/PendulumNoVel-v0", *DISTIL],
     "compare": ["compare", "data", "--seeds", "1", "--epochs", "30", "--rows", "GRU", "MLP, five lags",
                 "--workers", "1"],
+    "sweep": ["sweep", "data", *SWEPT, "--set", "cell=gru,ltc", *SMALL, "--seeds", "0", "1"],
+    "search": ["sweep", "data", *SWEPT, "--set", "cell=gru", *SMALL, "--search", "4", "--ranges", "ranges.yml"],
 }  # fmt: skip
-KEPT = ("curve.csv", "last.safetensors", "best.safetensors", "table.csv")
+# These run in processes of their own, which end when their parent is killed: when one of them has begun.
+BEGUN = {
+    "compare": "fits/gru-s0/state.safetensors",
+    "sweep": "runs/data-cell=ltc-s0/state.safetensors",
+    "search": "runs/data-trial0001-s0/state.safetensors",
+}
+RANGES = "learning_rate: {low: 1e-3, high: 1e-1, log: true}\n"
+KEPT = ("curve.csv", "last.safetensors", "best.safetensors", "table.csv", "trials.json")
 
 
 def fixed(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -234,6 +245,7 @@ def write_runs(out: Path, scratch: Path) -> None:
     for name, recipe in RECIPES.items():
         (out / f"recipe-{name}.yml").write_text(recipe)
     write_data(out / "data")
+    (out / "ranges.yml").write_text(RANGES)
     os.chdir(out)
     for name, words in COMMANDS.items():
         whole, killed = scratch / f"{name}-whole" / "out", scratch / f"{name}-killed" / "out"
@@ -241,22 +253,27 @@ def write_runs(out: Path, scratch: Path) -> None:
         killed.parent.mkdir()
         ended = run_in_child(functools.partial(run_command, words, whole), scratch)
         assert ended.code == 0, ended.output
-        if name == "compare":  # its fits run in processes of their own, which end when their parent is killed
+        if name in BEGUN:
             sys.argv[1:] = words
             child = Child(functools.partial(main, [*words, "--out", str(killed)]), scratch)
-            wait_until((killed / "fits" / "gru-s0" / "state.safetensors").exists, "the state of a fit")
+            begun = killed / BEGUN[name]
+            wait_until(begun.exists, "the state of a fit")
             child.kill()
             assert child.wait().code == -9
             child.wait_for_group()
-            assert not (killed / "fits" / "gru-s0" / "result.json").exists()
+            assert not (begun.parent / "result.json").exists()
         else:
             at = ended.value * (3 if name == "collect" else 6) // 10
             ended = run_in_child(functools.partial(run_command, words, killed, at), scratch)
             assert ended.code == -9, ended.output
         unfinished = out / "unfinished" / name
-        shutil.copytree(killed.parent, unfinished, ignore=shutil.ignore_patterns("board", "*.png", ".lock", "*.tmp"))
+        shutil.copytree(
+            killed.parent, unfinished, ignore=shutil.ignore_patterns("board", "inputs", "*.png", ".lock", "*.tmp")
+        )
         if name == "collect":
             shutil.copytree(whole, out / "finished" / name)
+            about = out / "finished" / name / "data" / "metadata.json"
+            about.write_text(about.read_text().replace(str(whole), "out"))  # it holds a path of this machine
         else:
             (out / "finished" / name).mkdir(parents=True)
             for kept in KEPT:

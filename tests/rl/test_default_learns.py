@@ -42,13 +42,13 @@ def test_a_policy_without_settings_balances_a_pole_without_velocities() -> None:
 
 
 @pytest.mark.parametrize("build", [build_on_policy, build_off_policy])
-@pytest.mark.parametrize("version", ["0.1", "today"])
+@pytest.mark.parametrize("version", ["0.2.0", "today"])
 def test_a_model_that_names_no_cell_loads_with_the_cell_that_it_had(build: Any, version: str, tmp_path: Any) -> None:
-    """Version 0.1 chose an LTC, and its files name neither the cell nor the default."""
-    cell = {"0.1": "ltc", "today": "cfc"}[version]
+    """Version 0.2.0 chose an LTC, and its files name neither the cell nor the default."""
+    cell = {"0.2.0": "ltc", "today": "cfc"}[version]
     model = build(cell=cell).learn(16)
     del model.policy_kwargs["cell"]
-    model.save(tmp_path / "model", exclude=["default_cell"] if version == "0.1" else None)
+    model.save(tmp_path / "model", exclude=["default_cell"] if version == "0.2.0" else None)
     loaded = type(model).load(tmp_path / "model", device="cpu")
     weights = [one.policy.state_dict() for one in (model, loaded)]
     assert weights[0].keys() == weights[1].keys()

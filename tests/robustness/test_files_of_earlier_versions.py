@@ -125,7 +125,7 @@ def test_the_weights_of_a_run_that_was_killed_are_read_to_the_last_bit(path: Pat
     loaded = nc.load(path)
     found = (loaded.policy if hasattr(loaded, "policy") else loaded).state_dict()
     for key, value in load_file(path).items():
-        name = key.removeprefix("policy.").removeprefix("0.").replace("rnn.hidden.", "rnn.cell.hidden.")
+        name = key.removeprefix("policy.").removeprefix("0.")
         if name in found:
             assert torch.equal(found.pop(name), value), key
     # a policy makes its targets anew, as copies
@@ -183,19 +183,23 @@ def test_a_run_that_was_killed_goes_on(
     for path in finished.glob("*.safetensors"):
         found = load_file(out / path.name)
         for key, value in load_file(path).items():
-            key = key.replace("rnn.hidden.", "rnn.cell.hidden.")  # the MLP on lags has become a cell
             torch.testing.assert_close(found[key], value, **TOLERANCE)
     for path in finished.glob("*.csv"):
         ours, theirs = (cells_of(folder / path.name, heads_of(path)) for folder in (out, finished))
         assert [cell for cell in ours if isinstance(cell, str)] == [cell for cell in theirs if isinstance(cell, str)]
         numbers = [[cell for cell in cells if not isinstance(cell, str)] for cells in (ours, theirs)]
         assert numbers[0] == pytest.approx(numbers[1], rel=1e-4, abs=1e-6)
+    for path in finished.glob("trials.json"):
+        ours, theirs = (json.loads((folder / path.name).read_text())["trials"] for folder in (out, finished))
+        assert [one["state"] for one in ours] == [one["state"] for one in theirs]
+        assert [one["values"] for one in ours] == [pytest.approx(one["values"], rel=1e-4) for one in theirs]
+        assert [one["value"] for one in ours] == pytest.approx([one["value"] for one in theirs], rel=1e-4)
 
 
 def heads_of(path: Path) -> list[str]:
-    """The heads of a table's columns, but for that of the seconds that a fit took."""
+    """The heads of a table's columns, but for those of the seconds that a fit took."""
     with path.open(newline="") as file:
-        return [head for head in next(csv.reader(file)) if head != "seconds"]
+        return [head for head in next(csv.reader(file)) if not head.startswith("seconds")]
 
 
 def cells_of(path: Path, heads: list[str]) -> list[str | float]:

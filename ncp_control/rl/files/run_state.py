@@ -76,6 +76,14 @@ def read_about(path: Path) -> dict[str, Any]:
         return read_object(metadata["about"])
 
 
+def has_cell_of_0_2(path: Path) -> bool:
+    """Whether version 0.2.0 wrote a run's state with circuits that no cell was named for, which were LTCs then."""
+    if not path.exists():
+        return False
+    metadata, _ = read_tensors(path, FORMAT, READ, DESCRIBED, "ncp-control train")
+    return "rnn.cell.gleak_raw" in metadata["state"]
+
+
 def _variables(model: BaseAlgorithm) -> dict[str, Any]:
     """Returns the trained tensors that belong to no network, such as SAC's entropy coefficient."""
     _, names = model._get_torch_save_params()
