@@ -65,7 +65,7 @@ class Arguments:
     """Record an episode every so many steps, and show all of them on one page in the run's folder, watch/page.html."""
 
     vec: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "same"
-    """Where environments are stepped: the same process, or "processes" ("processes=4") if steps take milliseconds."""
+    """Where environments are stepped: the same process, or "processes", one each, if steps take milliseconds."""
 
     device: str = "cpu"
     """The device for the networks: cpu, cuda or auto."""

@@ -94,7 +94,7 @@ def finetune(
     recipe = recipe_of(student.note, steps, settings)
     result = train(
         recipe, folder, seed, resume, eval_episodes=settings.eval_episodes, command=command, progress=progress,
-        start=student, advise=False,
+        start=student,
     )  # fmt: skip
     best = load_policy(folder / BEST)
     own = EnvRecipe(recipe.env, recipe.env_wrapper, recipe.env_kwargs)

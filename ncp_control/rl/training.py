@@ -11,7 +11,7 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -43,13 +43,12 @@ from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.imagined_envs import Imagined
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
-from ncp_control.rl.recipes.vec_choice import SAME, read_vec
-from ncp_control.rl.vec_advice import VecAdvice
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
 STATE, LAST, BEST = "state.safetensors", "last.safetensors", "best.safetensors"
 POLICIES = "policies"  # the folder with the policy of each evaluation
+SAME, PROCESSES = "same", "processes"  # where environments are stepped
 
 
 @dataclass
@@ -86,7 +85,6 @@ def train(
     callbacks: Sequence[BaseCallback] = (),
     start: LoadedPolicy | None = None,
     vec: str = SAME,
-    advise: bool = True,
     inside: Imagined | None = None,
 ) -> TrainingResult:
     """Trains an agent.
@@ -108,13 +106,14 @@ def train(
     :param progress: show a progress bar on stderr
     :param callbacks: further callbacks; they must not change the training, or a resumed run gives another result
     :param start: a policy to begin with, whose circuit takes the place of the recipe's
-    :param vec: where the environments are stepped: `same`, in this process; `processes`, in as many worker processes as
-        there are cores; or `processes=N`. The result is the same, so a run may be resumed with another choice
-    :param advise: say on stderr, once, where worker processes would be much faster than this process alone
+    :param vec: where the environments are stepped: `same`, in this process; or `processes`, each in a process of its
+        own, for steps that take milliseconds. Environments that draw from their own generators give the same result
+        either way, so a run may be resumed with the other choice. Evaluations stay in this process
     :param inside: imagines the episodes of the training, such as `Branches` of `ncp_control.dynamics`; the evaluations
         stay in the recipe's environment
     """
-    workers = read_vec(vec)
+    if vec not in (SAME, PROCESSES):
+        raise ValueError(f"there is no vec {vec!r}: choose {SAME} or {PROCESSES}")
     out, where = Path(out), pick_device(device)
     counts = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
     for name, count in counts.items():
@@ -138,14 +137,14 @@ def train(
     begun = recipe
     if resume and recipe.policy == "NCPPolicy" and "cell" not in recipe.policy_kwargs and has_cell_of_0_2(out / STATE):
         begun = replace(recipe, policy_kwargs={"cell": CELL_OF_0_2, **recipe.policy_kwargs})
-    envs = make_envs(recipe, recipe.n_envs, training=True, workers=workers, inside=inside)
+    envs = make_envs(recipe, recipe.n_envs, training=True, in_processes=vec == PROCESSES, inside=inside)
     with ExitStack() as held:
         held.callback(envs.close)
         model = make_model(begun, envs, seed, where, start)
         evaluation_envs = {}
         for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
             own = replace(recipe, env_wrapper=wrappers)
-            evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False, workers=workers)
+            evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False)
             held.callback(evaluation_envs[name].close)
             try_out(evaluation_envs[name], own)
         record = {"command": command, "versions": versions(PACKAGES)}
@@ -156,8 +155,7 @@ def train(
                 shutil.rmtree(out / old, ignore_errors=True)
         model.set_logger(configure(str(out / "board"), ["tensorboard"]))
         tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
-        measuring = VecAdvice() if advise and not workers and inside is None else None
-        run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs, measuring)
+        run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs)
         if kept is not None:
             load_state(model, out / STATE)
             run.recall(kept)
@@ -191,7 +189,6 @@ class RunCallback(BaseCallback):
     :param about: the settings that make the result, as `run.json` keeps them
     :param tracker: shows the progress
     :param evaluation_envs: the environments of the evaluations by name; "" for those that choose the best policy
-    :param advice: measures whether worker processes would be faster; None to leave that out
     """
 
     def __init__(
@@ -203,10 +200,8 @@ class RunCallback(BaseCallback):
         about: dict[str, Any],
         tracker: Tracker,
         evaluation_envs: dict[str, VecEnv],
-        advice: VecAdvice | None = None,
     ) -> None:
         super().__init__()
-        self.advice = advice
         self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
         self.recipe, self.evaluation_envs = recipe, evaluation_envs
         self.curve = LearningCurve([name for name in evaluation_envs if name])
@@ -226,15 +221,6 @@ class RunCallback(BaseCallback):
         return self._before + time.monotonic() - self._began
 
     def _on_rollout_start(self) -> None:
-        with self._unmeasured():
-            self._begin_segment()
-        if self.advice is not None:
-            self.advice.begin_round(self.model)
-
-    def _unmeasured(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.advice is None else self.advice.paused()
-
-    def _begin_segment(self) -> None:
         """Writes a checkpoint and seeds everything again where a segment begins."""
         check_training(self.model)
         segment = self.num_timesteps // self.every
@@ -251,8 +237,7 @@ class RunCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         self._show_steps()
         if self.num_timesteps // self.about["eval_every"] > self._evaluated:
-            with self._unmeasured():
-                self._evaluate()
+            self._evaluate()
 
     def finish(self) -> None:
         """Evaluates for the last time and writes the last checkpoint."""

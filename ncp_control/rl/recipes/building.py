@@ -34,9 +34,9 @@ from ncp_control.rl.recipes.environments import reason_of
 from ncp_control.rl.recipes.imagined_envs import Imagined, imagined_envs
 from ncp_control.rl.recipes.mujoco_envs import monitored
 from ncp_control.rl.recipes.normalized_envs import NormalizedVecEnv
+from ncp_control.rl.recipes.process_envs import ProcessVecEnv
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.rules import read_value
-from ncp_control.rl.recipes.worker_envs import WorkerVecEnv
 from ncp_control.rl.starting import begin_with, circuit_arguments
 from ncp_control.rl.updates.sac import SAC
 from ncp_control.wiring import WiringError
@@ -45,7 +45,9 @@ from ncp_control.wiring.plan_text import parse_plan
 OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC)}
 
 
-def make_envs(recipe: Recipe, count: int, training: bool, workers: int = 0, inside: Imagined | None = None) -> VecEnv:
+def make_envs(
+    recipe: Recipe, count: int, training: bool, in_processes: bool = False, inside: Imagined | None = None
+) -> VecEnv:
     """Makes a recipe's environments, side by side and normalised as the recipe says.
 
     An elapsed time is left as it is unless the recipe names it in `norm_obs_keys`.
@@ -53,15 +55,17 @@ def make_envs(recipe: Recipe, count: int, training: bool, workers: int = 0, insi
     :param recipe: what is trained
     :param count: the number of environments
     :param training: update the statistics and normalise rewards; False for evaluations
-    :param workers: the number of worker processes for the environments; 0 for none, then they are in this process
-    :param inside: imagines episodes in place of the environments; workers have no part in it
+    :param in_processes: step each environment in a process of its own
+    :param inside: imagines episodes in place of the environments, in this process
     """
-    make = partial(make_side_by_side, recipe)
     envs: VecEnv
     if inside is not None:
         envs = imagined_envs(inside, recipe, count)
+    elif in_processes:
+        make_fitting_env(recipe).close()  # a recipe that does not fit is refused before processes are started
+        envs = ProcessVecEnv(partial(make_fitting_env, recipe), count)
     else:
-        envs = WorkerVecEnv(make, count, workers) if workers else make(count)
+        envs = make_side_by_side(recipe, count)
     if recipe.normalize is False:
         return envs
     try:
@@ -77,14 +81,15 @@ def make_side_by_side(recipe: Recipe, count: int) -> DummyVecEnv:
     :param recipe: what is trained
     :param count: the number of environments
     """
-
-    def make() -> gym.Env[Any, Any]:
-        env = make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
-        check_learnable(env, recipe)
-        return env
-
     with bounded_memory(f"{count} environments of {recipe.env}"):
-        return monitored([make() for _ in range(count)])
+        return monitored([make_fitting_env(recipe) for _ in range(count)])
+
+
+def make_fitting_env(recipe: Recipe) -> gym.Env[Any, Any]:
+    """Makes one environment of a recipe; refuses one that its algorithm cannot learn."""
+    env = make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
+    check_learnable(env, recipe)
+    return env
 
 
 def normalized_as(recipe: Recipe, envs: VecEnv, training: bool) -> VecEnv:
