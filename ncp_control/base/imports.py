@@ -68,6 +68,7 @@ def names_of(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable
 
 # Old names and new names within ncp_control, as of version 0.2.0: of modules that define what files name.
 MOVED = {
+    "rl.recipes.rules": "base.values",
     "wiring.fully_connected": "wiring.plan",
     "wiring.gap_junctions": "wiring.plan",
     "wiring.random_synapses": "wiring.plan",

@@ -241,6 +241,6 @@ def cell_settings(words: tuple[str, ...]) -> dict[str, Any]:
     """Returns the settings of a cell that are written as KEY=VALUE."""
     if not words:
         return {}
-    from ncp_control.rl.recipes.recipe import read_changes
+    from ncp_control.base.plain_yaml import read_changes
 
     return read_changes(list(words), "unfolds=3")

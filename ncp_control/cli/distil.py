@@ -106,6 +106,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     import numpy as np
 
     from ncp_control.base.machine import use_threads
+    from ncp_control.base.plain_yaml import read_changes
     from ncp_control.cli.trained_in import disturbances, env_name
     from ncp_control.distil import distil
     from ncp_control.distil.finetuning import FOLDER
@@ -114,7 +115,6 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     from ncp_control.distil.pruning import PRUNED
     from ncp_control.distil.recorded import METHOD, Recorded, random_in_words
     from ncp_control.distil.teachers import load_teacher
-    from ncp_control.rl.recipes.recipe import read_changes
 
     use_threads(arguments.threads)
     teacher = load_teacher(arguments.teacher, arguments.algo, arguments.normalize)

@@ -101,8 +101,9 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     :param command: kept in the record
     """
     from ncp_control.base.machine import use_threads
+    from ncp_control.base.plain_yaml import read_changes
     from ncp_control.rl.files.policy_file import load_policy
-    from ncp_control.rl.recipes.recipe import load_recipe, read_changes
+    from ncp_control.rl.recipes.recipe import load_recipe
     from ncp_control.rl.training import train
 
     changes = read_changes(list(arguments.set))

@@ -95,7 +95,7 @@ def wrappers_in(note: dict[str, Any]) -> list[Any]:
 
 def share_of(described: Any) -> float | None:
     """Returns the share of random actions of a described wrapper; None for a wrapper that overwrites no actions."""
-    from ncp_control.rl.recipes.rules import read_number
+    from ncp_control.base.values import read_number
 
     if described == OVERWRITE:
         return DEFAULT_SHARE

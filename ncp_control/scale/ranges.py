@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ncp_control.rl.recipes.plain_yaml import read_yaml
+from ncp_control.base.plain_yaml import read_yaml
 
 KEYS = {"low", "high", "log", "step"}
 

@@ -20,8 +20,9 @@ def check_trainings(settings: Sequence[Setting], options: Sequence[str]) -> None
 
     :param options: the further words of every run
     """
+    from ncp_control.base.plain_yaml import read_changes
     from ncp_control.rl.recipes.building import make_envs, make_model
-    from ncp_control.rl.recipes.recipe import load_recipe, read_changes
+    from ncp_control.rl.recipes.recipe import load_recipe
 
     given = dict(pairwise(options))
     if int(given.get(EVAL_EVERY, 1)) < 1:

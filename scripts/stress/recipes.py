@@ -147,10 +147,10 @@ def odd_changes(random: Random, algo: str) -> dict[str, Any]:
 
 def keys_of(algo: str) -> set[str]:
     """Returns the names of an algorithm's arguments."""
-    from ncp_control.rl.recipes.algorithm_rules import arguments_of
     from ncp_control.rl.recipes.building import class_of
+    from ncp_control.rl.recipes.limits import arguments_of
 
-    return arguments_of(class_of(algo))
+    return set(arguments_of(class_of(algo)))
 
 
 def base(algo: str) -> dict[str, Any]:
@@ -184,7 +184,8 @@ def attempt(words: list[str], path: Path, out: Path) -> None:
     """
     from stable_baselines3.common.callbacks import BaseCallback
 
-    from ncp_control.rl.recipes.recipe import load_recipe, read_changes
+    from ncp_control.base.plain_yaml import read_changes
+    from ncp_control.rl.recipes.recipe import load_recipe
     from ncp_control.rl.training import train
 
     class Enough(BaseCallback):

@@ -1,11 +1,14 @@
 """One command each from a table to a description, a fitted model, its evaluation and a comparison."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from helpers.command_line import ROOT
 from ncp_control.cli import main
 from ncp_control.dynamics import DynamicsModel, load_model
 
@@ -64,3 +67,23 @@ def test_a_table_that_cannot_be_read_is_one_sentence(tmp_path: Path, capsys: pyt
     assert "row 3 has the same time as row 2 in the column 't'" in printed
     assert "Traceback" not in printed
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("change", "code"), [("unfolds=2", 0), ("unfold=2", 2), ("unfolds", 2)])
+def test_a_cell_is_set_without_stable_baselines(change: str, code: int, tmp_path: Path) -> None:
+    """Stable-Baselines3 is hidden, as on a machine that fits models and trains no agents."""
+    script = """
+import sys
+sys.modules["stable_baselines3"] = sys.modules["sb3_contrib"] = None
+from ncp_control.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    words = ["fit", house(tmp_path), "--actions", "--cell", "ltc", "--units", "8", "--epochs", "1", "--length", "16"]
+    words += ["--device", "cpu", "--out", str(tmp_path / "run"), "--set", change]
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "run" / "best.safetensors").exists() == (code == 0)
+    if code:
+        assert "unfold" in done.stderr.splitlines()[-1]

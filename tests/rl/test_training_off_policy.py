@@ -206,7 +206,6 @@ def test_a_return_over_several_steps_ends_with_its_episode_also_where_a_checkpoi
         ("TQC", "policy_delay", 2, "the recipe does not fit TQC: it has no 'policy_delay'"),
         ("CrossQ", "tau", 0.1, "the recipe does not fit CrossQ: it has no 'tau'"),
         ("CrossQ", "batch_size", 1, "the recipe's batch_size must be a whole number of at least 2, not 1"),
-        ("CrossQ", "policy_kwargs.batch_norm", 1, "batch_norm must be true or false, not 1"),
         ("CrossQ", "policy_kwargs.batch_norm_momentum", 2, "batch_norm_momentum must be a number from 0 to 1, not 2"),
         ("CrossQ", "policy_kwargs.batch_norm_eps", 0, "batch_norm_eps must be a number above 0, not 0"),
         (

@@ -16,27 +16,28 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from ncp_control.base.machine import TooMuchMemory, bounded_memory
+from ncp_control.base.values import check_known
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_json import ACTIVATIONS
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 from ncp_control.rl.policies.extractor import NCPExtractor
-from ncp_control.rl.recipes.algorithm_rules import (
-    SETTINGS,
-    check_quantiles,
-    read_algorithm,
-    read_normalize,
-    read_policy,
-)
 from ncp_control.rl.recipes.environments import make_env as make_env
 from ncp_control.rl.recipes.environments import reason_of
 from ncp_control.rl.recipes.imagined_envs import Imagined, imagined_envs
+from ncp_control.rl.recipes.limits import (
+    arguments_of,
+    check_quantiles,
+    read_algorithm,
+    read_limited,
+    read_normalize,
+    read_policy,
+)
 from ncp_control.rl.recipes.mujoco_envs import monitored
 from ncp_control.rl.recipes.normalized_envs import NormalizedVecEnv
 from ncp_control.rl.recipes.process_envs import ProcessVecEnv
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.rl.recipes.rules import read_value
 from ncp_control.rl.starting import begin_with, circuit_arguments
 from ncp_control.rl.updates.sac import SAC
 from ncp_control.wiring import WiringError
@@ -99,9 +100,9 @@ def normalized_as(recipe: Recipe, envs: VecEnv, training: bool) -> VecEnv:
     :param envs: its environments
     :param training: update the statistics and normalise rewards
     """
-    given = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {})
+    given = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {}, NormalizedVecEnv)
     if "gamma" in recipe.settings:
-        given.setdefault("gamma", read_value("gamma", recipe.settings["gamma"], SETTINGS["gamma"], "the recipe's"))
+        given.setdefault("gamma", read_limited("gamma", recipe.settings["gamma"], "the recipe's"))
     space = envs.observation_space
     if isinstance(space, spaces.Dict) and KEY in space.spaces:
         given.setdefault("norm_obs_keys", plain_keys(space))
@@ -154,6 +155,10 @@ def make_model(
     """
     kind = class_of(recipe.algo)
     settings = read_algorithm(recipe.algorithm_settings, kind, recipe.algo, recipe.n_envs)
+    policy = kind.policy_aliases.get(recipe.policy)
+    known = {} if policy is None else arguments_of(policy)
+    if known and "wiring" not in known:  # policies with a circuit check these names themselves
+        check_known(recipe.policy_kwargs, known, f"the recipe's policy_kwargs do not fit {recipe.policy}: there is")
     arguments = policy_arguments(recipe.policy_kwargs)
     if start is not None:
         arguments |= circuit_arguments(start, recipe.algo)
@@ -191,7 +196,7 @@ def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
             if not isinstance(found[key], str) or found[key] not in known:
                 raise ValueError(f"unknown {key} {found[key]!r} in a recipe: choose one of {', '.join(known)}")
             found[key] = known[found[key]]
-    for where in (found, found.get("features_extractor_kwargs") or {}):
-        if isinstance(where.get("wiring"), str):
+    for where in (found, found.get("features_extractor_kwargs")):
+        if isinstance(where, dict) and isinstance(where.get("wiring"), str):
             where["wiring"] = parse_plan(where["wiring"])
     return found

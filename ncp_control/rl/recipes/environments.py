@@ -8,9 +8,9 @@ from typing import Any
 import gymnasium as gym
 
 from ncp_control.base.machine import TooMuchMemory
+from ncp_control.base.values import Linear, read_number, shortened
 from ncp_control.data.environments import import_for
 from ncp_control.data.finite import CheckFinite
-from ncp_control.rl.recipes.rules import Linear, read_number, shortened
 
 # They hand an id on to the old package gym, which imports what the id says.
 IMPORTERS = ("GymV21Environment-v0", "GymV26Environment-v0")

@@ -19,50 +19,24 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ncp_control.rl.recipes.plain_yaml import read_yaml
-from ncp_control.rl.recipes.rules import (
-    DICTIONARY,
-    NOTHING,
-    SWITCH,
-    TEXT,
-    Rule,
-    any_of,
-    either,
-    number,
-    read_value,
-    whole,
-)
-from ncp_control.rl.recipes.rules import Linear as Linear
-from ncp_control.rl.recipes.rules import read_number as read_number
+from ncp_control.base.plain_yaml import read_yaml
+from ncp_control.base.values import Linear as Linear
+from ncp_control.base.values import read_number as read_number
+from ncp_control.base.values import shortened
+from ncp_control.rl.recipes.limits import read_limited
 
 OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TQC", "CrossQ", "TD3", "DQN")
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "PPO", "A2C", *OFF_POLICY)
 OWN_MODULES = ("", "ncp_envs")  # of an environment's id, which no user has to name
-READ_AS_NUMBERS = ("n_timesteps", "n_envs", "updates_per_step")
-MOST_ENVS = 10_000  # all of them run in one process
-
-
-def _read_named_lists(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise TypeError
-    for name, wrappers in value.items():
-        if not re.fullmatch("[a-z][a-z0-9_]*", name) or not isinstance(wrappers, list):
-            raise ValueError
-    return value
-
-
-NAMED_LISTS = Rule("a dictionary from names, such as undisturbed, to lists of wrappers", _read_named_lists)
-RULES = {
-    "env": TEXT,
-    "n_timesteps": whole(1),
-    "n_envs": whole(1, MOST_ENVS),
-    "env_kwargs": DICTIONARY,
-    "env_wrapper": any_of(list, "a list"),
-    "normalize": either(SWITCH, DICTIONARY),
-    "policy": TEXT,
-    "policy_kwargs": DICTIONARY,
-    "also_evaluate": NAMED_LISTS,
-    "updates_per_step": either(NOTHING, number(above=0)),
+NUMBERS = ("n_timesteps", "n_envs", "updates_per_step")
+KINDS: dict[str, tuple[Any, str]] = {
+    "env": (str, "text"),
+    "env_kwargs": (dict, "a dictionary"),
+    "env_wrapper": (list, "a list"),
+    "normalize": ((bool, dict), "true, false or a dictionary"),
+    "policy": (str, "text"),
+    "policy_kwargs": (dict, "a dictionary"),
+    "also_evaluate": (dict, "a dictionary from names, such as undisturbed, to lists of wrappers"),
 }
 
 
@@ -103,10 +77,12 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.algo not in ALGORITHMS:
             raise ValueError(f"unknown algo {self.algo!r} in a recipe: choose one of {', '.join(ALGORITHMS)}")
-        for key, rule in RULES.items():
-            value = read_value(key, getattr(self, key), rule, "a recipe's")
-            if key in READ_AS_NUMBERS:  # the others stay as they are written, for the record of a run
-                setattr(self, key, value)
+        for key, (kind, words) in KINDS.items():
+            value = getattr(self, key)
+            if not isinstance(value, kind) or (key == "also_evaluate" and not all(map(is_named_list, value.items()))):
+                raise ValueError(f"a recipe's {key} must be {words}, not {shortened(value)}")
+        for key in NUMBERS:
+            setattr(self, key, read_limited(key, getattr(self, key), "a recipe's"))
 
     @property
     def algorithm_settings(self) -> dict[str, Any]:
@@ -137,6 +113,11 @@ class Recipe:
         unused = {"settings", *(key for key in ("also_evaluate", "updates_per_step") if not getattr(self, key))}
         named = {key: value for key, value in vars(self).items() if key not in unused}
         return {**named, **self.settings}
+
+
+def is_named_list(item: tuple[str, Any]) -> bool:
+    """Whether an entry of a dictionary is a list, with a name that can be that of a column."""
+    return re.fullmatch("[a-z][a-z0-9_]*", item[0]) is not None and isinstance(item[1], list)
 
 
 NAMED = tuple(key for key in Recipe.__dataclass_fields__ if key != "settings")
@@ -254,18 +235,3 @@ def set_cell(arguments: dict[str, Any], cell: Any) -> None:
     if cell != arguments.get("cell"):
         arguments.pop("cell_kwargs", None)
     arguments["cell"] = cell
-
-
-def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> dict[str, Any]:
-    """Reads changes to a recipe that are written as KEY=VALUE, with the value in YAML.
-
-    :param words: the changes
-    :param example: one for the message that refuses another word
-    """
-    found = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise ValueError(f"write a change as KEY=VALUE, such as {example}, not as {word!r}")
-        found[key] = read_yaml(value, word)
-    return found

@@ -11,8 +11,9 @@ import torch
 from stable_baselines3.common.vec_env import VecNormalize
 
 from helpers.small_recipes import PPO_RECIPE, SAC_RECIPE, TEACHER_RECIPE, recipe_file
+from ncp_control.base.plain_yaml import read_changes
 from ncp_control.rl.recipes.building import make_envs, make_model
-from ncp_control.rl.recipes.recipe import Linear, load_recipe, read_changes, shipped
+from ncp_control.rl.recipes.recipe import Linear, load_recipe, shipped
 from ncp_control.wiring import AutoNCP
 
 
@@ -103,7 +104,10 @@ def test_numbers_may_be_written_as_text_with_an_exponent(tmp_path: Path) -> None
         (PPO_RECIPE + "gamma: 2", "the recipe's gamma must be a number from 0 to 1, not 2"),
         (PPO_RECIPE + "gae_lambda: [1]", r"the recipe's gae_lambda must be a number from 0 to 1, not \[1\]"),
         (PPO_RECIPE + "ent_coef: auto", "the recipe's ent_coef must be a number, not 'auto'"),
-        (PPO_RECIPE + "clip_range: abc", "the recipe's clip_range must be a number of at least 0 .*such as lin_3e-4"),
+        (
+            PPO_RECIPE + "clip_range: abc",
+            "the recipe's clip_range must be a number of at least 0, or .*such as lin_3e-4",
+        ),
         (PPO_RECIPE + "use_sde: 1", "the recipe's use_sde must be true or false, not 1"),
         (PPO_RECIPE.replace("lin_3e-3", "-1"), "the recipe's learning_rate must be a number of at least 0"),
         (PPO_RECIPE.replace("n_epochs: 2", "n_epochs: 1.5"), "n_epochs must be a whole number of at least 1, not 1.5"),
@@ -122,7 +126,23 @@ def test_numbers_may_be_written_as_text_with_an_exponent(tmp_path: Path) -> None
             SAC_RECIPE.replace("buffer_size: 100", "buffer_size: 1000000000000"),
             "need more memory than",
         ),
-        (SAC_RECIPE + "train_freq: [1, day]", 'train_freq must be .* a list of such a number and "step" or "episode"'),
+        (
+            SAC_RECIPE + "train_freq: [1, day]",
+            "recipe does not fit RecurrentSAC: The unit .* must be either 'step' or 'episode'",
+        ),
+        (
+            PPO_RECIPE.replace("critic_units: 5", "ortho_init: lin_1"),
+            "ortho_init cannot fall: 'lin_1' is for learning_",
+        ),
+        (SAC_RECIPE + "train_freq: 0", "the recipe's train_freq must be a whole number of at least 1, not 0"),
+        (PPO_RECIPE + "target_kl: 0", "the recipe's target_kl must be a number above 0, not 0"),
+        (PPO_RECIPE + "clip_range_vf: nan", "the recipe's clip_range_vf must be a number of at least 0, or"),
+        (PPO_RECIPE + "ent_coef: 1e999", "the recipe's ent_coef must be a number, not inf"),
+        (
+            PPO_RECIPE.replace("critic_units: 5", "net_archs: [4]"),
+            "NCPPolicy has no argument 'net_archs': did you mean net_arch",
+        ),
+        (TEACHER_RECIPE.replace("net_arch", "net_archs"), "there is no 'net_archs': did you mean net_arch"),
         (TEACHER_RECIPE.replace("0.5", "0.3"), "updates_per_step 0.3 with n_envs 4 would be 1.2 updates at a time"),
         (TEACHER_RECIPE + "gradient_steps: 2", "either updates_per_step or gradient_steps: leave out one of them"),
         (PPO_RECIPE + "updates_per_step: 1", "is for algorithms with a replay buffer, and RecurrentPPO has none"),

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ncp_control.rl.recipes.plain_yaml import MOST_LEVELS, MOST_VALUES, read_yaml
+from ncp_control.base.plain_yaml import MOST_LEVELS, MOST_VALUES, read_yaml
 
 BOMB = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
     f"{name}: &{name} [{', '.join(10 * [f'*{last}'])}]\n" for last, name in zip("abcdefghi", "bcdefghij", strict=True)

@@ -1,4 +1,4 @@
-"""A guard around a safe load of YAML, which accepts more than a recipe needs.
+"""Values in YAML, as in recipes and after `--set`: a guard around a safe load, which accepts more than these need.
 
 A few nested aliases make it build billions of values, so they are counted first. It also returns dates, bytes
 and sets, so the types of the values are checked afterwards.
@@ -82,3 +82,18 @@ def _check_plain(value: Any) -> None:
         raise ValueError("no setting can be nan")
     elif value is not None and not isinstance(value, str | int | float):
         raise ValueError(f"{value!r} is neither text nor a number")
+
+
+def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> dict[str, Any]:
+    """Reads new values that are written as KEY=VALUE, with the value in YAML.
+
+    :param words: the values with their keys
+    :param example: one for the message that refuses another word
+    """
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise ValueError(f"write a change as KEY=VALUE, such as {example}, not as {word!r}")
+        found[key] = read_yaml(value, word)
+    return found

@@ -1,0 +1,63 @@
+"""Values that a user writes as text: numbers, rates that fall, and names that may be misspelt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+LINEAR = "lin_"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A rate that falls linearly to zero, as a function of the remaining share of the training.
+
+    :param first: the rate at the beginning
+    """
+
+    first: float
+
+    def __call__(self, left: float) -> float:
+        # The last rollout may take more steps than were asked for.
+        return max(left, 0.0) * self.first
+
+
+def read_number(value: Any) -> Any:
+    """Turns text such as 3e-4, which YAML does not read as a number, into a number, and lin_3e-4 into a falling rate.
+
+    :param value: any value; the values in a dictionary or a list are turned one by one
+    :return: the number, whole if it can be; the rate; or the value itself
+    """
+    if isinstance(value, dict):
+        return {key: read_number(own) for key, own in value.items()}
+    if isinstance(value, list):
+        return [read_number(own) for own in value]
+    if not isinstance(value, str) or not any(letter.isdigit() for letter in value):
+        return value
+    try:
+        found = float(value.removeprefix(LINEAR))
+    except ValueError:
+        return value
+    if not math.isfinite(found):
+        return value
+    if value.startswith(LINEAR):
+        return Linear(found)
+    return int(found) if found.is_integer() and abs(found) <= 2**53 else found
+
+
+def check_known(given: Iterable[str], known: Collection[str], where: str) -> None:
+    """Refuses a key that is not known, and names the one that was probably meant."""
+    for key in given:
+        if key not in known:
+            near = get_close_matches(key, sorted(known), 1)
+            advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"
+            raise ValueError(f"{where} no {key!r}: {advice}")
+
+
+def shortened(value: Any) -> str:
+    """Writes a value for a sentence, in at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
