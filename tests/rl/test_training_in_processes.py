@@ -155,6 +155,14 @@ def test_a_training_is_the_same_wherever_its_environments_are(name: str, tmp_pat
     assert (tmp_path / "one" / RECORD).read_text() == (tmp_path / "several" / RECORD).read_text()
 
 
+def test_masks_are_asked_for_in_the_processes(tmp_path: Path) -> None:
+    text = f"env: {STRICT}\nalgo: RecurrentPPO\nn_timesteps: 96\nn_envs: 3\nn_steps: 16\nbatch_size: 16\n"
+    recipe = load_recipe(recipe_file(tmp_path, f"{text}policy_kwargs: {{wiring: 'AutoNCP(9, 3)'}}\n"))
+    train(recipe, tmp_path / "one", **QUIET)  # a forbidden action raises an error
+    train(recipe, tmp_path / "several", vec="processes", **QUIET)
+    same_training(tmp_path / "one", tmp_path / "several")
+
+
 class Stopped(Exception):
     """Stands for a power cut."""
 
