@@ -63,7 +63,7 @@ def load(
     :param cells: classes of your own that the file can name
     """
     metadata, weights = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.save")
-    with building(path, "a network that cannot be built", weights):
+    with building(path, "a network that cannot be built"):
         wiring = Wiring.from_json(metadata["wiring"])
         rnn = RNN(cell_from_config(read_object(metadata["config"]), wiring, cells), backend)
     dtypes = {value.dtype for value in weights.values() if value.is_floating_point()}

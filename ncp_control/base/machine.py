@@ -60,42 +60,18 @@ class TooMuchMemory(ValueError):
 
 @contextmanager
 def bounded_memory(what: str) -> Iterator[None]:
-    """Refuses, while the block runs, to allocate more memory than the machine has free.
-
-    Linux grants such memory at first and ends the process when it is used. Other systems refuse it by themselves.
+    """Says in one sentence, while the block runs, what the system refuses to allocate memory for.
 
     :param what: the beginning of the sentence that refuses it, such as "the recipe's networks and buffers"
     """
     try:
-        with _limited():
-            yield
+        yield
     except MemoryError as error:
         raise TooMuchMemory(f"{what} need more memory than this machine has free") from error
     except RuntimeError as error:
         if not any(words in str(error) for words in ("allocate memory", "bad_alloc", "out of memory")):
             raise
         raise TooMuchMemory(f"{what} need more memory than this machine has free") from error
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    if sys.platform != "linux":
-        yield
-        return
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = _kilobytes("/proc/self/status", "VmData") + memory_size()
-    if before[0] != resource.RLIM_INFINITY and before[0] <= limit:
-        yield
-        return
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
-    try:
-        yield
-    finally:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def memory_size() -> int:

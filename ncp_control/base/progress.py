@@ -151,13 +151,12 @@ def say(text: str) -> None:
 def usable_streams() -> Iterator[None]:
     """Makes `print` work while the block runs.
 
-    A missing or closed stdout or stderr is replaced by one that nothing reads. Characters that a stream's encoding
-    lacks are written as escapes.
+    A missing stdout or stderr is replaced by one that nothing reads. Characters that a stream's encoding lacks are
+    written as escapes.
     """
-    open_descriptors()
     before = sys.stdout, sys.stderr
     with open(os.devnull, "w", encoding="utf-8", errors="backslashreplace") as unread:
-        sys.stdout, sys.stderr = (stream if is_usable(stream) else unread for stream in before)
+        sys.stdout, sys.stderr = (stream or unread for stream in before)
         for stream in before:
             with suppress(OSError, ValueError, AttributeError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -165,30 +164,3 @@ def usable_streams() -> Iterator[None]:
             yield
         finally:
             sys.stdout, sys.stderr = before
-
-
-def open_descriptors() -> None:
-    """Opens the numbers 0, 1 and 2 where they are closed. Otherwise the next file that is opened gets one of them, and
-    a library that prints would write into that file.
-    """
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            with suppress(OSError):
-                os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest number that is free
-
-
-def is_usable(stream: Any) -> bool:
-    """Whether a stream is there and open."""
-    if stream is None or getattr(stream, "closed", False):
-        return False
-    try:
-        number = stream.fileno()
-    except (OSError, ValueError, AttributeError):
-        return True  # a stream in memory, or one of a program that shows the text itself
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""Reads NumPy's `.npy` and `.npz` files without running code from them and without trusting the sizes they declare."""
+"""Reads NumPy's `.npy` and `.npz` files, without running code from them or filling the memory from a small one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,6 @@ Array = NDArray[Any]
 # No real file of more than HARMLESS bytes of arrays is compressed more than DENSEST times. What is made of the arrays,
 # such as a page, takes many times their memory, so HARMLESS is small.
 DENSEST, HARMLESS = 64, 2**24
-LENGTHS_AT = 26  # where a member's header has the lengths of its name and its extra field
-SLACK = 24  # bytes that some writers put after a member
-PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 BROKEN = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, LookupError,
           TypeError, AttributeError, ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError)  # fmt: skip
 
@@ -43,73 +39,32 @@ def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, A
     try:
         with path.open("rb") as file:
             start = file.read(len(npy.MAGIC_PREFIX))
-            file.seek(0)
-            if start == npy.MAGIC_PREFIX:
-                return {"": read_array(file, size)}
-            if not start.startswith(b"PK"):
-                raise _Refused("holds Python objects or is no NumPy file: neither is read")
-            with zipfile.ZipFile(file) as archive:
-                check_places(archive, file)
-                return read_members(archive, size, names)
+        if start != npy.MAGIC_PREFIX and not start.startswith(b"PK"):
+            raise _Refused("holds Python objects or is no NumPy file: neither is read")
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": plain(loaded)}
+        with loaded:
+            wanted = [name for name in loaded.files if names is None or name in names]
+            declared = {one.filename.removesuffix(".npy"): one.file_size for one in loaded.zip.infolist()}
+            check_size(sum(declared[name] for name in wanted), size)
+            return {name: plain(loaded[name]) for name in wanted}
     except _Refused as reason:
         raise ArraysError(f"{path} {reason}") from None
     except PermissionError:
         raise
     except BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
+        if "allow_pickle=False" in words:
+            raise ArraysError(f"{path} holds Python objects or is no NumPy file: neither is read") from error
         raise ArraysError(f"{path} is not a readable file of arrays, or was cut short ({words})") from error
 
 
-def check_places(archive: zipfile.ZipFile, file: Any) -> None:
-    """Refuses a gap between the members: it may be an array that the directory does not list any more."""
-    end = 0
-    for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
-        if not 0 <= member.header_offset - end <= SLACK:
-            raise ValueError("there is something between its arrays")
-        file.seek(member.header_offset + LENGTHS_AT)
-        name, extra = struct.unpack("<HH", file.read(4))
-        end = member.header_offset + LENGTHS_AT + 4 + name + extra + member.compress_size
-    if not 0 <= archive.start_dir - end <= SLACK:
-        raise ValueError("there is something between its arrays and its directory")
-
-
-def read_members(archive: zipfile.ZipFile, size: int, names: Collection[str] | None) -> dict[str, Array]:
-    """Reads the arrays of an archive whose file has `size` bytes."""
-    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-    if len(members) < len(archive.infolist()):
-        raise ValueError("two arrays have the same name")
-    wanted = [name for name in members if names is None or name in names]
-    check_size(sum(members[name].file_size for name in wanted), size)
-    found = {}
-    for name in wanted:
-        if members[name].compress_type not in PACKINGS:
-            raise ValueError(f"{name} is neither stored nor deflated")
-        with archive.open(members[name]) as file:
-            found[name] = read_array(file, members[name].file_size)
-    return found
-
-
-def read_array(file: Any, size: int) -> Array:
-    """Reads an array from an open file of `size` bytes, which must hold nothing else."""
-    version = npy.read_magic(file)
-    if version == (1, 0):
-        shape, in_columns, kind = npy.read_array_header_1_0(file)
-    elif version == (2, 0):
-        shape, in_columns, kind = npy.read_array_header_2_0(file)
-    else:
-        raise ValueError(f"version {version} of NumPy's format cannot be read")
-    if kind.hasobject:
-        raise _Refused("holds Python objects or is no NumPy file: neither is read")
-    if kind.kind not in "biufU" or kind.subdtype is not None:
-        raise _Refused(f"holds an array of {kind}: only numbers and text are read")
-    count = prod(shape)
-    if min(shape, default=0) < 0 or count * kind.itemsize > size:
-        raise ValueError(f"an array of shape {shape} does not fit into {size} bytes")
-    content = bytearray(count * kind.itemsize)
-    if file.readinto(content) != len(content) or file.read(1):
-        raise ValueError(f"there are more or fewer bytes than an array of shape {shape} has")
-    values = np.frombuffer(content, kind).reshape(shape, order="F" if in_columns else "C")
-    return values.astype(kind.newbyteorder("="), copy=False)
+def plain(values: Any) -> Array:
+    """Returns an array of numbers or text in the byte order of this machine; other things are refused."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufU":
+        raise _Refused(f"holds an array of {getattr(values, 'dtype', 'bytes')}: only numbers and text are read")
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def check_size(declared: int, size: int) -> None:
@@ -117,11 +72,6 @@ def check_size(declared: int, size: int) -> None:
     most = max(HARMLESS, DENSEST * size)
     if declared > most:
         raise _Refused(
-            f"would take {mebibytes(declared)} of memory, and the arrays in a file of {size:,} bytes may take "
-            f"{mebibytes(most)}"
+            f"would take {declared / 2**20:,.0f} MiB of memory, and the arrays in a file of {size:,} bytes may take "
+            f"{most / 2**20:,.0f} MiB"
         )
-
-
-def mebibytes(size: int) -> str:
-    """Returns a number of bytes in words."""
-    return f"{size / 2**20:,.0f} MiB"

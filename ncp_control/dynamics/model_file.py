@@ -58,7 +58,7 @@ def load_model(
     :param cells: classes of your own that the file may name
     """
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.dynamics.save_model")
-    with building(path, "a model that cannot be built", tensors):
+    with building(path, "a model that cannot be built"):
         described, own = json.loads(metadata["models"]), tuple(cells)
         members = [build(one, k, tensors, backend, own) for k, one in enumerate(described)]
         model: Simulator = members[0]

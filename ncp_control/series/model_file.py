@@ -44,7 +44,7 @@ def load_series_model(
     """
     writer = "ncp_control.series.save_series_model"
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, writer)
-    with building(path, "a model that cannot be built", tensors):
+    with building(path, "a model that cannot be built"):
         described = read_object(metadata["model"])
         settings = dict(described["cell"])
         for name in NAMES:

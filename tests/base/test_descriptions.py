@@ -1,4 +1,4 @@
-"""What is built from a file's description cannot be far larger than the file, and errors become one sentence."""
+"""Errors in what is built from a file's description become one sentence."""
 
 from pathlib import Path
 
@@ -21,22 +21,15 @@ PATH = Path("a.safetensors")
 )
 def test_an_error_of_a_description_becomes_a_sentence(error: Exception, words: str) -> None:
     sentence = f"a.safetensors describes a network that cannot be built: {words}"
-    with pytest.raises(CheckpointError, match=sentence), building(PATH, "a network that cannot be built", {}):
+    with pytest.raises(CheckpointError, match=sentence), building(PATH, "a network that cannot be built"):
         raise error
-
-
-@pytest.mark.parametrize("make", [lambda: torch.nn.Linear(10**5, 10**5), lambda: [torch.empty(1) for _ in range(9999)]])
-def test_what_is_built_may_not_be_far_larger_than_the_file(make: object) -> None:
-    larger = pytest.raises(CheckpointError, match="it is far larger than the file")
-    with larger, building(PATH, "a network", {"a": torch.ones(10)}):
-        make()  # type: ignore[operator]
 
 
 def test_building_leaves_the_random_state_alone() -> None:
     torch.manual_seed(3)
     expected = torch.rand(2)
     torch.manual_seed(3)
-    with building(PATH, "a network", {}):
+    with building(PATH, "a network"):
         torch.nn.Linear(3, 3)
     assert torch.equal(torch.rand(2), expected)
 

@@ -93,6 +93,7 @@ def test_a_checkpoint_of_a_cloned_student_has_a_card_that_says_so(
     assert main(CLONE) == 0
     script = str(ROOT / "scripts" / "ship_agent.py")
     monkeypatch.setattr(sys, "argv", [script, "run", "student.safetensors"])
+    monkeypatch.syspath_prepend(ROOT / "scripts")
     runpy.run_path(script, run_name="__main__")
     card = (folder / "student.md").read_text()
     note = load_policy("student.safetensors").note

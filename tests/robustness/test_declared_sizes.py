@@ -11,14 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-import ncp_control as nc
 from helpers.children import in_child
-from helpers.forgeries import dataset, describe, forge, policy_file, small_model
+from helpers.forgeries import dataset, describe
 from helpers.recordings import ONE, make_recording, write_recording
 from ncp_control.activity import Activity
 from ncp_control.activity.figures import raster_figure, saliency_figure, tuning_figure, wiring_figure
@@ -55,40 +53,6 @@ def bomb(path: Path, size: int) -> None:
     directory = b"PK\x01\x02" + struct.pack("<H", 20) + common + struct.pack("<HHHII", 0, 0, 0, 0, 0) + name
     end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(directory), len(local) + len(inside), 0)
     path.write_bytes(local + inside + directory + end)
-
-
-def large_policy(**settings: Any) -> Callable[[Path], Callable[[], Any]]:
-    def make(folder: Path) -> Callable[[], Any]:
-        path = policy_file(folder / "policy.safetensors", "RecurrentSAC" if "n_critics" in settings else "RecurrentPPO")
-        forge(path, lambda values: values["policy"].update(settings))
-        return lambda: nc.load(path)
-
-    return make
-
-
-def large_network(folder: Path) -> Callable[[], Any]:
-    path = folder / "network.safetensors"
-    nc.save(nc.RNN(nc.CTGRU(3, 4)), path)
-    forge(path, lambda values: values["config"].update(scales=10**9))
-    return lambda: nc.load(path)
-
-
-def large_space(folder: Path) -> Callable[[], Any]:
-    path = policy_file(folder / "policy.safetensors")
-    forge(path, lambda values: values["spaces"][0].update(low=0.0, high=1.0, shape=[10**10]))
-    return lambda: nc.load(path)
-
-
-def large_model(folder: Path) -> Callable[[], Any]:
-    path = small_model(folder / "model.safetensors")
-    forge(path, lambda values: values["models"][0]["cell"].update(lags=10**9))
-    return lambda: nc.load(path)
-
-
-def circuit_by_number(folder: Path) -> Callable[[], Any]:
-    path = small_model(folder / "model.safetensors")
-    forge(path, lambda values: values["models"][0].update(cell={"cell": "gru"}, wiring=10**6))
-    return lambda: nc.load(path)
 
 
 def header_only(folder: Path) -> Callable[[], Any]:
@@ -152,14 +116,6 @@ def many_limbs(folder: Path) -> Callable[[], Any]:
     return zipped(folder / "run.npz", ONE, **limbs)
 
 
-def nested_recording(folder: Path) -> Callable[[], Any]:
-    read = zipped(folder / "run.npz", ONE)
-    arrays = dict(np.load(folder / "run.npz"))
-    about = {"format": "ncp_control.activity", "version": 1, "cell": json.loads("[" * 400 + "]" * 400)}
-    np.savez(folder / "run.npz", **{**arrays, "about": np.array(json.dumps(about))})
-    return read
-
-
 def long_record(folder: Path) -> Callable[[], Any]:
     (folder / RECORD).write_bytes(b"[" + b" " * 2**25 + b"]")
     return lambda: read_record(folder / RECORD)
@@ -171,46 +127,15 @@ def many_episodes(folder: Path) -> Callable[[], Any]:
     return lambda: Rollouts.load(found)
 
 
-def empty_hdf5(folder: Path) -> Callable[[], Any]:
-    """Writes an array of 24 TB without its data, which HDF5 would fill in."""
-    found = dataset(folder / "data")
-    with h5py.File(found / "data" / "main_data.hdf5", "a") as file:
-        del file["episode_0/observations"]
-        file["episode_0"].create_dataset("observations", (10**12, 3), np.float64, chunks=(1000, 3))
-    return lambda: Rollouts.load(found)
-
-
-def packed_hdf5(folder: Path) -> Callable[[], Any]:
-    """Writes an array with all its data, compressed a thousand to one."""
-    found = dataset(folder / "data")
-    with h5py.File(found / "data" / "main_data.hdf5", "a") as file:
-        del file["episode_0/observations"]
-        shape = (170_000_000, 1)
-        array = file["episode_0"].create_dataset("observations", shape, np.float64, chunks=shape, compression="gzip")
-        array.id.write_direct_chunk((0, 0), b"\x78\x9c" + deflated_zeros(1297))
-    return lambda: Rollouts.load(found)
-
-
 LARGE: dict[str, Callable[[Path], Callable[[], Any]]] = {
-    "layers": large_policy(net_arch=[10**7, 10**7]),
-    "critic": large_policy(critic="lstm", critic_units=10**6),
-    "neurons": large_policy(wiring=10**6),
-    "critics": large_policy(n_critics=10**9),
-    "scales": large_network,
-    "space": large_space,
-    "lags": large_model,
-    "circuit": circuit_by_number,
     "npy": header_only,
     "npz": packed_zeros,
     "recording": packed_recording,
     "wide recording": wide_recording,
     "columns": many_columns,
     "limbs": many_limbs,
-    "nested recording": nested_recording,
     "record": long_record,
     "episodes": many_episodes,
-    "hdf5": empty_hdf5,
-    "packed hdf5": packed_hdf5,
 }
 
 

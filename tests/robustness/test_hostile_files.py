@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from safetensors.torch import load, save
@@ -20,34 +17,6 @@ from ncp_control.base.tensors import checksum
 from ncp_control.data import Rollouts
 
 pytest.importorskip("sb3_contrib")
-
-
-def test_hdf5_that_reaches_for_other_files(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(bytes(range(96)))
-    ways: dict[str, Callable[[Any], Any]] = {
-        "external file": lambda group: group.create_dataset(
-            "observations", (4, 3), np.float64, external=[(str(secret), 0, 96)]
-        ),
-        "link": lambda group: group.__setitem__("observations", h5py.ExternalLink(str(secret), "/x")),
-        "soft link": lambda group: group.__setitem__("observations", h5py.SoftLink("/episode_1/observations")),
-        "circle": lambda group: group.__setitem__("observations", group),
-        "virtual": lambda group: group.create_virtual_dataset("observations", virtual(secret)),
-    }
-    for name, make in ways.items():
-        found = dataset(tmp_path / name)
-        with h5py.File(found / "data" / "main_data.hdf5", "a") as file:
-            del file["episode_0/observations"]
-            make(file["episode_0"])
-        reasons = r"is a link to another place|lies in another file|is in the file under two names"
-        with pytest.raises(ValueError, match=reasons):
-            Rollouts.load(found)
-
-
-def virtual(source: Path) -> Any:
-    layout = h5py.VirtualLayout((4, 3), np.float64)
-    layout[:] = h5py.VirtualSource(str(source), "x", (4, 3))
-    return layout
 
 
 def test_a_pipe_among_traces_is_not_waited_for(tmp_path: Path) -> None:

@@ -97,18 +97,9 @@ def test_a_table_of_neurons_calculates_nothing(tmp_path: Path) -> None:
     assert rows[2][2:] == ["-2.5", "-2.5"]
 
 
-@pytest.mark.parametrize(
-    ("note", "words"),
-    [
-        ({"env_wrapper": [{"ActionDelay": {"steps": 10**12}}]}, "env_wrapper.0.ActionDelay.steps is 1000000000000"),
-        ({"env_wrapper": [{"History": {"window": 10**9}}]}, "env_wrapper.0.History.window is 1000000000"),
-        ({"recipe": json.loads("[" * 500 + "]" * 500)}, "recipe.0.0"),
-        ({"command": "x" * 1_000_000}, "command has 1,000,000 characters, and may have 100,000"),
-    ],
-)
-def test_a_policys_note_is_bounded(note: object, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    path = policy_file(tmp_path / "policy.safetensors")
-    forge(path, lambda values: values.update(note=note))
+def test_a_policys_note_is_bounded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path, words = policy_file(tmp_path / "policy.safetensors"), "its note has 5,000,015 characters"
+    forge(path, lambda values: values.update(note={"command": "x" * 5_000_000}))
     with pytest.raises(nc.CheckpointError, match=re.escape(words)):
         nc.load(path)
     for command in ("describe", "evaluate", "record", "ablate"):

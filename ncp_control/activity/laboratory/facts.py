@@ -12,7 +12,6 @@ from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.recording.activity import FORMAT, VERSION
 from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.tap import bounds_of
-from ncp_control.base.notes import check_note
 from ncp_control.rl.controller import Controller
 
 
@@ -33,6 +32,5 @@ def recording_facts(controller: Controller, env: Any, name: str = "", note: Mapp
         "format": FORMAT, "version": VERSION, "package": __version__, "body": None,
         **policy_about(rnn.cell, env, name, note),
     }  # fmt: skip
-    check_note(about)
     bounds = {key: [packed(bound) for bound in torch.as_tensor(both)] for key, both in bounds_of(rnn).items()}
     return {"about": about, "wiring": rnn.wiring.to_json(), "uses_elapsed": rnn.cell.uses_elapsed, **bounds}

@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.base.notes import check_note
 from ncp_control.base.safe_arrays import ArraysError, read_arrays
 from ncp_control.wiring import Wiring
 
@@ -173,10 +172,6 @@ class Activity:
                 f"{path} has format version {about.get('version')}, but this package reads version {VERSION}: use the "
                 "version of ncp-control that wrote the file, or a newer one"
             )
-        try:
-            check_note(about)
-        except ValueError as error:
-            raise ActivityError(f"{path} has a description that is not read: {error}") from error
         for key in LISTS:
             if not isinstance(about.get(key, []), list):
                 raise ActivityError(f"{path}: {key} is {about[key]!r}, not a list: the file was altered")

@@ -19,7 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
 from ncp_control.base.notes import read_note, read_object, write_note
-from ncp_control.base.tensors import building, described_in, most_numbers, read_tensors, write_tensors
+from ncp_control.base.tensors import building, described_in, read_tensors, write_tensors
 from ncp_control.cells import Cell
 from ncp_control.data.normalizing import normalization_of
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
@@ -106,12 +106,11 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Ite
     """
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp_control.rl.save_policy")
     weights = {name.removeprefix("policy."): value for name, value in tensors.items() if name.startswith("policy.")}
-    most = most_numbers(tensors)
     # Without gradients also because gSDE draws a matrix from the weights, which could not be copied otherwise.
-    with building(path, "a policy that cannot be built", tensors), torch.no_grad():
+    with building(path, "a policy that cannot be built"), torch.no_grad():
         settings = read_object(metadata["policy"])
-        observation_space, action_space = (space_from_json(space, most) for space in json.loads(metadata["spaces"]))
-        policy = policy_from_json(settings, observation_space, action_space, most, cells)
+        observation_space, action_space = (space_from_json(space) for space in json.loads(metadata["spaces"]))
+        policy = policy_from_json(settings, observation_space, action_space, cells)
         fill(policy, weights)
         normalize = json.loads(metadata["normalize"])
         normalizer = None if normalize is None else Normalizer.read(normalize, tensors, observation_space)

@@ -115,7 +115,6 @@ def policy_from_json(
     settings: dict[str, Any],
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
-    most: int,
     cells: Iterable[type[Cell]],
 ) -> Any:
     """Makes the policy that `policy_to_json` or `as_actor_only` described, with fresh weights.
@@ -123,21 +122,19 @@ def policy_from_json(
     :param settings: the class and the arguments, as JSON values
     :param observation_space: the policy's observation space
     :param action_space: the policy's action space
-    :param most: how many numbers the policy's weights may have
     :param cells: classes of the user's own cells
     """
     arguments = {key: settings[key] for key in PLAIN if key in settings}
     if "cell" in arguments:
         arguments["cell"] = named_cell(arguments["cell"], cells, IN_FILES)
-    _wiring_from_json(settings.get("critic_units", 1), most)  # refuses an LSTM critic that is larger than the file
     if "wiring" in settings:
-        arguments["wiring"] = _wiring_from_json(settings["wiring"], most)
+        arguments["wiring"] = _wiring_from_json(settings["wiring"])
     if "extractor" in settings:
         given = settings["extractor"]
         arguments["features_extractor_class"] = NCPExtractor
         arguments["features_extractor_kwargs"] = {
             **given,
-            "wiring": _wiring_from_json(given["wiring"], most),
+            "wiring": _wiring_from_json(given["wiring"]),
             "cell": named_cell(given.get("cell", "ltc"), cells, IN_FILES),
         }
     activation = ACTIVATIONS[settings["activation"]]
@@ -151,8 +148,6 @@ def policy_from_json(
     return policy if has_critics else without_critics(policy)
 
 
-def _wiring_from_json(written: int | str, most: int) -> int | Wiring:
-    """Returns a number of neurons or a wiring; refuses a number of neurons with more than `most` synapses."""
-    if isinstance(written, int) and written**2 > most:
-        raise ValueError(f"{written} fully connected neurons have more weights than the file")
+def _wiring_from_json(written: int | str) -> int | Wiring:
+    """Returns a number of neurons or a wiring."""
     return written if isinstance(written, int) else Wiring.from_json(written)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,10 @@ def _bound(bound: Any) -> list[float | None] | float | None:
     return values[0] if len(set(values)) == 1 else values
 
 
-def space_from_json(described: dict[str, Any], most: int) -> spaces.Space[Any]:
+def space_from_json(described: dict[str, Any]) -> spaces.Space[Any]:
     """Returns the space that `space_to_json` described.
 
     :param described: the JSON values
-    :param most: how many numbers an element of the space may have
     """
     kind = described["type"]
     if kind == "Discrete":
@@ -47,12 +45,12 @@ def space_from_json(described: dict[str, Any], most: int) -> spaces.Space[Any]:
         return spaces.MultiBinary(described["n"])
     if kind == "Dict":
         # Networks rely on the order of the keys; Gymnasium keeps it for an OrderedDict, and sorts a plain dict.
-        return spaces.Dict(OrderedDict((key, space_from_json(own, most)) for key, own in described["spaces"].items()))
+        return spaces.Dict(OrderedDict((key, space_from_json(own)) for key, own in described["spaces"].items()))
     if kind != "Box":
         raise ValueError(f"unknown space {kind!r}")
     shape, dtype = tuple(described["shape"]), np.dtype(described["dtype"])
-    if dtype.kind not in "fiub" or prod(shape) > most:
-        raise ValueError(f"a file of this size cannot hold a policy for a Box of {shape} {dtype}")
+    if dtype.kind not in "fiub":
+        raise ValueError(f"a policy cannot see a Box of {shape} {dtype}")
     low, high = (
         _numbers(described[side], infinite, shape, dtype) for side, infinite in (("low", -np.inf), ("high", np.inf))
     )
