@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,18 @@ import numpy as np
 import torch
 
 from ncp_control.base.machine import pick_device
-from ncp_control.base.progress import tracked
-from ncp_control.base.ranks import Ranks, joined
-from ncp_control.base.run_folder import RECORD, prepare_run, read_record, versions
+from ncp_control.base.ranks import joined
 from ncp_control.data import Rollouts, Split, Windows
 from ncp_control.data.digits import check_digits
 from ncp_control.dynamics.earlier_files import (
     SERIES,
     first_weights,
     noted_split,
-    settings_of_run,
 )
-from ncp_control.dynamics.fit_loop import BEST, FitLoop, Fitted
+from ncp_control.dynamics.fit_loop import FitLoop, Fitted
+from ncp_control.dynamics.fit_run import run_fit
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
-
-PACKAGES = ("ncp-control", "torch", "numpy")
-RANKS = "processes"  # how many share the fit, in the record if there are several
-DEVICE = "device"  # what it computes on, in the record if this is not a CPU, which rounds otherwise
 
 
 def fit(
@@ -79,86 +73,28 @@ def fit(
     settings = (settings or FitSettings()).of_cell(model.cell_name)
     parts = rollouts if isinstance(rollouts, Split) else rollouts.split()
     check(model, parts)
+    short = sum(rollout.steps < settings.length for rollout in parts.train)
     where = pick_device(device)
     with joined(where) as ranks:
-        graph = graph_of(graph, where, ranks.count)
-        return fit_of_ranks(
-            ranks, model, parts, settings, seed=seed, folder=None if out is None else Path(out), resume=resume,
-            where=ranks.device(where), graph=graph, command=command, note=note, progress=progress and ranks.first,
-            on_epoch=on_epoch,
-        )  # fmt: skip
-
-
-def fit_of_ranks(
-    ranks: Ranks,
-    model: DynamicsModel,
-    parts: Split,
-    settings: FitSettings,
-    *,
-    seed: int,
-    folder: Path | None,
-    resume: bool,
-    where: torch.device,
-    graph: bool | None,
-    command: str,
-    note: dict[str, Any] | None,
-    progress: bool,
-    on_epoch: Callable[[int], None] | None,
-) -> Fitted:
-    """Does what `fit` says, as one of the processes that share the fit.
-
-    :param ranks: these processes; the other parameters are those of `fit`
-    """
-    settings = ranks.from_first(lambda: settings_of_run(settings, folder / RECORD if folder and resume else None))
-    steps = [part.steps for part in parts]
-    data = {"steps": steps, **({SERIES: True} if parts.train.about.get(SERIES) else {})}
-    short = sum(rollout.steps < settings.length for rollout in parts.train)
-    if progress and 0 < short < len(parts.train):
-        print(
-            f"{short} of {len(parts.train)} training rollouts are shorter than a window of {settings.length} steps and "
-            "are not used: a smaller length uses them",
-            file=sys.stderr,
-        )
-    train = Windows(parts.train, settings.length, settings.stride, device=where)
-    valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=where)
-    if len(set(ranks.gather((len(train), len(valid), *steps)))) > 1:
-        raise ValueError("the processes were given different rollouts: give all the same")
-    with ExitStack() as held:
-
-        def prepare() -> None:
-            if folder is None:
-                return
-            if resume:
-                check_place(folder / RECORD, ranks.count, where.type)
-            about = {
-                "model": recorded_model(model, folder / RECORD if resume else None),
-                "settings": settings.recorded(), "seed": seed, "data": data,
-                "threads": torch.get_num_threads(), **({RANKS: ranks.count} if ranks.count > 1 else {}),
-                **({DEVICE: where.type} if where.type != "cpu" else {}),
-            }  # fmt: skip
-            held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
-
-        ranks.from_first(prepare)
+        graph, place = graph_of(graph, where, ranks.count), ranks.device(where)
+        if progress and ranks.first and 0 < short < len(parts.train):
+            print(
+                f"{short} of {len(parts.train)} training rollouts are shorter than a window of {settings.length} steps "
+                "and are not used: a smaller length uses them",
+                file=sys.stderr,
+            )
+        train = Windows(parts.train, settings.length, settings.stride, device=place)
+        valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=place)
+        steps = [part.steps for part in parts]
+        if len(set(ranks.gather((len(train), len(valid), *steps)))) > 1:
+            raise ValueError("the processes were given different rollouts: give all the same")
         model.load_state_dict(ranks.from_first(model.state_dict))
-        tracker = held.enter_context(tracked("fitting", settings.epochs, unit="windows", shown=progress))
-        noted = {**noted_split(parts), **(note or {})}
-        kept = folder if ranks.first else None
-        held.callback(model.to, model.mean.device)
-        loop = FitLoop(model.to(where), train, valid, settings, seed, kept, noted, tracker, on_epoch, ranks, graph)
-        try:
-            loop.run()
-        except KeyboardInterrupt:
-            words = "its best weights are in the model"
-            if folder is not None:
-                words = f"--resume continues it, and the best weights are in {folder / BEST}"
-            if loop.fitted.best is None:
-                words = "nothing is kept yet"
-            if ranks.first:
-                print(f"\ninterrupted after {len(loop.fitted.curve)} epochs: {words}", file=sys.stderr)
-            raise
-        finally:
-            loop.finish()
-    return loop.fitted
+        data = {"data": {"steps": steps, **({SERIES: True} if parts.train.about.get(SERIES) else {})}}
+        return run_fit(
+            partial(FitLoop, model, train, valid), model, partial(recorded_model, model), data, "windows", settings,
+            seed=seed, out=out, resume=resume, device=place, command=command,
+            note={**noted_split(parts), **(note or {})}, progress=progress, on_epoch=on_epoch, ranks=ranks, graph=graph,
+        )  # fmt: skip
 
 
 def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool | None:
@@ -172,27 +108,6 @@ def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool 
             "a CUDA graph holds the steps of one process: leave --graph yes out, or start without torchrun"
         )
     return False
-
-
-def check_place(record: Path, count: int, device: str) -> None:
-    """Refuses to resume a fit with another number of processes or on another kind of device.
-
-    It would not end with the same weights.
-    """
-    if not record.exists():
-        return
-    before = read_record(record)
-    ranks, place = before.get(RANKS, 1), before.get(DEVICE, "cpu")
-    if ranks != count:
-        raise ValueError(
-            f"{record.parent} holds a fit whose number of processes is {ranks}, and now it is {count}: start as many, "
-            "with torchrun if there are several, or choose another folder"
-        )
-    if place != device:
-        raise ValueError(
-            f"{record.parent} holds a fit whose device is {place}, and now it is {device}: use --device {place}, or "
-            "choose another folder"
-        )
 
 
 def recorded_model(model: DynamicsModel, record: Path | None = None) -> dict[str, Any]:

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ncp_control.base.machine import pick_device
-from ncp_control.base.progress import tracked
-from ncp_control.base.run_folder import RECORD, prepare_run, versions
 from ncp_control.data.digits import check_columns
-from ncp_control.dynamics.earlier_files import first_weights, settings_of_run
-from ncp_control.dynamics.fit_loop import BEST, Fitted
-from ncp_control.dynamics.fitting import DEVICE
+from ncp_control.dynamics.earlier_files import first_weights
+from ncp_control.dynamics.fit_loop import EpochLoop, Fitted
+from ncp_control.dynamics.fit_run import run_fit
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.series.data import SeriesData
-from ncp_control.series.fit_loop import SeriesLoop
 from ncp_control.series.model import SeriesModel
-from ncp_control.series.rows import SeriesRows
+from ncp_control.series.model_file import save_series_model
+from ncp_control.series.rows import SeriesBatch, SeriesRows
 from ncp_control.series.scores import USUAL, usual_class
 from ncp_control.series.splitting import SeriesSplit, split_series
+from ncp_control.series.telling import error_of, tell
 
-PACKAGES = ("ncp-control", "torch", "numpy")
 FOREIGN = ("horizon", "forced", "robust", "loss")  # settings of models that feed themselves
 
 
@@ -76,37 +74,53 @@ def fit_series(
     if not model.classes:
         told = np.concatenate([one.targets for one in parts.train.series])
         check_columns(told.reshape(len(told), -1), model.targets)
-    where, folder = pick_device(device), None if out is None else Path(out)
-    begun = folder / RECORD if folder is not None and resume else None
-    settings = settings_of_run(settings, begun)
-    about = {
-        "model": recorded_model(model, begun), "settings": settings.recorded(), "seed": seed,
-        "series": {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)},
-        "threads": torch.get_num_threads(), **({DEVICE: where.type} if where.type != "cpu" else {}),
-    }  # fmt: skip
-    with ExitStack() as held:
-        if folder is not None:
-            held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
-        train = SeriesRows(parts.train, settings.length, settings.stride, where)
-        valid = SeriesRows(parts.valid, device=where)
-        tracker = held.enter_context(tracked("fitting", settings.epochs, unit="pieces", shown=progress))
-        noted = {**({USUAL: usual_class(parts.train)} if model.classes else {}), **(note or {})}
-        held.callback(model.to, model.mean.device)
-        loop = SeriesLoop(model.to(where), train, valid, settings, seed, folder, noted, tracker, on_epoch)
-        try:
-            loop.run()
-        except KeyboardInterrupt:
-            words = "its best weights are in the model"
-            if folder is not None:
-                words = f"--resume continues it, and the best weights are in {folder / BEST}"
-            if loop.fitted.best is None:
-                words = "nothing is kept yet"
-            print(f"\ninterrupted after {len(loop.fitted.curve)} epochs: {words}", file=sys.stderr)
-            raise
-        finally:
-            loop.finish()
-            model.note = noted
-    return loop.fitted
+    where = pick_device(device)
+    train = SeriesRows(parts.train, settings.length, settings.stride, where)
+    valid = SeriesRows(parts.valid, device=where)
+    recorded = {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)}
+    usual = {USUAL: usual_class(parts.train)} if model.classes else {}
+    return run_fit(
+        partial(SeriesLoop, model, train, valid), model, partial(recorded_model, model), {"series": recorded}, "pieces",
+        settings, seed=seed, out=out, resume=resume, device=where, command=command, note={**usual, **(note or {})},
+        progress=progress, on_epoch=on_epoch,
+    )  # fmt: skip
+
+
+class SeriesLoop(EpochLoop[SeriesModel]):
+    """The epochs of the fit of a model of series.
+
+    :param model: the model that is fitted
+    :param train: pieces of the training part
+    :param valid: whole series of the validation part
+    :param settings: how the model is fitted; this and the others are those of `EpochLoop`
+    """
+
+    def __init__(
+        self, model: SeriesModel, train: SeriesRows, valid: SeriesRows, settings: FitSettings, *others: Any
+    ) -> None:
+        self.train, self.valid = train, valid
+        super().__init__(model, len(train), train.device, settings, *others)
+        model.note = self.note
+
+    def batches(self, numbers: Iterable[Tensor]) -> Iterator[SeriesBatch]:
+        """Yields a batch of pieces for each tensor of their numbers."""
+        return self.train.batches(numbers)
+
+    def draw(self, horizon: int, generator: torch.Generator) -> None:
+        """Draws nothing."""
+
+    def loss(self, batch: SeriesBatch, horizon: int, drawn: Tensor | None) -> Tensor:
+        """Returns the mean error over known targets; series know no horizon."""
+        told, _ = self.model(batch.inputs, batch.elapsed, count=batch.counts if self.model.whole else None)
+        return error_of(self.model, told, batch.targets)
+
+    def valid_error(self) -> float:
+        """Returns the mean error over all known targets of the validation part."""
+        return float(error_of(self.validated, *tell(self.validated, self.valid)))
+
+    def save(self, model: SeriesModel, path: Path, note: dict[str, Any]) -> None:
+        """Writes a model with a note."""
+        save_series_model(model, path, note)
 
 
 def check_settings(settings: FitSettings) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from torch.utils._pytree import tree_leaves
 from helpers.oscillators import oscillators
 from ncp_control.base.muon import Muon
 from ncp_control.base.progress import Tracker
-from ncp_control.base.ranks import Ranks
 from ncp_control.base.tensors import read_tensors
 from ncp_control.data import Rollout, Rollouts, Split, Windows
 from ncp_control.dynamics import DynamicsModel, FitSettings, captured_step, fit, fitting
@@ -232,16 +230,8 @@ def test_a_graph_is_refused_where_there_can_be_none(tmp_path: Path) -> None:
     (None, "cuda", 1, None), (None, "cuda", 2, False), (None, "cpu", 1, False),
     (False, "cuda", 1, False), (True, "cuda", 1, True), (False, "cpu", 2, False),
 ])  # fmt: skip
-def test_a_graph_is_the_default_on_one_gpu(
-    graph: bool | None, device: str, count: int, wanted: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    monkeypatch.setattr(fitting, "pick_device", torch.device)
-    monkeypatch.setattr(fitting, "joined", lambda _: nullcontext(Ranks(count=count)))
-    monkeypatch.setattr(fitting, "fit_of_ranks", lambda *_, **given: seen.append(given["graph"]))
-    fit(make(), PARTS, SETTINGS, device=device, graph=graph)
-    assert seen == [wanted]
+def test_a_graph_is_the_default_on_one_gpu(graph: bool | None, device: str, count: int, wanted: bool | None) -> None:
+    assert fitting.graph_of(graph, torch.device(device), count) is wanted
 
 
 class Refusing(Plain):

@@ -70,6 +70,16 @@ def test_a_fit_that_was_stopped_ends_the_same(
     assert (tmp_path / "whole/best.safetensors").read_bytes() == (tmp_path / "stopped/best.safetensors").read_bytes()
 
 
+def test_a_fit_is_resumed_on_the_kind_of_device_where_it_began(tmp_path: Path) -> None:
+    parts = split_series(read_series(f"{table(tmp_path)}:label=kind,group=g"))
+    model, out = SeriesModel.of(parts.train, "cfc", 4), tmp_path / "run"
+    fit_series(model, parts, FitSettings(epochs=1), out=out, device="cpu", progress=False)
+    about = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**about, "device": "cuda"}))
+    with pytest.raises(ValueError, match="whose device is cuda, and now it is cpu: use --device cuda, or"):
+        fit_series(model, parts, FitSettings(epochs=1), out=out, device="cpu", resume=True, progress=False)
+
+
 @pytest.mark.parametrize("setting", [{"horizon": 2}, {"forced": 0.2}, {"robust": 1.0}, {"loss": "normalised"}])
 def test_settings_without_a_meaning_are_refused(tmp_path: Path, setting: dict[str, float]) -> None:
     parts = split_series(read_series(f"{table(tmp_path)}:label=kind,group=g"))
