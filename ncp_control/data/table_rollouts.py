@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,8 @@ HOW = "FILE.csv:time=COLUMN,group=COLUMN,predict=A+B,read=C+D, or label=COLUMN o
 SAYS = ("predict", "label", "value")  # a table has one of them at most
 SPLITS = ("groups", "time", "none")
 EVEN = 1e-6  # intervals that differ by a smaller share than this are equal
+
+Groups = dict[str, NDArray[np.intp]]  # the numbers of each group's rows
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,10 @@ class TableSource:
             raise ValueError(f"{self.path}: split=groups needs a column of groups: name it, group=COLUMN")
 
 
-def table_source(source: str | PathLike[str]) -> TableSource | None:
+def table_source(source: str | PathLike[str] | TableSource) -> TableSource | None:
     """Reads the name of a table, with or without its columns; None for anything else."""
+    if isinstance(source, TableSource):
+        return source
     text = str(source)
     for suffix in SUFFIXES:
         found = text.lower().rfind(suffix)
@@ -96,20 +101,16 @@ def read_table_rollouts(source: TableSource) -> StoredRollouts:
                 "rollouts: leave it out here, or read the table with ncp_control.series.read_series"
             )
     table = read_table(source.path)
-    predict, left_out = chosen(table, source)
-    used = [name for name in (source.time, source.group, *predict, *source.read) if name]
-    for name in used:
-        if used.count(name) > 1:
-            raise ValueError(f"{source.path}: the column {name!r} is named twice, and has one use: name it once")
-    observed, read = whole(table, predict), whole(table, source.read)
-    times = table.times(source.time) if source.time else None
+    used = (source.time, source.group, *source.read)
+    predict, left_out = ([*source.predict], []) if source.predict else changing(table, used)
+    check_uses(source, predict, source.read)
+    observed, read = numbers_of(table, predict, complete=True), numbers_of(table, source.read, complete=True)
     groups = rows_of_groups(table, source.group)
     for name, rows in groups.items():
         if len(rows) < 2:
             of = f" of the group {name!r}" if source.group else ""
             raise ValueError(f"{source.path}, row {rows[0] + FIRST} is the only one{of}: there is nothing to predict")
-    intervals = {name: since_row_before(table, source.time, times, rows) for name, rows in groups.items()}
-    even = is_even(np.concatenate([own[1:] for own in intervals.values() if own is not None])) if source.time else True
+    elapsed = elapsed_of(table, source.time, groups)
     uses = {
         "time": source.time, "group": source.group, "predict": predict, "read": list(source.read), "left out": left_out
     }  # fmt: skip
@@ -119,7 +120,7 @@ def read_table_rollouts(source: TableSource) -> StoredRollouts:
             Rollout(
                 observed[rows],
                 actions=read[rows[:-1]] if source.read else None,
-                elapsed=None if even else intervals[name],
+                elapsed=None if elapsed is None else elapsed[rows],
                 name=f"{source.group} {name}" if source.group else source.path.name,
             )
             for name, rows in groups.items()
@@ -129,30 +130,44 @@ def read_table_rollouts(source: TableSource) -> StoredRollouts:
     )
 
 
-def chosen(table: DataTable, source: TableSource) -> tuple[list[str], list[str]]:
-    """Returns the columns to predict, and those that were left out because they never change or are no numbers."""
-    if source.predict:
-        return list(source.predict), []
-    free = [name for name in table.columns if name not in (source.time, source.group, *source.read)]
+def check_uses(source: TableSource, targets: Sequence[str], read: Sequence[str]) -> None:
+    """Refuses a column with two uses."""
+    used = [name for name in (source.time, source.group, *targets, *read) if name]
+    for name in used:
+        if used.count(name) > 1:
+            raise ValueError(f"{source.path}: the column {name!r} is named twice, and has one use: name it once")
+
+
+def changing(table: DataTable, used: Sequence[str], purpose: str = "to predict") -> tuple[list[str], list[str]]:
+    """Returns the columns without another use that have numbers that change, and those that have none.
+
+    :param used: the columns with another use
+    :param purpose: what the numbers are for, in the message if there are none
+    """
+    free = [name for name in table.columns if name not in used]
     found = [name for name in free if table.is_numbers(name) and not is_constant(table.numbers(name))]
     if not found:
-        raise ValueError(f"{source.path} has no column of numbers that change, so there is nothing to predict")
+        raise ValueError(f"{table.path} has no column of numbers that change, so there is nothing {purpose}")
     return found, [name for name in free if name not in found]
 
 
-def whole(table: DataTable, names: list[str] | tuple[str, ...]) -> NDArray[np.float64]:
-    """Returns columns of numbers that change and lack nothing, (rows, columns)."""
+def numbers_of(table: DataTable, names: Sequence[str], complete: bool = False) -> NDArray[np.float64]:
+    """Returns columns of numbers that change, (rows, columns), NaN where one is missing.
+
+    :param complete: refuse a column that lacks numbers
+    """
     found = [table.numbers(name) for name in names]
     for name, values in zip(names, found, strict=True):
-        if np.isnan(values).any():
-            row, count = int(np.argmax(np.isnan(values))), int(np.isnan(values).sum())
+        lacking = np.isnan(values)
+        if complete and lacking.any():
+            row, count = int(np.argmax(lacking)), int(lacking.sum())
             more = f", and so are {count - 1} more of this column" if count > 1 else ""
             raise ValueError(
                 f"{table.path}, row {row + FIRST}: the value of the column {name!r} is missing{more}: remove these "
                 "rows (a column of times tells the gaps), or leave the column out"
             )
         if is_constant(values):
-            raise ValueError(f"{table.path}: the column {name!r} is {values[0]:g} in every row: leave it out")
+            raise ValueError(f"{table.path}: the column {name!r} is {values[~lacking][0]:g} in every row: leave it out")
     return np.stack(found, axis=1) if found else np.empty((table.rows, 0))
 
 
@@ -162,7 +177,7 @@ def is_constant(values: NDArray[np.float64]) -> bool:
     return not len(known) or bool((known == known[0]).all())
 
 
-def rows_of_groups(table: DataTable, group: str) -> dict[str, NDArray[np.intp]]:
+def rows_of_groups(table: DataTable, group: str) -> Groups:
     """Returns the numbers of each group's rows, groups in the order of their first rows; one group without a column."""
     if not group:
         return {"": np.arange(table.rows)}
@@ -174,24 +189,29 @@ def rows_of_groups(table: DataTable, group: str) -> dict[str, NDArray[np.intp]]:
     return {word: np.array(rows) for word, rows in found.items()}
 
 
-def since_row_before(
-    table: DataTable, name: str, times: NDArray[np.float64] | None, rows: NDArray[np.intp]
-) -> NDArray[np.float64] | None:
-    """Returns the time since the row before for each row of a group; for the first, the median of the others."""
-    if times is None:
+def elapsed_of(table: DataTable, name: str, groups: Groups) -> NDArray[np.float64] | None:
+    """Returns the time since the row before of every row of the table, None if all rows are equally far apart or no
+    column has times.
+
+    The first row of a group has the median of the group's intervals; a group of one row, the median of all intervals.
+    """
+    if not name:
         return None
-    intervals = np.diff(times[rows])
-    if (intervals <= 0).any():
-        late = int(np.argmax(intervals <= 0))
-        one, other = (int(rows[k]) + FIRST for k in (late, late + 1))
-        what = "the same time as" if intervals[late] == 0 else "an earlier time than"
-        raise ValueError(
-            f"{table.path}: row {other} has {what} row {one} in the column {name!r}: sort the rows by time, and "
-            "name the column of groups if there are several"
-        )
-    return np.concatenate([[np.median(intervals)], intervals])
-
-
-def is_even(intervals: NDArray[np.float64]) -> bool:
-    """Whether all intervals are equal."""
-    return bool(np.ptp(intervals) <= EVEN * np.abs(intervals).max())
+    times = table.times(name)
+    found = np.full(table.rows, np.nan)
+    for rows in groups.values():
+        intervals = np.diff(times[rows])
+        if (intervals <= 0).any():
+            late = int(np.argmax(intervals <= 0))
+            one, other = (int(rows[k]) + FIRST for k in (late, late + 1))
+            what = "the same time as" if intervals[late] == 0 else "an earlier time than"
+            raise ValueError(
+                f"{table.path}: row {other} has {what} row {one} in the column {name!r}: sort the rows by time, and "
+                "name the column of groups if there are several"
+            )
+        if len(intervals):
+            found[rows] = np.concatenate([[np.median(intervals)], intervals])
+    known = found[~np.isnan(found)]
+    if not len(known) or np.ptp(known) <= EVEN * np.abs(known).max():
+        return None
+    return np.where(np.isnan(found), np.median(known), found)

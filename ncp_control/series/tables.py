@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 
 from ncp_control.data.table_rollouts import (
     HOW,
+    Groups,
     TableSource,
-    chosen,
-    is_constant,
-    is_even,
+    changing,
+    check_uses,
+    elapsed_of,
+    numbers_of,
     rows_of_groups,
-    since_row_before,
     table_source,
 )
 from ncp_control.data.tables import FIRST, DataTable, read_table, to_number
@@ -26,18 +26,17 @@ NO_LABEL = ("", "?", "na", "n/a", "nan")  # in lower case; "none" and "null" may
 MOST_NUMBERS = 100  # a column with more different numbers than this is a quantity, and no label
 
 Floats = NDArray[np.float64]
-Groups = dict[str, NDArray[np.intp]]
 
 
 def is_series(source: str | PathLike[str] | TableSource) -> bool:
     """Whether the name of a table asks for series: it names a label or a value, or what it predicts lacks cells."""
-    found = source if isinstance(source, TableSource) else table_source(source)
+    found = table_source(source)
     if found is None or not found.path.is_file():
         return False
     if found.label or found.value or found.split:
         return True
     table = read_table(found.path)
-    names = (*(found.predict or chosen(table, found)[0]), *found.read)
+    names = (*(found.predict or changing(table, (found.time, found.group, *found.read))[0]), *found.read)
     return any(name in table.columns and table.is_numbers(name) and np.isnan(table.numbers(name)).any()
                for name in names)  # fmt: skip
 
@@ -58,7 +57,7 @@ def read_series(source: str | PathLike[str] | TableSource) -> SeriesData:
 
     :param source: such as "walks.csv:label=activity,group=person,time=t"
     """
-    found = source if isinstance(source, TableSource) else table_source(source)
+    found = table_source(source)
     if found is None:
         raise ValueError(f"{str(source)!r} is no table: write {HOW}")
     table = read_table(found.path)
@@ -68,15 +67,15 @@ def read_series(source: str | PathLike[str] | TableSource) -> SeriesData:
     if is_next:
         targets = read[: len(read) - len(found.read)]
     check_uses(found, targets, [] if is_next else read)
-    inputs = np.stack([numbers_that_change(table, name) for name in read], axis=1)
+    inputs = numbers_of(table, read)
     groups = rows_of_groups(table, found.group)
-    elapsed = elapsed_of(table, found, groups)
+    elapsed = elapsed_of(table, found.time, groups)
     classes: tuple[str, ...] = ()
     say: NDArray[Any]
     if found.label:
         say, classes = classes_of(table, found)
     else:
-        say = np.stack([numbers_that_change(table, name) for name in targets], axis=1)
+        say = numbers_of(table, targets)
     series = tuple(
         one
         for name, rows in groups.items()
@@ -116,14 +115,11 @@ def read_columns(table: DataTable, source: TableSource, targets: list[str]) -> t
     if targets and source.read:
         return list(source.read), []
     used = (source.time, source.group, *targets, *source.read)
-    free = [name for name in table.columns if name not in used]
-    for name in free:
-        check_text(table, name)
-    found = [name for name in free if table.is_numbers(name) and not is_constant(table.numbers(name))]
-    if not found:
-        what = "from which to tell the label or value" if targets else "to predict"
-        raise ValueError(f"{source.path} has no column of numbers that change, so there is nothing {what}")
-    return [*found, *([] if targets else source.read)], [name for name in free if name not in found]
+    for name in table.columns:
+        if name not in used:
+            check_text(table, name)
+    found, left_out = changing(table, used, "from which to tell the label or value" if targets else "to predict")
+    return [*found, *([] if targets else source.read)], left_out
 
 
 def check_text(table: DataTable, name: str) -> None:
@@ -135,43 +131,6 @@ def check_text(table: DataTable, name: str) -> None:
     numbers = sum(one is not None and not np.isnan(one) for one in found)
     if 0 < found.count(None) < numbers:
         table.numbers(name)  # which names the cell
-
-
-def check_uses(source: TableSource, targets: Sequence[str], read: Sequence[str]) -> None:
-    """Refuses a column with two uses."""
-    used = [name for name in (source.time, source.group, *targets, *read) if name]
-    for name in used:
-        if used.count(name) > 1:
-            raise ValueError(f"{source.path}: the column {name!r} is named twice, and has one use: name it once")
-
-
-def numbers_that_change(table: DataTable, name: str) -> Floats:
-    """Returns a column of numbers, NaN where one is missing; a column that never changes is refused."""
-    values = table.numbers(name)
-    if is_constant(values):
-        known = values[~np.isnan(values)]
-        raise ValueError(f"{table.path}: the column {name!r} is {known[0]:g} in every row: leave it out")
-    return values
-
-
-def elapsed_of(table: DataTable, source: TableSource, groups: Groups) -> Floats | None:
-    """Returns the time since the row before of every row of the table, None if all rows are equally far apart.
-
-    The first row of a group has the median of the group's intervals; a group of one row, the median of all intervals.
-    """
-    if not source.time:
-        return None
-    times = table.times(source.time)
-    found = np.full(table.rows, np.nan)
-    for rows in groups.values():
-        if len(rows) > 1:
-            own = since_row_before(table, source.time, times, rows)
-            assert own is not None
-            found[rows] = own
-    known = found[~np.isnan(found)]
-    if not len(known) or is_even(known):
-        return None
-    return np.where(np.isnan(found), np.median(known), found)
 
 
 def one_series(
@@ -232,7 +191,7 @@ def classes_of(table: DataTable, source: TableSource) -> tuple[NDArray[np.int64]
 
 
 def check_rare(
-    table: DataTable, source: TableSource, groups: Groups, found: NDArray[np.int64], classes: tuple[str, ...]
+    table: DataTable, source: TableSource, groups: Groups, found: NDArray[Any], classes: tuple[str, ...]
 ) -> None:
     """Refuses a class that only one row has, or only one group if a whole group has one label."""
     name = source.label
