@@ -149,7 +149,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         "parameters": found.parameters,
     }  # fmt: skip
     took, whose = f"{found.steps:,} steps in {found.seconds / 60:.1f} minutes", "the teacher's"
-    if isinstance(teacher, Recorded):
+    if found.agent.note.get("method") == METHOD:
         random = found.agent.note["teacher"]["random"]
         summary |= {"method": METHOD, "recorded_random": random}
         took = f"{METHOD} of {found.steps:,} recorded steps in {found.seconds / 60:.1f} minutes"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from ncp_control.base.progress import Tracker, say
+from ncp_control.base.progress import Tracker, say, tracked
 from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe
-from ncp_control.distil.loop import DistilLoop
+from ncp_control.distil.loop import Begun, DistilLoop
 from ncp_control.distil.recorded import METHOD, Recorded
 from ncp_control.distil.replaying import Replay, replay
 from ncp_control.distil.settings import DistilSettings
@@ -28,9 +29,9 @@ WITHOUT_MEANING = ("first", "disturbance", "handover", "well", "kept", "patience
 class CloningLoop(DistilLoop):
     """A behaviour cloning in progress: every iteration learns from the same demonstrations.
 
-    :param student: the student
     :param recorded: the episodes
     :param shown: what the student saw of them
+    :param student: the student
     :param make_env: makes an environment of the student
     :param settings: as `settings_for` returns them
     :param seed: everything random follows from it
@@ -42,9 +43,9 @@ class CloningLoop(DistilLoop):
 
     def __init__(
         self,
-        student: Student,
         recorded: Recorded,
         shown: Replay,
+        student: Student,
         make_env: Callable[[], gym.Env[Any, Any]],
         settings: DistilSettings,
         seed: int,
@@ -54,8 +55,8 @@ class CloningLoop(DistilLoop):
         make_model: Callable[[Wiring], Any],
     ) -> None:
         self.shown = shown
-        given = make_env, settings, seed, out, note, tracker, make_model
-        super().__init__(student, recorded, lambda: Place(make_env()), *given)
+        given = student, make_env, settings, seed, out, note, tracker, make_model
+        super().__init__(recorded, lambda: Place(make_env()), *given)
 
     def iterate(self, iteration: int) -> None:
         """Trains the student on the demonstrations, and evaluates it."""
@@ -69,6 +70,10 @@ class CloningLoop(DistilLoop):
             self.student.set_statistics(self.demonstrations)
             self.progress.teachers_return = float(np.mean(self.shown.returns))
         return 0
+
+    def returns_of_teacher(self, seed: int, episodes: int) -> list[float]:
+        """Returns the returns of the recorded episodes."""
+        return self.shown.returns
 
     def done(self, iterations: int) -> int:
         """Returns how much is done after so many iterations, as the progress bar counts it: the batches."""
@@ -98,7 +103,7 @@ def settings_for(recorded: Recorded, settings: DistilSettings) -> tuple[Recorded
     return used, replace(settings, steps=used.steps, first=1.0)
 
 
-def show(recorded: Recorded, student: EnvRecipe, known: EnvRecipe, settings: DistilSettings, seed: int) -> Replay:
+def begin(recorded: Recorded, student: EnvRecipe, known: EnvRecipe, settings: DistilSettings, seed: int) -> Begun:
     """Shows recorded episodes to a student, and refuses those from which it could not learn.
 
     :param recorded: the episodes
@@ -106,6 +111,7 @@ def show(recorded: Recorded, student: EnvRecipe, known: EnvRecipe, settings: Dis
     :param known: how the environment is made that the episodes were recorded in
     :param settings: how the student learns
     :param seed: for episodes without a seed of their own
+    :return: what makes the loop, and what shows its progress
     """
     found = replay(recorded, student, known, seed)
     try:
@@ -115,4 +121,5 @@ def show(recorded: Recorded, student: EnvRecipe, known: EnvRecipe, settings: Dis
             f"{recorded.name} has too few steps that were chosen by its policy ({error}): lower --length and --warm-up,"
             " or record more"
         ) from error
-    return found
+    bar = partial(tracked, METHOD, settings.all_batches, unit="batches")
+    return partial(CloningLoop, recorded, found), bar

@@ -10,29 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import torch
 
 from ncp_control.base.files import temporary_folder
 from ncp_control.base.progress import say, tracked
 from ncp_control.base.run_folder import prepare_run, seed_of, versions
 from ncp_control.distil import cloning
-from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
 from ncp_control.distil.finetuning import FOLDER, finetune
-from ncp_control.distil.loop import STATE, DistilLoop
+from ncp_control.distil.loop import STATE, Begun, DistilLoop
 from ncp_control.distil.making import DEFAULT_CELL, DEFAULT_CELL_KWARGS, make_student, try_out, wiring_of
 from ncp_control.distil.outcome import EPISODES, LAST_SEED, Distilled, last_evaluation
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.pruning import prune
 from ncp_control.distil.recorded import METHOD, Recorded
-from ncp_control.distil.replaying import Replay
 from ncp_control.distil.rewiring import check_count, check_growable
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import check_prunable
 from ncp_control.distil.student import Student
 from ncp_control.distil.teachers import about_teacher
-from ncp_control.wiring import Wiring
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 
@@ -99,10 +95,14 @@ def distil(
         raise ValueError(f"the steps of fine-tuning are at least 0, not {finetune_steps}")
     wiring = wiring_of(cell) if wiring is None else wiring
     cell_kwargs = {**DEFAULT_CELL_KWARGS.get(cell.lower(), {}), **(cell_kwargs or {})}
+    begin: Callable[..., Begun] = begin_asking
+    describe: Callable[[Any], dict[str, Any]] = about_teacher
+    method = {}
     if isinstance(teacher, Recorded):
         teacher, settings = cloning.settings_for(teacher, settings)
         known = teacher.recipe(teacher_env)
         env_kwargs = known.arguments if env_kwargs is None else env_kwargs
+        begin, describe, method = cloning.begin, Recorded.about, {"method": METHOD}
     else:
         known = recipe_of_teacher(teacher, teacher_env)
     recipe = EnvRecipe(env, env_wrapper, env_kwargs or {})
@@ -115,14 +115,10 @@ def distil(
     if settings.synapses is not None:
         check_growable(student.circuit.cell)
         check_count(settings.synapses, student.circuit.cell.wiring)
-    shown, method = None, {}
-    if isinstance(teacher, Recorded):
-        shown, method = cloning.show(teacher, recipe, known, settings, seed), {"method": METHOD}
-    else:
-        try_out(make_place(recipe, teacher, known), teacher)
+    make_loop, bar = begin(teacher, recipe, known, settings, seed)
     about = {
         **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": cell_kwargs, "seed": seed,
-        "teacher": about_teacher(teacher), "teacher_env": None if known is None else known.note(),
+        "teacher": describe(teacher), "teacher_env": None if known is None else known.note(),
         "settings": settings.recorded(), "threads": torch.get_num_threads(), **method,
     }  # fmt: skip
     note = {**recipe.note(), "algo": "RecurrentPPO", "teacher": about["teacher"], "command": command, **method}
@@ -133,11 +129,13 @@ def distil(
             folder = Path(out)
             record = {"command": command, "versions": versions(PACKAGES)}
             held.enter_context(prepare_run(folder, about, resume, results=(STATE,), **record))
-        made = student, teacher, shown, partial(make_place, recipe, teacher, known), recipe.make
         make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
         try:
-            loop = taught(*made, settings, seed, folder, note, progress, make_smaller)
-            found = last_evaluation(loop, seed_of(seed, LAST_SEED), None if shown is None else shown.returns)
+            with bar(shown=progress) as tracker:
+                loop = make_loop(student, recipe.make, settings, seed, folder, note, tracker, make_smaller)
+                loop.run()
+            loop.finish()
+            found = last_evaluation(loop, seed_of(seed, LAST_SEED))
         except KeyboardInterrupt:
             is_kept = out is not None and (folder / STATE).exists()
             say(f"\ninterrupted: {f'--resume continues from {folder / STATE}' if is_kept else 'nothing is kept'}")
@@ -152,38 +150,14 @@ def distil(
     return found
 
 
-def taught(
-    student: Student,
-    teacher: Any,
-    shown: Replay | None,
-    make_place: Callable[[], Place],
-    make_env: Callable[[], gym.Env[Any, Any]],
-    settings: DistilSettings,
-    seed: int,
-    folder: Path,
-    note: dict[str, Any],
-    progress: bool,
-    make_smaller: Callable[[Wiring], Any],
-) -> DistilLoop:
-    """Does all iterations that are left, and returns them with the best student.
+def begin_asking(
+    teacher: Any, student: EnvRecipe, known: EnvRecipe | None, settings: DistilSettings, seed: int
+) -> Begun:
+    """Tries out a teacher that says what it would do; returns what makes the loop, and what shows its progress.
 
-    The parameters are those of `DistilLoop`.
-
-    :param shown: what the student saw of recorded episodes; None if its teacher acts
-    :param progress: show a progress bar on stderr
-    :param make_smaller: makes an untrained model with another wiring
+    :param student: how the student's environment is made
+    :param known: how the teacher's environment is made; None if that is not known
     """
-    loop: DistilLoop
-    if shown is None:
-        bar = tracked("distilling", settings.steps, shown=progress)
-    else:
-        bar = tracked(METHOD, settings.all_batches, unit="batches", shown=progress)
-    given = make_env, settings, seed, folder, note
-    with bar as tracker:
-        if shown is None:
-            loop = DistilLoop(student, teacher, make_place, *given, tracker, make_smaller)
-        else:
-            loop = cloning.CloningLoop(student, teacher, shown, *given, tracker, make_smaller)
-        loop.run()
-    loop.finish()
-    return loop
+    place = partial(make_place, student, teacher, known)
+    try_out(place(), teacher)
+    return partial(DistilLoop, teacher, place), partial(tracked, "distilling", settings.steps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,9 +97,9 @@ class Progress:
 class DistilLoop:
     """A distillation in progress; it continues from the state in its folder if there is one.
 
-    :param student: the student
     :param teacher: as `Actor` takes it
     :param make_place: makes an environment of the student, with the teacher's view of it
+    :param student: the student
     :param make_env: makes an environment of the student alone
     :param settings: how the student learns
     :param seed: everything random follows from it
@@ -110,9 +111,9 @@ class DistilLoop:
 
     def __init__(
         self,
-        student: Student,
         teacher: Any,
         make_place: Callable[[], Place],
+        student: Student,
         make_env: Callable[[], gym.Env[Any, Any]],
         settings: DistilSettings,
         seed: int,
@@ -161,6 +162,17 @@ class DistilLoop:
         collector = Collector(places, self.teacher, self.pupil, self.settings.patience)
         try:
             return self.teach(collector) if iteration == 0 else self.practise(collector, iteration)
+        finally:
+            for place in places:
+                place.env.close()
+
+    def returns_of_teacher(self, seed: int, episodes: int) -> list[float]:
+        """Returns the teacher's returns over new episodes of the student's environment."""
+        places = [self.make_place() for _ in range(self.settings.envs)]
+        collector = Collector(places, self.teacher, self.pupil, self.settings.patience)
+        try:
+            with one_thread():
+                return collector.collect(seed, 1.0, episodes=episodes).returns
         finally:
             for place in places:
                 place.env.close()
@@ -310,3 +322,7 @@ class DistilLoop:
     def finish(self) -> None:
         """Gives the student its best weights."""
         self.student.policy.load_state_dict(self.best)
+
+
+# What makes a loop, from its arguments from the student on, and what shows its progress.
+Begun = tuple[Callable[..., DistilLoop], Callable[..., AbstractContextManager[Tracker]]]

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.base.machine import one_thread
-from ncp_control.distil.collecting import Collector
 from ncp_control.distil.finetuning import Finetuned
 from ncp_control.distil.loop import BEST, DistilLoop, Row, share_of
 from ncp_control.distil.pruning import Pruned
@@ -56,32 +54,19 @@ class Distilled:
         return share_of(float(np.mean(returns)), float(np.mean(self.teacher_returns)))
 
 
-def last_evaluation(loop: DistilLoop, seed: int, recorded: list[float] | None) -> Distilled:
+def last_evaluation(loop: DistilLoop, seed: int) -> Distilled:
     """Evaluates the best student over new episodes, beside its teacher, and notes the returns in its file.
 
     :param loop: the distillation that is done
     :param seed: of the new episodes
-    :param recorded: the returns of recorded episodes, if these are the teacher
     """
     returns = evaluate(loop.student.model, loop.make_env, EPISODES, seed).returns
-    teachers = returns_of_teacher(loop, seed) if recorded is None else recorded
+    teachers = loop.returns_of_teacher(seed, EPISODES)
     seconds, path = loop.seconds(), loop.out / BEST
     with_note(path, path, final_note(loop, returns, teachers, seconds))
     parameters = sum(parameter.numel() for parameter in loop.kept_student().parameters)
     rows, steps = loop.progress.rows, loop.settings.steps
     return Distilled(load_policy(path), rows, returns, teachers, steps, seconds, parameters)
-
-
-def returns_of_teacher(loop: DistilLoop, seed: int) -> list[float]:
-    """Returns the teacher's returns over new episodes of the student's environment."""
-    places = [loop.make_place() for _ in range(loop.settings.envs)]
-    collector = Collector(places, loop.teacher, loop.pupil, loop.settings.patience)
-    try:
-        with one_thread():
-            return collector.collect(seed, 1.0, episodes=EPISODES).returns
-    finally:
-        for place in places:
-            place.env.close()
 
 
 def final_note(loop: DistilLoop, returns: list[float], teachers: list[float], seconds: float) -> dict[str, Any]:

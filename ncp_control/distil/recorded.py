@@ -94,7 +94,8 @@ class Recorded:
         return self if count == len(self.rollouts) else replace(self, rollouts=self.rollouts[:count])
 
     def about(self) -> dict[str, Any]:
-        """Returns what is noted about these data as a teacher, as JSON values."""
+        """Returns what is noted about these data as a teacher, as JSON values: as `about_teacher` does, and further
+        `episodes`, `steps`, the `policy` that acted, and the share of its actions that were `random`."""
         about = self.rollouts.about
         controller, algorithm = about.get("controller"), about.get("algorithm")
         policy = controller.get("name") if isinstance(controller, dict) else None

@@ -97,16 +97,13 @@ def is_teacher(teacher: Any) -> bool:
 
 
 def about_teacher(teacher: Any) -> dict[str, Any]:
-    """Returns what is noted about a teacher, as JSON values.
+    """Returns what is noted about a teacher, as JSON values; `Recorded.about` says it of recorded episodes.
 
-    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, another object with `predict`, a function,
-        or `Recorded` episodes
+    :param teacher: a policy of `load_policy`, a model of Stable-Baselines3, another object with `predict`, or a
+        function
     :return: its `name`, its `kind`, the class of its `algorithm`, its `sha256`, and the id of the `env` that it was
-        trained in; None for what is not known. Of recorded episodes also `episodes`, `steps`, the `policy` that acted,
-        and the share of its actions that were `random`
+        trained in; None for what is not known
     """
-    if isinstance(teacher, Recorded):
-        return teacher.about()
     if isinstance(teacher, str) or not is_teacher(teacher):
         raise TypeError(f"a teacher is a model with predict or a function, not {teacher!r}: load_teacher reads {KINDS}")
     algorithm = env = None

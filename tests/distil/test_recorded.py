@@ -20,7 +20,6 @@ from ncp_control.data.dataset import collect_dataset
 from ncp_control.distil import Recorded, distil, load_teacher
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.recorded_env import recipe_in
-from ncp_control.distil.teachers import about_teacher
 
 PENDULUM = json.loads(gym.spec("Pendulum-v1").to_json())
 
@@ -52,7 +51,7 @@ def test_an_id_and_a_folder_name_a_dataset(word: str, datasets: Path) -> None:
 def test_what_is_noted_says_where_the_data_come_from(datasets: Path) -> None:
     collected("ncp/swing-v0", random_action_fraction=0.5)
     teacher = load_teacher("ncp/swing-v0")
-    about = about_teacher(teacher)
+    about = teacher.about()
     assert json.loads(json.dumps(about)) == about
     assert (about["kind"], about["name"], about["env"]) == ("dataset", "ncp/swing-v0", "Pendulum-v1")
     assert (about["episodes"], about["steps"], about["policy"]) == (3, 60, "steering")
