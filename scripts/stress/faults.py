@@ -188,7 +188,7 @@ FAULTS = (
         "discount-of-rewards-not-passed-on",
         "rl/recipes",
         "ncp_control/rl/recipes/building.py",
-        'given.setdefault("gamma", read_value("gamma", recipe.settings["gamma"], SETTINGS["gamma"], "the recipe\'s"))',
+        'given.setdefault("gamma", read_limited("gamma", recipe.settings["gamma"], "the recipe\'s"))',
         "pass",
         "Rewards are scaled by returns with another discount than the recipe's.",
         ("tests/rl/recipes/test_building.py",),
@@ -272,7 +272,7 @@ FAULTS = (
         "numbers.tensor_split(self.count)[self.rank]",
         "numbers.tensor_split(self.count)[self.local]",
         "A fit on two machines uses half of the data twice and the other half never.",
-        ("tests/support/test_ranks.py",),
+        ("tests/base/test_ranks.py",),
     ),
     Fault(
         "best-shown-as-worst",
