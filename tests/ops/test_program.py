@@ -103,12 +103,13 @@ def test_names_that_a_setting_counts_have_the_same_order_everywhere() -> None:
 @pytest.mark.parametrize("kind", ["ltc", "affine", "cfc", "dual"])
 def test_a_triton_kernel_reads_settings_and_parameters_by_the_same_names(kind: str) -> None:
     pytest.importorskip("triton")
-    from ncp_control.ops.gpu import launch, shared, tables
+    from ncp_control.ops.gpu import launch, layers, shared, tables
 
     kernels = launch.kernels_of(kind)
     assert kernels.PARAMETERS._fields == STRUCTS[kind].parameters
+    places = vars(kernels) | (vars(layers) if kind in ("cfc", "dual") else {})
     for place, name in enumerate(SETTINGS[kind]._fields):
-        assert getattr(kernels, name.upper()).value == place
+        assert places[name.upper()].value == place
     for place, name in enumerate(tables.EVERY_KIND):
         assert getattr(shared, name.upper()).value == place
     for place, name in enumerate(tables.Shape._fields):
