@@ -249,7 +249,7 @@ FAULTS = (
     ),
     Fault(
         "file-not-synchronised",
-        "storage",
+        "base",
         "ncp_control/base/files.py",
         "                if durable:\n                    os.fsync(file.fileno())\n",
         "",
@@ -258,7 +258,7 @@ FAULTS = (
     ),
     Fault(
         "checksum-not-compared",
-        "storage",
+        "base",
         "ncp_control/base/tensors.py",
         'if metadata["sha256"] != checksum(metadata, described, tensors):',
         'if not metadata["sha256"]:',
@@ -267,7 +267,7 @@ FAULTS = (
     ),
     Fault(
         "share-by-place-on-the-machine",
-        "support",
+        "base",
         "ncp_control/base/ranks.py",
         "numbers.tensor_split(self.count)[self.rank]",
         "numbers.tensor_split(self.count)[self.local]",

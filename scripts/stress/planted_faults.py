@@ -82,23 +82,25 @@ class Copy:
         """Puts a fault into the copy for the length of the block, and compiles the kernels if it is in them."""
         path = self.folder / fault.path
         times, whole = path.stat(), path.read_text(encoding="utf-8")
-        library = self.folder / LIBRARIES.format(level_here()) if path.suffix == ".h" else None
-        compiled = None if library is None else library.read_bytes()
+        compiled = {}
+        if path.suffix == ".h":
+            libraries = {level: self.folder / LIBRARIES.format(level) for level in levels_here()}
+            compiled = {level: (library, library.read_bytes()) for level, library in libraries.items()}
         path.write_text(whole.replace(fault.old, fault.new), encoding="utf-8")
         try:
-            if library is not None:
-                self._compile(fault, library)
+            for level, (library, _) in compiled.items():
+                self._compile(fault, level, library)
             yield
         finally:
             path.write_text(whole, encoding="utf-8")
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # Python's caches go by it
-            if library is not None and compiled is not None:
-                library.write_bytes(compiled)
+            for library, content in compiled.values():
+                library.write_bytes(content)
 
-    def _compile(self, fault: Fault, library: Path) -> None:
-        """Compiles the kernels of the level that runs here, as setup.py does."""
+    def _compile(self, fault: Fault, level: str, library: Path) -> None:
+        """Compiles the kernels of one level, as setup.py does."""
         with tempfile.TemporaryDirectory() as made:
-            command = [sys.executable, "-c", BUILD, level_here(), made]
+            command = [sys.executable, "-c", BUILD, level, made]
             subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
             built = Path(made) / library.relative_to(self.folder)
             if not built.exists():
@@ -122,11 +124,11 @@ class Copy:
         return [f"no test, but pytest ended with {done.returncode}: {last}"]
 
 
-def level_here() -> str:
-    """Returns the level of the kernels that tests here run on."""
-    from ncp_control.ops.cpu.library import CHOICE, supported_levels
+def levels_here() -> tuple[str, ...]:
+    """Returns the levels of the kernels that tests here run on, among which the fast tier shares its cells."""
+    from ncp_control.ops.cpu.library import supported_levels
 
-    return os.environ.get(CHOICE) or supported_levels()[0]
+    return tuple(supported_levels())
 
 
 def check_places(copy: Copy, faults: Sequence[Fault]) -> None:
