@@ -8,7 +8,7 @@ from typing import Any
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.text import markdown, markdown_code
-from ncp_control.distil.recorded import METHOD as CLONING
+from ncp_control.distil.recorded import METHOD
 from ncp_control.dynamics import Ensemble, load_model
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import checksum_of
@@ -114,7 +114,7 @@ def policy_card(path: Path, description: str) -> str:
 
 policy = load_policy("checkpoints/{path.name}")
 action, state = policy.predict(observation, state)  # state: None at first"""
-    unit = "batches" if note.get("method") == CLONING and "finetuned" not in note else "steps"
+    unit = "batches" if note.get("method") == METHOD and "finetuned" not in note else "steps"
     curve = table((unit, "return"), [(f"{step:,}", f"{value:,.0f}") for step, value in thinned(note["curve"])])
     return card_text(path, description, facts, example, f"Return during training:\n\n{curve}")
 
@@ -143,12 +143,12 @@ def teacher_in_words(note: dict[str, Any]) -> tuple[str, str]:
     algorithm = f" ({markdown(teacher['algorithm'])})" if teacher["algorithm"] else ""
     has = f"{note['teacher_return']:,.0f} ± {note['teacher_std']:,.0f}"
     share = f"the student has {100 * note['share']:.1f} % of that"
-    if note.get("method") != CLONING:
+    if note.get("method") != METHOD:
         return "taught by", f"{markdown(teacher['name'])}{algorithm}, which has {has} in this environment: {share}"
     policy = f" of {markdown(teacher['policy'])}{algorithm}" if teacher["policy"] else ""
     random = f" while {100 * teacher['random']:.3g} % of the actions were random" if teacher["random"] else ""
     return (
-        CLONING,
+        METHOD,
         f"{teacher['episodes']:,} recorded episodes{policy}, {teacher['steps']:,} steps, in the dataset "
         f"{markdown(teacher['name'])}, SHA-256 {teacher['sha256'][:16]}. Their return is {has}{random}: {share}",
     )

@@ -18,7 +18,7 @@ from cards import policy_card, write_card
 from ncp_control.base.run_folder import RECORD, read_curve
 from ncp_control.cli.trained_in import make, random_share
 from ncp_control.distil.loop import share_of
-from ncp_control.distil.recorded import METHOD as CLONING
+from ncp_control.distil.recorded import METHOD
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
 from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.policy_json import can_leave_critics
@@ -66,7 +66,7 @@ def main() -> None:
     found = {random: returns_of(policy, random) for random in dict.fromkeys((share, 0.0))}
     record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
     curve = [(int(row["steps"]), round(row["mean_return"], 1)) for row in read_curve(arguments.run)]
-    if note.get("method") == CLONING and "finetuned" not in note:
+    if note.get("method") == METHOD and "finetuned" not in note:
         curve = [(step, round(mean, 1)) for step, mean in note["curve"]]  # against batches
     note |= {
         "command": shlex.join(word for word in shlex.split(record["command"]) if word != "--json"),

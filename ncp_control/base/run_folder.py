@@ -212,16 +212,16 @@ def kind_of(path: str | Path) -> Kind | None:
     by_suffix = SUFFIXES.get(path.suffix)
     if not path.is_file():  # nor is a named pipe opened, which would wait for its writer
         return by_suffix
-    return _kind_of_archive(path) or FORMATS.get(read_format(path) or "") or by_suffix
+    return _kind_of_archive(path) or FORMATS.get(read_metadata(path).get("format", "")) or by_suffix
 
 
-def read_format(path: str | Path) -> str | None:
-    """Reads the format that a safetensors file declares; None where it declares none or is no such file."""
+def read_metadata(path: str | Path) -> dict[str, str]:
+    """Reads the texts in the header of a safetensors file, and no tensor; none where it is no such file."""
     try:
         with safe_open(path, framework="np") as file:
-            return (file.metadata() or {}).get("format")
+            return file.metadata() or {}
     except (SafetensorError, OSError):
-        return None
+        return {}
 
 
 def _kind_of_archive(path: Path) -> Kind | None:

@@ -18,6 +18,7 @@ Array = NDArray[Any]
 # No real file of more than HARMLESS bytes of arrays is compressed more than DENSEST times. What is made of the arrays,
 # such as a page, takes many times their memory, so HARMLESS is small.
 DENSEST, HARMLESS = 64, 2**24
+FOREIGN = "holds Python objects or is no NumPy file: neither is read"
 BROKEN = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, LookupError,
           TypeError, AttributeError, ArithmeticError, MemoryError, SyntaxError, tokenize.TokenError)  # fmt: skip
 
@@ -40,7 +41,7 @@ def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, A
         with path.open("rb") as file:
             start = file.read(len(npy.MAGIC_PREFIX))
         if start != npy.MAGIC_PREFIX and not start.startswith(b"PK"):
-            raise _Refused("holds Python objects or is no NumPy file: neither is read")
+            raise _Refused(FOREIGN)
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"": plain(loaded)}
@@ -56,7 +57,7 @@ def read_arrays(path: Path, names: Collection[str] | None = None) -> dict[str, A
     except BROKEN as error:
         words = " ".join(str(error).split()) or type(error).__name__
         if "allow_pickle=False" in words:
-            raise ArraysError(f"{path} holds Python objects or is no NumPy file: neither is read") from error
+            raise ArraysError(f"{path} {FOREIGN}") from error
         raise ArraysError(f"{path} is not a readable file of arrays, or was cut short ({words})") from error
 
 

@@ -52,9 +52,13 @@ def check_known(given: Iterable[str], known: Collection[str], where: str) -> Non
     """Refuses a key that is not known, and names the one that was probably meant."""
     for key in given:
         if key not in known:
-            near = get_close_matches(key, sorted(known), 1)
-            advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"
-            raise ValueError(f"{where} no {key!r}: {advice}")
+            raise ValueError(f"{where} no {key!r}: {advice_for(key, known)}")
+
+
+def advice_for(name: str, known: Collection[str]) -> str:
+    """Returns the name that was probably meant, or all that there are, for a sentence that refuses another one."""
+    near = get_close_matches(name, sorted(known), 1)
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"
 
 
 def shortened(value: Any) -> str:

@@ -63,9 +63,13 @@ class Option(NamedTuple):
         return f"{self.word} {self.value}".strip() if self.is_flag else self.word
 
 
-def typed_command() -> str:
-    """Returns the command that this process was started with, without `--resume`, as records keep it."""
-    return shlex.join(["ncp-control", *(word for word in sys.argv[1:] if word != "--resume")])
+def typed_command(words: Sequence[str] | None = None) -> str:
+    """Returns a command without `--resume`, as records keep it.
+
+    :param words: the words after `ncp-control`; by default those that this process was started with
+    """
+    words = sys.argv[1:] if words is None else words
+    return shlex.join(["ncp-control", *(word for word in words if word != "--resume")])
 
 
 def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str] = ()) -> T:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 import traceback
 from pathlib import Path
@@ -14,7 +13,7 @@ from ncp_control.base.processes import Report
 from ncp_control.base.progress import listening
 from ncp_control.base.run_folder import LOCK
 from ncp_control.cli import complain, distil, explain, fit, train
-from ncp_control.cli.arguments import read
+from ncp_control.cli.arguments import read, typed_command
 
 COMMANDS: dict[str, Any] = {"train": train, "distil": distil, "fit": fit}
 OUT = "--out"
@@ -45,8 +44,7 @@ def run(words: list[str], log: str, report: Report) -> Any:
     ):
         try:
             arguments = check(words)
-            command = shlex.join(["ncp-control", *(word for word in words if word != "--resume")])
-            found, _ = COMMANDS[words[0]].outcome(arguments, command)
+            found, _ = COMMANDS[words[0]].outcome(arguments, typed_command(words))
         except Exception as error:
             traceback.print_exc()
             sentence = explain(error) if isinstance(error, ValueError | OSError | ModuleNotFoundError) else None

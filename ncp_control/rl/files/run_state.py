@@ -14,6 +14,7 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
 from ncp_control.base.notes import read_object
+from ncp_control.base.run_folder import read_metadata
 from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.rl.files.replay_rows import of_shape, replayed, set_replayed
 
@@ -78,10 +79,7 @@ def read_about(path: Path) -> dict[str, Any]:
 
 def has_cell_of_0_2(path: Path) -> bool:
     """Whether version 0.2.0 wrote a run's state with circuits that no cell was named for, which were LTCs then."""
-    if not path.exists():
-        return False
-    metadata, _ = read_tensors(path, FORMAT, READ, DESCRIBED, "ncp-control train")
-    return "rnn.cell.gleak_raw" in metadata["state"]
+    return "rnn.cell.gleak_raw" in read_metadata(path).get("state", "")
 
 
 def _variables(model: BaseAlgorithm) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.torch_layers import CombinedExtractor
+
+from ncp_control.base.values import advice_for
 
 # Arguments by which sb3-contrib's recurrent policies describe their LSTMs; NCPPolicy has its own arguments for these.
 LSTMS = ("lstm_hidden_size", "n_lstm_layers", "shared_lstm", "enable_critic_lstm", "lstm_kwargs")
@@ -30,9 +31,7 @@ def check_names(given: Iterable[str], *constructors: Callable[..., Any]) -> None
                 'critic with critic="circuit", "lstm", "mlp" or "shared", and an LSTM critic\'s size with critic_units='
             )
         if name not in known:
-            near = get_close_matches(name, sorted(known), 1)
-            advice = f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"
-            raise TypeError(f"NCPPolicy has no argument {name!r}: {advice}")
+            raise TypeError(f"NCPPolicy has no argument {name!r}: {advice_for(name, known)}")
 
 
 def check_choice(what: str, chosen: str, choices: tuple[str, ...]) -> None:
