@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING
 
 from ncp_control._version import __version__
 from ncp_control.base.imports import MovedModules, names_of
+from ncp_control.cells.catalogue import NEURONS
 
 if TYPE_CHECKING:
-    from ncp_control.cells import (
-        CTGRU,
-        CTRNN,
-        GRU,
-        LSTM,
-        LTC,
-        Cell,
-        CfC,
-        DualLTC,
-        MixedMemory,
-        NeuralLTC,
-        NeuralODE,
-        make_cell,
-    )
+    from ncp_control.cells import CTGRU as CTGRU
+    from ncp_control.cells import CTRNN as CTRNN
+    from ncp_control.cells import GRU as GRU
+    from ncp_control.cells import LSTM as LSTM
+    from ncp_control.cells import LTC as LTC
+    from ncp_control.cells import Cell, make_cell
+    from ncp_control.cells import CfC as CfC
+    from ncp_control.cells import DualLTC as DualLTC
+    from ncp_control.cells import MixedMemory as MixedMemory
+    from ncp_control.cells import NeuralLTC as NeuralLTC
+    from ncp_control.cells import NeuralODE as NeuralODE
     from ncp_control.checkpoint import CheckpointError, save
     from ncp_control.loading import load
     from ncp_control.ncps_reader import from_ncps
@@ -42,11 +40,9 @@ if TYPE_CHECKING:
         tap_withdrawal,
     )
 
+_CELLS = [row.name for row in NEURONS if row.public]
 _HOME = {
-    "ncp_control.cells": (
-        "CTGRU", "CTRNN", "GRU", "LSTM", "LTC", "Cell", "CfC", "DualLTC", "MixedMemory", "NeuralLTC", "NeuralODE",
-        "make_cell",
-    ),
+    "ncp_control.cells": ("Cell", "make_cell", *_CELLS),
     "ncp_control.checkpoint": ("CheckpointError", "save"),
     "ncp_control.loading": ("load",),
     "ncp_control.ncps_reader": ("from_ncps",),
@@ -58,23 +54,13 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "CTGRU",
-    "CTRNN",
-    "GRU",
-    "LSTM",
-    "LTC",
     "NCP",
     "RNN",
     "AutoNCP",
     "Cell",
-    "CfC",
     "CheckpointError",
-    "DualLTC",
     "FullyConnected",
     "GapJunctions",
-    "MixedMemory",
-    "NeuralLTC",
-    "NeuralODE",
     "Random",
     "Wiring",
     "WiringError",
@@ -86,6 +72,7 @@ __all__ = [
     "save",
     "scan",
     "tap_withdrawal",
+    *_CELLS,
 ]
 
 sys.meta_path.append(MovedModules())

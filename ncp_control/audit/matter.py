@@ -11,7 +11,7 @@ from ncp_control.audit.certificate import CertifiedSynapse
 from ncp_control.audit.differences import Differences, product_up
 from ncp_control.audit.examining import Examined
 from ncp_control.audit.intervals import Array, Interval, product
-from ncp_control.cells import LTC, Cell
+from ncp_control.cells import Cell
 
 NEGLIGIBLE = 1e-7  # what moves something by less than this share of its range, however long it acts, counts as none
 ALMOST = 0.01  # a synapse that opens less far than this is closed, and one that closes less far is open
@@ -34,7 +34,7 @@ class Links:
 def links_of(cell: Cell) -> Links:
     """Returns the synapses of a cell, and the gap junctions of a cell that uses them."""
     wiring = cell.wiring
-    gaps = wiring.gap_junctions if isinstance(cell, LTC) else wiring.gap_junctions[:0]
+    gaps = wiring.gap_junctions if cell.uses_gap_junctions else wiring.gap_junctions[:0]
     kinds = ["sensory"] * len(wiring.sensory) + ["synapse"] * len(wiring.synapses) + ["gap junction"] * len(gaps)
     source = np.concatenate([wiring.sensory.source, wiring.synapses.source, gaps[:, 0]])
     return Links(kinds, source, np.concatenate([wiring.sensory.target, wiring.synapses.target, gaps[:, 1]]))

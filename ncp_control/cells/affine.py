@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +63,11 @@ class AffineODECell(ODECell):
     synapses into the neuron.
     """
 
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "neurons": ("mu", "tau_raw", "tau_logit", "A"),
+        "synapses": ("gamma_r",),
+        "sensory": ("gamma",),
+    }
     source: Tensor
     target: Tensor
     sensory_source: Tensor

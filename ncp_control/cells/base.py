@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -44,9 +44,21 @@ class Cell(IndexedModule, ABC):
     :param inputs: number of input features I
     :param plan: a plan (`AutoNCP(40, 16)`), a built `Wiring`, or a number of fully connected neurons
     :cvar uses_elapsed: whether a step depends on how much time has passed
+    :cvar uses_gap_junctions: whether anything flows through gap junctions
+    :cvar always_dense: whether every wiring but a fully connected one is refused
+    :cvar feeds_itself: whether every neuron feeds itself, with or without such a synapse
+    :cvar belongs: the parameters whose last dimension has a number for each of the "neurons", "synapses", "sensory"
+        synapses, "gap_junctions", "inputs" or "motor" neurons. The first ones of "synapses" and "sensory" are the
+        weights by which synapses are pruned and grow; without "synapses" the cell cannot be pruned
+    :cvar absent: the weight of a synapse that carries nothing
     """
 
     uses_elapsed: ClassVar[bool] = True
+    uses_gap_junctions: ClassVar[bool] = False
+    always_dense: ClassVar[bool] = False
+    feeds_itself: ClassVar[bool] = False
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    absent: ClassVar[float] = 0.0
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int) -> None:
         super().__init__()
@@ -166,6 +178,13 @@ class Cell(IndexedModule, ABC):
         A cell whose parameters do not belong to single synapses raises a ValueError, as this class does.
         """
         raise ValueError(f"the synapses of {type(self).__name__} cannot be cut one by one")
+
+    def inherit(self, larger: Any, neurons: Any) -> None:
+        """Takes from a larger circuit of the same kind what its parameters alone do not say: here, nothing.
+
+        :param larger: the circuit, some of whose neurons this one has, with the same parameters
+        :param neurons: the numbers that they have there
+        """
 
     def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
         """Returns what flows through every synapse in each of T steps, or None if the cell does not know.

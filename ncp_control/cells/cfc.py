@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -51,6 +51,12 @@ class CfC(LayeredCell):
         fully connected neurons only. The default, (), is no backbone, because a backbone hides the circuit
     """
 
+    feeds_itself = True
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "neurons": ("bias", "w_tau", "A"),
+        "synapses": ("weight",),
+        "sensory": ("sensory_weight",),
+    }
     backbone: nn.ModuleList
 
     def __init__(

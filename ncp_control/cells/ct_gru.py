@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,8 @@ class CTGRU(Cell):
     :param plan: a number of neurons U, or a plan or a wiring that is fully connected
     :param scales: number of time scales M
     """
+
+    always_dense: ClassVar[bool] = True
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int, *, scales: int = 8) -> None:
         super().__init__(inputs, plan)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +53,11 @@ class DualLTC(LayeredCell):
     """
 
     maps = 2
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "neurons": ("bias", "brake_raw"),
+        "synapses": ("weight",),
+        "sensory": ("sensory_weight",),
+    }
     log_tau: Tensor
     brake_raw: nn.Parameter | None
 

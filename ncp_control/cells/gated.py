@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -34,6 +34,8 @@ class GatedCell(Cell):
     gates: ClassVar[int]
     program_form: ClassVar[ProgramForm]  # a subclass does not inherit it: its step can differ
     uses_elapsed: ClassVar[bool] = False
+    always_dense: ClassVar[bool] = True
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("weight_ih",)}
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int) -> None:
         super().__init__(inputs, plan)

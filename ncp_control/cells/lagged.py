@@ -30,6 +30,7 @@ class LaggedMLP(Cell):
     """
 
     uses_elapsed: ClassVar[bool] = False
+    always_dense: ClassVar[bool] = True
 
     def __init__(self, inputs: int, plan: Plan | Wiring | int, *, lags: int = 5) -> None:
         super().__init__(inputs, one_layer(inputs, plan) if isinstance(plan, int) else plan)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -86,6 +86,16 @@ class LTC(ODECell):
     :param output_map: the same for the outputs, which are the motor neurons
     """
 
+    uses_gap_junctions = True
+    absent = -torch.inf  # its softplus, the conductance, is nothing
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "neurons": ("gleak_raw", "vleak", "cm_raw", "cm_logit"),
+        "synapses": ("w_raw", "mu", "sigma", "E"),
+        "sensory": ("sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E"),
+        "gap_junctions": ("gap_raw",),
+        "inputs": ("input_scale", "input_shift"),
+        "motor": ("output_scale", "output_shift"),
+    }
     source: Tensor
     target: Tensor
     sensory_source: Tensor
@@ -278,6 +288,11 @@ class LTC(ODECell):
         self.gap_raw[gap_junctions] = -torch.inf
         if len(synapses) or len(sensory) or len(gap_junctions):
             self.hold(gleak, cm)
+
+    def inherit(self, larger: LTC, neurons: Any) -> None:
+        """Gives bounded neurons the leak and the capacitance that they have in a larger circuit."""
+        if larger.sizes != self.sizes:
+            self.hold(larger.gleak[neurons], larger.cm[neurons])
 
     @torch.no_grad()
     def hold(self, gleak: Tensor, cm: Tensor) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +31,8 @@ class MixedMemory(Cell):
 
     :param cell: the inner cell, such as `CfC(8, AutoNCP(40, 16))`
     """
+
+    belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {"inputs": ("input_weight",)}
 
     def __init__(self, cell: Cell) -> None:
         super().__init__(cell.inputs, cell.wiring)

@@ -7,23 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ncp_control.cells.base import Cell
-from ncp_control.cells.cfc import CfC
+from ncp_control.cells.catalogue import NEURONS, UNKNOWN, plain_name, row_named
 from ncp_control.cells.computed import written_class
-from ncp_control.cells.ct_gru import CTGRU
-from ncp_control.cells.ctrnn import CTRNN
-from ncp_control.cells.dual_ltc import DualLTC
-from ncp_control.cells.gru import GRU
 from ncp_control.cells.held import Held
-from ncp_control.cells.lagged import LaggedMLP
-from ncp_control.cells.lstm import LSTM
-from ncp_control.cells.ltc import LTC
 from ncp_control.cells.mixed_memory import MixedMemory
-from ncp_control.cells.neural_ltc import NeuralLTC
-from ncp_control.cells.neural_ode import NeuralODE
 from ncp_control.wiring import Plan, Wiring
 
-CELLS: tuple[type[Cell], ...] = (LTC, NeuralLTC, DualLTC, CfC, CTRNN, NeuralODE, CTGRU, LSTM, GRU, LaggedMLP)
-SHORT_NAMES: dict[str, type[Cell]] = {"mlp": LaggedMLP}
+CELLS: tuple[type[Cell], ...] = tuple(row.kind for row in NEURONS if row.named)
 IN_PYTHON = "; in Python, give a class of your own instead of a name"
 IN_FILES = "; when you load a file, give classes of your own as cells=[...]"
 MIXED = (
@@ -47,20 +37,16 @@ def named_cell(cell: str | type[Cell], extra: Iterable[type[Cell]] = (), hint: s
         return cell
     if not isinstance(cell, str):
         raise TypeError(f'a cell is a name such as "ltc" or a class such as nc.LTC, not {cell!r}')
-    kinds = (*CELLS, *extra)
-    known = SHORT_NAMES | {plain_name(kind.__name__): kind for kind in kinds}
-    plain = plain_name(cell)
-    if plain not in known:
-        if plain == "mixedmemory":
-            raise ValueError(MIXED)
-        names = ", ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"unknown cell {cell!r}: choose one of {names}{hint}")
-    return known[plain]
-
-
-def plain_name(name: str) -> str:
-    """Returns the name of a cell as tables have it: in lower case, without "-" and "_"."""
-    return name.lower().replace("-", "").replace("_", "")
+    own = {plain_name(kind.__name__): kind for kind in extra}
+    plain, row = plain_name(cell), row_named(cell)
+    if plain in own:
+        return own[plain]
+    if row is not UNKNOWN:
+        return row.kind
+    if plain == "mixedmemory":
+        raise ValueError(MIXED)
+    names = ", ".join(kind.__name__ for kind in (*CELLS, *extra))
+    raise ValueError(f"unknown cell {cell!r}: choose one of {names}{hint}")
 
 
 def make_cell(

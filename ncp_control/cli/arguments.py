@@ -209,7 +209,8 @@ def options_of(kind: type[Any]) -> list[Option]:
         value = "" if plain is bool else named or placeholder(plain)
         name = next((extra.name for extra in extras if getattr(extra, "name", None)), field.name)
         word = value if alone else f"--{name.replace('_', '-')}"
-        text, many = " ".join(texts.get(field.name, "").split()), get_origin(plain) is tuple
+        text = next((extra.help for extra in extras if getattr(extra, "help", None)), texts.get(field.name, ""))
+        text, many = " ".join(text.split()), get_origin(plain) is tuple
         found.append(Option(word, value, text, type_within(plain), many, default, needed))
     return found
 

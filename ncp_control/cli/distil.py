@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from ncp_control.cells.catalogue import words
 from ncp_control.cli.arguments import typed_command
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.settings import DistilSettings
@@ -37,11 +38,10 @@ class Arguments:
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The student's environment; by default the teacher's."""
 
-    cell: str = "dualltc"
-    """The circuit's cell: dualltc, ltc, cfc, lstm, ..."""
+    cell: Annotated[str, tyro.conf.arg(help=f"One of {words()}.")] = "dualltc"
 
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
-    """A plan, or a number of neurons; by default an NCP of 48 neurons."""
+    """A plan or a number of neurons; by default an NCP of 48."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
     """Settings of the cell, such as "time_constants=[0.05, 3.5]"."""

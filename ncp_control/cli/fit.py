@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from ncp_control.cells.catalogue import words
 from ncp_control.cli.arguments import typed_command
 from ncp_control.dynamics.settings import FitSettings
 
@@ -38,8 +39,7 @@ class Arguments:
     """Minari ids or folders of traces, which are joined, or one table, such as FILE.csv:time=COLUMN,group=COLUMN (and
     predict=A+B, label=COLUMN or value=A+B)."""
 
-    cell: str = "ltc"
-    """ltc, neuralltc, dualltc, cfc, ctrnn, neuralode, ctgru, lstm, gru; or mlp, on the last five inputs."""
+    cell: Annotated[str, tyro.conf.arg(help=f"One of {words()}.")] = "ltc"
 
     units: int = 32
     """Number of neurons, fully connected."""

@@ -15,11 +15,12 @@ import torch
 from ncp_control.base.files import temporary_folder
 from ncp_control.base.progress import say, tracked
 from ncp_control.base.run_folder import prepare_run, seed_of, versions
+from ncp_control.cells.catalogue import row_named
 from ncp_control.distil import cloning
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
 from ncp_control.distil.finetuning import FOLDER, finetune
 from ncp_control.distil.loop import STATE, Begun, DistilLoop
-from ncp_control.distil.making import DEFAULT_CELL, DEFAULT_CELL_KWARGS, make_student, try_out, wiring_of
+from ncp_control.distil.making import DEFAULT_CELL, make_student, try_out, wiring_of
 from ncp_control.distil.outcome import EPISODES, LAST_SEED, Distilled, last_evaluation
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.pruning import prune
@@ -94,7 +95,7 @@ def distil(
     if finetune_steps < 0:
         raise ValueError(f"the steps of fine-tuning are at least 0, not {finetune_steps}")
     wiring = wiring_of(cell) if wiring is None else wiring
-    cell_kwargs = {**DEFAULT_CELL_KWARGS.get(cell.lower(), {}), **(cell_kwargs or {})}
+    cell_kwargs = {**row_named(cell).student, **(cell_kwargs or {})}
     begin: Callable[..., Begun] = begin_asking
     describe: Callable[[Any], dict[str, Any]] = about_teacher
     method = {}

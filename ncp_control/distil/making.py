@@ -14,7 +14,6 @@ from ncp_control.distil.acting import Actor
 from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.rl.on_policy import RecurrentPPO
-from ncp_control.rl.policies.circuit import ALWAYS_DENSE
 from ncp_control.rl.recipes.building import make_envs
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.wiring import NCP
@@ -25,8 +24,6 @@ DEFAULT_CELL = "dualltc"
 DEFAULT_WIRING = NCP(
     20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=144, motor_fanin=12, recurrent_inter=400
 )
-# With half the solver steps of the cell's own default an LTC learns as well, in half the time.
-DEFAULT_CELL_KWARGS: dict[str, dict[str, Any]] = {"ltc": {"unfolds": 3}}
 
 
 def try_out(place: Place, teacher: Any) -> None:
@@ -41,7 +38,7 @@ def try_out(place: Place, teacher: Any) -> None:
 
 def wiring_of(cell: str) -> NCP | int:
     """Returns the wiring of a student for which only a cell was named."""
-    return DEFAULT_WIRING.units if issubclass(named_cell(cell), ALWAYS_DENSE) else DEFAULT_WIRING
+    return DEFAULT_WIRING.units if named_cell(cell).always_dense else DEFAULT_WIRING
 
 
 def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:

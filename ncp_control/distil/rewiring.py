@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import cos, pi
+from math import cos, isinf, pi
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ncp_control.cells import LTC
 from ncp_control.cells.initial import leads_back
 from ncp_control.distil.smaller import check_prunable, places_of, smaller_wiring, spread, strengths
 from ncp_control.distil.student import Student, smaller_student
@@ -183,9 +182,9 @@ def leads_onward(wiring: Wiring, source: np.ndarray, target: np.ndarray) -> np.n
 def check_growable(cell: Any) -> None:
     """Refuses a cell whose absent synapses have no gradient by which they could grow."""
     check_prunable(cell)
-    if isinstance(cell, LTC):
+    if isinf(cell.absent):
         raise ValueError(
-            "an absent synapse of an ltc has no gradient, so none can grow while it learns: choose another cell, such "
+            f"an absent synapse of {type(cell).__name__} has no gradient, so none can grow: choose another cell, such "
             "as dualltc, neuralltc or cfc, or leave synapses out and use --prune"
         )
 

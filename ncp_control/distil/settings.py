@@ -7,12 +7,8 @@ from math import cos, inf, pi
 from typing import Any
 
 from ncp_control.base.settings import check_optimizer_name, without_added
+from ncp_control.cells.catalogue import row_named
 
-# The learning rates that worked best in trials with circuits of 48 neurons that learnt the half-cheetah's gait.
-RATES = {"ltc": 0.05, "cfc": 0.01, "lstm": 0.003, "gru": 0.003, "laggedmlp": 0.001, "dualltc": 0.02}
-OTHER_RATE = 0.005
-MUONS_RATES, MUONS_RATE = {"dualltc": 0.01}, 0.02  # of the cells that learn with muon by default, and of others
-SPARSE_RATES = {"dualltc": 0.02}  # of muon, for students that learn with few synapses
 RISE = 0.1  # the share of the batches in which the learning rate rises
 
 
@@ -107,12 +103,9 @@ class DistilSettings:
 
     def of_cell(self, cell: str) -> DistilSettings:
         """Returns these settings, with a cell's default optimizer and learning rate where none was given."""
-        from ncp_control.cells.named import plain_name  # imports torch, which --help does without
-
-        name = plain_name(cell)
-        optimizer = self.optimizer or ("muon" if name in MUONS_RATES else "adam")
-        rates = RATES if optimizer == "adam" else MUONS_RATES if self.synapses is None else SPARSE_RATES
-        rate = rates.get(name, MUONS_RATE if optimizer == "muon" else OTHER_RATE)
+        row = row_named(cell)
+        optimizer = self.optimizer or ("muon" if row.muon else "adam")
+        rate = row.rate if optimizer == "adam" else row.muon_rate if self.synapses is None else row.sparse_rate
         return replace(self, optimizer=optimizer, learning_rate=self.learning_rate or rate)
 
     def recorded(self) -> dict[str, Any]:

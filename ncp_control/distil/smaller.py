@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,33 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.cells import LTC, Cell, CfC, DualLTC
-from ncp_control.cells.affine import AffineODECell
+from ncp_control.cells import Cell
 from ncp_control.cells.computed import check_plain
-from ncp_control.cells.layered import LayeredCell, synapse_places
+from ncp_control.cells.layered import synapse_places
 from ncp_control.wiring import Edges, Wiring, WiringError
 from ncp_control.wiring.edges import inter_layers
 
 Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-# What each parameter of a cell has numbers for, in its last dimension.
-PARTS: dict[type[Any], dict[str, tuple[str, ...]]] = {
-    LTC: {
-        "neurons": ("gleak_raw", "vleak", "cm_raw", "cm_logit"),
-        "synapses": ("w_raw", "mu", "sigma", "E"),
-        "sensory": ("sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E"),
-        "gap_junctions": ("gap_raw",),
-        "inputs": ("input_scale", "input_shift"),
-        "motor": ("output_scale", "output_shift"),
-    },
-    AffineODECell: {
-        "neurons": ("mu", "tau_raw", "tau_logit", "A"),
-        "synapses": ("gamma_r",),
-        "sensory": ("gamma",),
-    },
-    CfC: {"neurons": ("bias", "w_tau", "A"), "synapses": ("weight",), "sensory": ("sensory_weight",)},
-    DualLTC: {"neurons": ("bias", "brake_raw"), "synapses": ("weight",), "sensory": ("sensory_weight",)},
-}
 
 
 def smaller_wiring(wiring: Wiring, sensory: Mask, synapses: Mask) -> tuple[Wiring, Numbers]:
@@ -93,20 +75,19 @@ def spread(first: Numbers, source: Numbers, target: Numbers, units: int) -> Mask
     return reached
 
 
-def check_prunable(cell: Cell) -> dict[str, tuple[str, ...]]:
+def check_prunable(cell: Cell) -> Mapping[str, tuple[str, ...]]:
     """Refuses a cell whose parameters do not belong to single synapses and neurons; returns which belong to what."""
     name = type(cell).__name__
-    parts = next((parts for kind, parts in PARTS.items() if isinstance(cell, kind)), None)
-    if parts is None:
+    if "synapses" not in cell.belongs:
         raise ValueError(
             f"a circuit of {name} is always fully connected, so its synapses cannot be pruned: choose another cell, "
             "such as ltc, cfc or ctrnn"
         )
     check_plain(cell)
-    known = {parameter for names in parts.values() for parameter in names}
+    known = {parameter for names in cell.belongs.values() for parameter in names}
     if unknown := [parameter for parameter, _ in cell.named_parameters() if parameter not in known]:
         raise ValueError(f"{name} has the parameter {unknown[0]}, which belongs to no synapse or neuron alone")
-    return parts
+    return cell.belongs
 
 
 def copy_parameters(cell: Cell, smaller: Cell, neurons: Numbers) -> None:
@@ -132,8 +113,7 @@ def copy_parameters(cell: Cell, smaller: Cell, neurons: Numbers) -> None:
                 ours, theirs = getattr(cell, name, None), getattr(smaller, name, None)
                 if isinstance(ours, Tensor) and isinstance(theirs, Tensor):
                     theirs.copy_(ours[..., index])
-    if isinstance(cell, LTC) and isinstance(smaller, LTC) and cell.sizes != smaller.sizes:
-        smaller.hold(cell.gleak[neurons], cell.cm[neurons])
+    smaller.inherit(cell, neurons)
 
 
 def ends_of(cell: Any, neurons: Numbers) -> dict[str, list[tuple[int, int]]]:
@@ -155,11 +135,7 @@ def ends_of(cell: Any, neurons: Numbers) -> dict[str, list[tuple[int, int]]]:
 
 def strengths(cell: Any) -> tuple[Tensor, Tensor]:
     """Returns the parameters that say how strong the sensory synapses are, and how strong the others."""
-    if isinstance(cell, LTC):
-        return cell.sensory_w_raw, cell.w_raw
-    if isinstance(cell, LayeredCell):
-        return cell.sensory_weight, cell.weight
-    return cell.gamma, cell.gamma_r
+    return getattr(cell, cell.belongs["sensory"][0]), getattr(cell, cell.belongs["synapses"][0])
 
 
 def places_of(cell: Any) -> tuple[list[int], list[int]]:

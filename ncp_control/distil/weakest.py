@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ncp_control.cells import LTC, CfC
 from ncp_control.distil.smaller import Mask, check_prunable, places_of, strengths
 from ncp_control.distil.student import Student
 from ncp_control.distil.training import LabelledWindows
@@ -37,18 +36,16 @@ def losses_without(student: Student, windows: LabelledWindows, generator: torch.
         return float(student.loss(student.errors(outputs[counts], labels[counts])))
 
     student.policy.set_training_mode(False)
-    nothing = -torch.inf if isinstance(cell, LTC) else 0.0
     found = []
     for strength, places in zip(strengths(cell), places_of(cell), strict=True):
         losses = torch.zeros(len(places), dtype=torch.float64)
         for k, place in enumerate(places):
             before = strength[..., place].clone()
-            strength[..., place] = nothing
+            strength[..., place] = cell.absent
             losses[k] = loss()
             strength[..., place] = before
         found.append(losses)
-    if isinstance(cell, CfC):
-        # Its neurons all feed themselves, with or without such a synapse.
+    if cell.feeds_itself:
         found[1][torch.as_tensor(cell.wiring.synapses.source == cell.wiring.synapses.target)] = -torch.inf
     return found[0], found[1]
 

@@ -18,6 +18,7 @@ from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report,
 from ncp_control.base.progress import tracked
 from ncp_control.base.run_folder import prepare_run, read_record, versions
 from ncp_control.base.settings import without_added
+from ncp_control.cells.catalogue import row_named
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.splitting import is_paper_data
@@ -32,8 +33,6 @@ from ncp_control.dynamics.questions import STARTS, ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow
 from ncp_control.dynamics.table import OPEN_LOOP, RowResult, write_tables
 
-# How long a fit takes, roughly, in multiples of a short one: long fits start first, so that no core is idle at the end.
-WEIGHTS = {"ltc": 3.0, "neuralode": 3.0, "ctgru": 4.0, "neuralltc": 2.0}
 LENGTH, STRIDE = 32, 10  # the paper's windows, in which errors of the next observation are measured
 FAR = max(steps for _, steps in OPEN_LOOP)
 
@@ -106,7 +105,7 @@ def compare(
         fits = out / "fits"
         fits.mkdir(exist_ok=True)
         jobs = [(row, seed) for seed in range(what.seeds) for row in rows if not result_path(fits, row, seed).exists()]
-        jobs.sort(key=lambda job: -WEIGHTS.get(job[0].cell, 1.0))
+        jobs.sort(key=lambda job: -row_named(job[0].cell).cost)  # so that no core is idle at the end
         total = what.seeds * len(rows) * what.epochs
         with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
             if jobs:

@@ -7,10 +7,8 @@ from math import cos, pi
 from typing import Any
 
 from ncp_control.base.settings import check_optimizer_name, without_added
+from ncp_control.cells.catalogue import row_named
 
-# The learning rates that worked best for cells of 32 to 64 neurons in trials on half-cheetah traces.
-RATES = {"ltc": 0.01, "neuralltc": 0.005, "cfc": 0.005, "lstm": 0.01, "gru": 0.005, "ctgru": 0.005, "ctrnn": 0.005,
-         "neuralode": 0.005, "laggedmlp": 0.003, "mlp": 0.003}  # fmt: skip
 ADDED = {"forced": 0.5, "optimizer": "adam"}  # settings that earlier versions did not have, with what they did
 AHEAD, ASTRAY = 20, 0.1  # the usual horizon; the part of the variance from which continuations count as gone astray
 LOSSES = ("raw", "normalised")
@@ -99,7 +97,7 @@ class FitSettings:
 
     def of_cell(self, cell: str) -> FitSettings:
         """Returns these settings, with the default learning rate of a cell if none was given."""
-        return self if self.learning_rate is not None else replace(self, learning_rate=RATES.get(cell.lower(), 0.005))
+        return self if self.learning_rate is not None else replace(self, learning_rate=row_named(cell).fit_rate)
 
     def recorded(self) -> dict[str, Any]:
         """Returns the settings for the record of a fit. What earlier versions did not know is left out if it says what

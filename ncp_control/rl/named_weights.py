@@ -8,12 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import LTC, Cell
+from ncp_control.cells import Cell
 
 MOST_PARAMETERS, MOST_PLACES = 3, 3  # in one sentence
-# Parameters of one number for each synapse between neurons, (..., E), and for each sensory synapse, (..., S).
-SYNAPSES, SENSORY = ("gamma_r", "weight"), ("gamma",)
-SYNAPSES_OF_LTC = ("w_raw", "mu", "sigma", "E")
 
 
 def weights_not_finite(policy: nn.Module) -> str:
@@ -69,17 +66,16 @@ def places_of(cell: Cell, name: str) -> Sequence[str]:
     :param name: the parameter's name in the cell
     """
     wiring, neurons = cell.wiring, cell.wiring.neuron_names
-    if name.startswith("input_"):
+    part = next((part for part, names in cell.belongs.items() if name in names), "neurons")
+    if part == "inputs":
         return wiring.input_names
-    if name.startswith("output_"):
+    if part == "motor":
         return neurons[wiring.units - wiring.outputs :]
-    if name.startswith("gap"):
+    if part == "gap_junctions":
         return [f"{neurons[one]} -- {neurons[other]}" for one, other in wiring.gap_junctions]
-    if name.startswith("sensory_") or name in SENSORY:
+    if part == "sensory":
         return arrows(cell, "sensory_", wiring.input_names)
-    if name in SYNAPSES or (isinstance(cell, LTC) and name in SYNAPSES_OF_LTC):
-        return arrows(cell, "", neurons)
-    return neurons
+    return arrows(cell, "", neurons) if part == "synapses" else neurons
 
 
 def arrows(cell: Cell, prefix: str, sources: Sequence[str]) -> list[str]:

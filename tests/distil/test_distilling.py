@@ -198,7 +198,7 @@ def test_a_teacher_whose_actions_do_not_fit_is_refused_before_anything_is_writte
     ("cell", "synapses", "pruning", "sentence"),
     [
         ("dualltc", 30, PruneSettings(), "with few synapses is not pruned too: leave out synapses or pruning"),
-        ("ltc", 30, None, "an absent synapse of an ltc has no gradient"),
+        ("ltc", 30, None, "an absent synapse of LTC has no gradient"),
         ("lstm", 30, None, "a circuit of LSTM is always fully connected"),
         ("cfc", 7, None, "this wiring has 8 neurons and 80 synapses, .* between 8, .* and 80, got 7"),
         ("cfc", 81, None, "this wiring has 8 neurons and 80 synapses, .* between 8, .* and 80, got 81"),

@@ -371,9 +371,9 @@ def test_one_seed_gives_the_same_synapses_and_another_one_others() -> None:
 
 
 def test_a_cell_whose_synapses_cannot_grow_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"an absent synapse of an ltc has no gradient.*such as dualltc, neuralltc or"):
+    with pytest.raises(ValueError, match=r"an absent synapse of LTC has no gradient.*such as dualltc, neuralltc or"):
         check_growable(LTC(2, 3))
-    with pytest.raises(ValueError, match="an absent synapse of an ltc has no gradient"):
+    with pytest.raises(ValueError, match="an absent synapse of LTC has no gradient"):
         grown(cell="ltc")
     with pytest.raises(ValueError, match="a circuit of GRU is always fully connected"):
         check_growable(GRU(2, 3))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ncp_control.distil.settings import MUONS_RATE, OTHER_RATE, RATES, DistilSettings
+from ncp_control.distil.settings import DistilSettings
 
 COUNTS = ("steps", "batches", "batch", "length", "patience", "envs", "eval_episodes", "handover")
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -51,20 +51,19 @@ def test_the_defaults_and_the_limits_are_accepted() -> None:
 
 
 def test_the_learning_rate_depends_on_the_cell_unless_one_is_given() -> None:
-    rates = [DistilSettings().of_cell(cell).learning_rate for cell in ("ltc", "LTC", "lstm", "another")]
-    assert rates == [RATES["ltc"], RATES["ltc"], RATES["lstm"], OTHER_RATE]
-    assert RATES["ltc"] != RATES["lstm"] != OTHER_RATE
+    rates = [DistilSettings().of_cell(cell).learning_rate for cell in ("ltc", "LTC", "lstm", "mlp", "another")]
+    assert rates == [0.05, 0.05, 0.003, 0.001, 0.005]
     assert DistilSettings(learning_rate=0.5).of_cell("ltc").learning_rate == 0.5
-    assert DistilSettings(optimizer="muon").of_cell("ltc").learning_rate == MUONS_RATE
+    assert DistilSettings(optimizer="muon").of_cell("ltc").learning_rate == 0.02
 
 
 @pytest.mark.parametrize(
     ("cell", "given", "optimizer", "rate"),
     [
-        ("ltc", None, "adam", RATES["ltc"]), ("another", None, "adam", OTHER_RATE),
-        ("lstm", "muon", "muon", MUONS_RATE),
+        ("ltc", None, "adam", 0.05), ("another", None, "adam", 0.005),
+        ("lstm", "muon", "muon", 0.02),
         ("dualltc", None, "muon", 0.01), ("DualLTC", None, "muon", 0.01), ("dual-ltc", None, "muon", 0.01),
-        ("dual_ltc", "muon", "muon", 0.01), ("dualltc", "adam", "adam", RATES["dualltc"]),
+        ("dual_ltc", "muon", "muon", 0.01), ("dualltc", "adam", "adam", 0.02),
     ],
 )  # fmt: skip
 def test_the_optimizer_depends_on_the_cell_unless_one_is_given(
@@ -78,15 +77,15 @@ def test_the_optimizer_depends_on_the_cell_unless_one_is_given(
 
 def test_a_dual_ltc_that_learns_with_few_synapses_learns_faster() -> None:
     assert DistilSettings(synapses=300).of_cell("dualltc").learning_rate == 0.02
-    assert DistilSettings(synapses=300, optimizer="adam").of_cell("dualltc").learning_rate == RATES["dualltc"]
-    assert DistilSettings(synapses=300).of_cell("cfc").learning_rate == RATES["cfc"]
+    assert DistilSettings(synapses=300, optimizer="adam").of_cell("dualltc").learning_rate == 0.02
+    assert DistilSettings(synapses=300).of_cell("cfc").learning_rate == 0.01
 
 
 def test_the_record_of_a_run_names_the_optimizer_and_synapses_only_if_earlier_versions_did_not_have_them() -> None:
     earlier = DistilSettings().of_cell("ltc").recorded()
     assert "optimizer" not in earlier
     assert "synapses" not in earlier
-    assert earlier["learning_rate"] == RATES["ltc"]
+    assert earlier["learning_rate"] == 0.05
     assert DistilSettings(optimizer="muon").of_cell("ltc").recorded()["optimizer"] == "muon"
     assert DistilSettings().of_cell("dualltc").recorded()["optimizer"] == "muon"
     assert DistilSettings(synapses=300).of_cell("cfc").recorded()["synapses"] == 300

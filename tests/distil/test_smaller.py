@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -166,3 +166,19 @@ def test_a_cell_whose_parameters_belong_to_no_synapse_alone_is_refused() -> None
 
     with pytest.raises(ValueError, match="Noisy has the parameter loudness"):
         check_prunable(Noisy(2, 3))
+
+
+def test_a_cell_of_ones_own_is_pruned_if_it_says_where_its_parameters_belong() -> None:
+    class Loud(LTC):
+        belongs: ClassVar = {**LTC.belongs, "neurons": (*LTC.belongs["neurons"], "loudness")}
+
+        def __init__(self, *arguments: Any, **settings: Any) -> None:
+            super().__init__(*arguments, **settings)
+            self.loudness = torch.nn.Parameter(torch.rand(self.units))
+
+    cell = Loud(2, CHAIN)
+    found, neurons = without(CHAIN, ("B", "C"), ("C", "D"), ("D", "E"), ("E", "right"))
+    smaller = Loud(2, found, **cell.config())
+    copy_parameters(cell, smaller, neurons)
+    assert torch.equal(smaller.loudness, cell.loudness[neurons])
+    assert len(smaller.loudness) < len(cell.loudness)

@@ -13,21 +13,9 @@ import numpy as np
 import torch
 
 from ncp_control.activity.laboratory.packed import packed
-from ncp_control.cells import (
-    CTGRU,
-    CTRNN,
-    GRU,
-    LSTM,
-    LTC,
-    Cell,
-    CfC,
-    DualLTC,
-    LaggedMLP,
-    MixedMemory,
-    NeuralLTC,
-    NeuralODE,
-)
+from ncp_control.cells import CTGRU, LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
 from ncp_control.cells.affine import AffineODECell
+from ncp_control.cells.catalogue import NEURONS, row_of
 from ncp_control.cells.computed import refresh, written_class
 from ncp_control.cells.gated import GatedCell
 from ncp_control.cells.layered import LayeredCell
@@ -45,13 +33,13 @@ HARMLESS = {"__init__", "config"}
 
 @torch.no_grad()
 def cell_data(cell: Cell) -> dict[str, Any]:
-    """Returns a cell as JSON values for `makeCell` of `cell_kinds.js`.
+    """Returns a cell as JSON values for `makeCell` of `cell_base.js`.
 
     :param cell: a cell of this package, with any parameters; a subclass whose step can differ is refused
     """
-    kind = kind_of(cell)
-    if kind is None:
-        known = ", ".join(one.__name__ for one in KINDS)
+    row = row_of(kind_of(cell))
+    if row.page is None:
+        known = ", ".join(row.name for row in NEURONS if row.page)
         raise ValueError(
             f"a laboratory cannot run the cell {written_class(cell).__name__}: the cells that it can run are {known}"
         )
@@ -63,7 +51,7 @@ def cell_data(cell: Cell) -> dict[str, Any]:
     refresh(cell)
     wiring = cell.wiring
     return {
-        "kind": kind.__name__,
+        "kind": row.name,
         "inputs": cell.inputs,
         "units": cell.units,
         "outputs": cell.outputs,
@@ -73,17 +61,18 @@ def cell_data(cell: Cell) -> dict[str, Any]:
         "sensory": edges_data(wiring.sensory, cell.units),
         "synapses": edges_data(wiring.synapses, cell.units),
         "gaps": packed(wiring.gap_junctions),
-        **KINDS[kind](cell),
+        **globals()[row.page](cell),
     }
 
 
-def kind_of(cell: Cell) -> type[Cell] | None:
-    """Returns the class whose step the cell makes; None if the laboratory does not know it."""
+def kind_of(cell: Cell) -> type[Cell]:
+    """Returns the class whose step the cell makes."""
     kind: Any = written_class(cell)
     if isinstance(cell, MixedMemory):
         while kind is not MixedMemory and kind.__bases__ == (kind.__base__,) and not _defined(kind) - HARMLESS:
             kind = kind.__base__
-    return kind if kind in KINDS else None
+    found: type[Cell] = kind
+    return found
 
 
 def _defined(kind: type) -> set[str]:
@@ -106,12 +95,10 @@ def why_not_slowed(cell: Cell) -> str | None:
     """Returns in a sentence why the time constants of the cell's neurons cannot be changed, or None if they can."""
     if isinstance(cell, MixedMemory):
         return why_not_slowed(cell.cell)
-    if isinstance(cell, GatedCell):
-        name = written_class(cell).__name__
-        return f"{name} counts steps and ignores time, so its neurons have no time constants to change"
-    if isinstance(cell, LaggedMLP):
-        return "the neurons of LaggedMLP follow from its last inputs at once, so they have no time constants to change"
-    return None
+    if cell.uses_elapsed:
+        return None
+    name = written_class(cell).__name__
+    return f"{name} counts steps and ignores time, so its neurons have no time constants to change"
 
 
 def _refusal(attempt: Callable[[], None]) -> str | None:
@@ -248,18 +235,3 @@ def layer_data(layer: Any) -> dict[str, Any]:
     """Returns a linear layer, (rows, columns)."""
     rows, columns = layer.weight.shape
     return {"rows": rows, "columns": columns, "weight": numbers(layer.weight), "bias": numbers(layer.bias)}
-
-
-KINDS: dict[type[Cell], Any] = {
-    LTC: ltc_data,
-    NeuralLTC: affine_data,
-    CTRNN: affine_data,
-    NeuralODE: affine_data,
-    CfC: cfc_data,
-    DualLTC: dual_data,
-    LSTM: gated_data,
-    GRU: gated_data,
-    CTGRU: ct_gru_data,
-    LaggedMLP: lagged_data,
-    MixedMemory: mixed_data,
-}

@@ -10,16 +10,15 @@ from torch import nn
 
 from ncp_control.activity.laboratory.cells import cell_data, exact, layer_data
 from ncp_control.activity.laboratory.packed import packed
+from ncp_control.cells.catalogue import NEURONS
 from ncp_control.cells.computed import refresh, written_class
 from ncp_control.rl.controller import Controller, Normalize
 from ncp_control.rl.policies.numpy_actor import flattened
 
 # In the order in which a page joins them: each uses classes of those before it only.
-CIRCUIT_SCRIPTS = (
-    "cell_base.js", "solvers.js", "cell_ode.js", "cell_ltc.js", "cell_affine.js", "cell_layered.js", "cell_cfc.js",
-    "cell_dual.js", "cell_gated.js", "cell_ct_gru.js", "cell_lagged.js", "cell_mixed.js", "cell_kinds.js",
-    "controller.js",
-)  # fmt: skip
+CIRCUIT_SCRIPTS = tuple(
+    dict.fromkeys(["cell_base.js", "solvers.js", *(name for row in NEURONS for name in row.scripts), "controller.js"])
+)
 IDLE = (nn.Identity, nn.Flatten)
 
 

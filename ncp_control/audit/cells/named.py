@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
 
-from ncp_control.audit.cells.affine import KnownAffine
-from ncp_control.audit.cells.cfc import KnownCfC
-from ncp_control.audit.cells.dual import KnownDual
-from ncp_control.audit.cells.gated import KnownGRU, KnownLSTM
 from ncp_control.audit.cells.known import Elapsed, Known, Opaque
-from ncp_control.audit.cells.lagged import KnownLaggedMLP
-from ncp_control.audit.cells.ltc import KnownLTC
-from ncp_control.cells import CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.cells import Cell, CfC
+from ncp_control.cells.catalogue import row_of
 from ncp_control.cells.computed import written_class
 
-KNOWN: dict[type, Any] = {
-    LTC: KnownLTC,
-    NeuralLTC: KnownAffine,
-    CTRNN: KnownAffine,
-    NeuralODE: KnownAffine,
-    CfC: KnownCfC,
-    DualLTC: KnownDual,
-    LSTM: KnownLSTM,
-    GRU: KnownGRU,
-    LaggedMLP: KnownLaggedMLP,
-}
 SOLVERS = ("fused", "euler")
 
 
@@ -38,8 +22,11 @@ def known_of(cell: Cell, elapsed: Elapsed) -> Known:
     :param elapsed: the times between two observations
     """
     cell.refresh()
-    kind = KNOWN.get(written_class(cell))
+    row = row_of(written_class(cell))
     solves = getattr(cell, "solver", "fused") in SOLVERS
     plain = not isinstance(cell, CfC) or (cell.mode != "pure" and not cell.backbone_widths)
-    found: Known = kind(cell, elapsed) if kind is not None and solves and plain else Opaque(cell, elapsed)
+    if row.ranges is None or not solves or not plain:
+        return Opaque(cell, elapsed)
+    kind = getattr(importlib.import_module(f"ncp_control.audit.cells.{row.room}"), row.ranges)
+    found: Known = kind(cell, elapsed)
     return found

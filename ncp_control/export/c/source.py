@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
 
 import numpy as np
 from torch import nn
 
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.cells.catalogue import NEURONS, row_of
 from ncp_control.cells.computed import refresh, written_class
-from ncp_control.export.c.affine import affine_piece
-from ncp_control.export.c.cfc import cfc_piece
-from ncp_control.export.c.ct_gru import ct_gru_piece
-from ncp_control.export.c.dual import dual_piece
-from ncp_control.export.c.gated import gated_piece
 from ncp_control.export.c.head import head_text
 from ncp_control.export.c.header import about
-from ncp_control.export.c.lagged import lagged_piece
-from ncp_control.export.c.ltc import ltc_piece
 from ncp_control.export.c.numbers import array, literal, values_of
 from ncp_control.export.c.pieces import CellPiece, filled, shared_functions
 from ncp_control.rl.controller import Controller, Normalize
 
-CELLS: dict[type[Cell], Any] = {
-    LTC: ltc_piece,
-    NeuralLTC: affine_piece,
-    CTRNN: affine_piece,
-    NeuralODE: affine_piece,
-    CfC: cfc_piece,
-    DualLTC: dual_piece,
-    LSTM: gated_piece,
-    GRU: gated_piece,
-    CTGRU: ct_gru_piece,
-    LaggedMLP: lagged_piece,
-}
 TOP = """\
 #include "controller.h"
 
@@ -148,10 +129,11 @@ def cell_piece(controller: Controller) -> CellPiece | None:
         return None
     cell = controller.rnn.cell
     kind = written_class(cell)
-    if kind not in CELLS:
-        known = ", ".join(one.__name__ for one in CELLS)
+    row = row_of(kind)
+    if row.code is None:
+        known = ", ".join(one.name for one in NEURONS if one.code)
         raise ValueError(f"an agent with the cell {kind.__name__} has no C form: the cells that have one are {known}")
-    found: CellPiece = CELLS[kind](cell)
+    found: CellPiece = getattr(importlib.import_module(f"ncp_control.export.c.{row.room}"), row.code)(cell)
     return found
 
 

@@ -7,19 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import CTGRU, GRU, LSTM, LTC, Cell, LaggedMLP, make_cell, named_cell
+from ncp_control.cells import Cell, make_cell, named_cell
+from ncp_control.cells.catalogue import row_of
 from ncp_control.rl.policies.single_step import single_step
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 
 WiringLike = Plan | Wiring | int
 CellLike = str | type[Cell]
-# Settings that suit control better than a cell's own defaults: LTC's thresholds lie where normalised observations do.
-DEFAULTS: dict[type[Cell], dict[str, Any]] = {LTC: {"init": "centred"}}
 DEFAULT_WIRING = AutoNCP(40, 16)
 DEFAULT_CELL = "cfc"
 CELL_OF_0_2 = "ltc"  # of a policy that names none, in what version 0.2.0 wrote
-ALWAYS_DENSE = (CTGRU, GRU, LSTM, LaggedMLP)
 RAW_TIME = (
     "the cells need it unnormalised, so pass VecNormalize(env, norm_obs_keys=[...]) the observation's other keys, "
     "without 'elapsed'"
@@ -28,7 +26,7 @@ RAW_TIME = (
 
 def default_wiring(cell: CellLike) -> WiringLike:
     """Returns the wiring of a policy that names only its cell: as many neurons fully connected if it must be."""
-    return DEFAULT_WIRING.units if issubclass(named_cell(cell), ALWAYS_DENSE) else DEFAULT_WIRING
+    return DEFAULT_WIRING.units if named_cell(cell).always_dense else DEFAULT_WIRING
 
 
 def is_traced() -> bool:
@@ -60,7 +58,7 @@ class Circuit(nn.Module):
     ) -> None:
         super().__init__()
         kind = named_cell(cell)
-        settings = {**DEFAULTS.get(kind, {}), **(cell_kwargs or {})}
+        settings = {**row_of(kind).control, **(cell_kwargs or {})}
         self.timed = timed and kind.uses_elapsed
         self.rnn = RNN(make_cell(kind, features - self.timed, wiring, **settings))
         self.input_size = features

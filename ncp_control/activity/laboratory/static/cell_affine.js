@@ -63,3 +63,5 @@ class AffineCell extends OdeCell {
     );
   }
 }
+
+CELL_KINDS.NeuralLTC = CELL_KINDS.CTRNN = CELL_KINDS.NeuralODE = (data) => new AffineCell(data);

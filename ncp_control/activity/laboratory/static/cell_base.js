@@ -3,6 +3,14 @@
 // A cell of `cell_data` in Python is one object here. `step` leaves the state that it is given as it is; everything
 // else that a cell returns is a new array, too. What Python calls unknown is NaN.
 
+// What makes a cell of `cell_data`, by the names of kinds; the script of each kind adds its own.
+const CELL_KINDS = {};
+
+function makeCell(data) {
+  if (!(data.kind in CELL_KINDS)) throw new Error(`this page cannot run the cell ${data.kind}`);
+  return CELL_KINDS[data.kind](data);
+}
+
 const logistic = (x) => 1 / (1 + Math.exp(-x));
 const softplus = (x) => x > 20 ? x : Math.log1p(Math.exp(x));
 

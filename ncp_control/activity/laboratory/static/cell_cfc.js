@@ -81,3 +81,5 @@ class BackboneCfcCell extends closedForm(BaseCell) {
 
   timeConstants(inputs, before) { return this.each(inputs, before, (j) => this.constantOf(j)); }
 }
+
+CELL_KINDS.CfC = (data) => data.backbone ? new BackboneCfcCell(data) : new CfcCell(data);

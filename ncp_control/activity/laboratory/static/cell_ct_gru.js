@@ -91,3 +91,5 @@ class CtGruCell extends BaseCell {
     return found;
   }
 }
+
+CELL_KINDS.CTGRU = (data) => new CtGruCell(data);

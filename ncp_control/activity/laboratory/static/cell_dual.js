@@ -24,3 +24,5 @@ class DualCell extends LayeredCell {
   // Each synapse's share of f.
   share(weights, k) { return weights[k * this.maps]; }
 }
+
+CELL_KINDS.DualLTC = (data) => new DualCell(data);

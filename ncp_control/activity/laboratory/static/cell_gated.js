@@ -77,3 +77,6 @@ class GruCell extends GatedCell {
     return found;
   }
 }
+
+CELL_KINDS.LSTM = (data) => new LstmCell(data);
+CELL_KINDS.GRU = (data) => new GruCell(data);

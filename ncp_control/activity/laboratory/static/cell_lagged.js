@@ -38,3 +38,5 @@ class LaggedCell extends BaseCell {
 
   timeConstants(inputs, before) { return new Float64Array(this.units).fill(NaN); }
 }
+
+CELL_KINDS.LaggedMLP = (data) => new LaggedCell(data);

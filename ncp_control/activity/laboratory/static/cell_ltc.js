@@ -116,3 +116,5 @@ class LtcCell extends OdeCell {
     return scale ? found.map((v, i) => v * scale[i] + (shift ? shift[i] : 0)) : found;
   }
 }
+
+CELL_KINDS.LTC = (data) => new LtcCell(data);

@@ -49,3 +49,5 @@ class MixedCell extends BaseCell {
 
   timeConstants(inputs, before) { return this.inner.timeConstants(inputs, this.remembered(inputs, before).h); }
 }
+
+CELL_KINDS.MixedMemory = (data) => new MixedCell(data);

@@ -1,0 +1,75 @@
+"""The one table of neurons: all that it names is there, and the few places that cannot read it say the same."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from importlib import resources
+
+import pytest
+
+import ncp_control as nc
+from helpers.cells import ZOO, build
+from helpers.docs_pages import ROOT
+from ncp_control import cells
+from ncp_control.activity.laboratory import cells as pages
+from ncp_control.cells.catalogue import NEURONS, UNKNOWN, Neuron, row_named, row_of, words
+from ncp_control.cli import main
+
+of_rows = pytest.mark.parametrize("row", NEURONS, ids=lambda row: row.name)
+SCRIPTS = resources.files("ncp_control.activity.laboratory") / "static"
+
+
+@of_rows
+def test_a_row_finds_its_class_by_every_name(row: Neuron) -> None:
+    assert row.kind.__name__ == row.name
+    assert row_of(row.kind) is row
+    assert getattr(cells, row.name) is row.kind
+    if row.named:
+        assert row_named(row.name) is row_named(row.word.upper()) is row_named(f"-{row.name}_") is row
+    else:
+        assert row_named(row.name) is UNKNOWN
+    assert (getattr(nc, row.name, None) is row.kind) == row.public
+
+
+@of_rows
+def test_everything_that_a_row_names_is_there(row: Neuron) -> None:
+    if row.ranges:
+        assert hasattr(importlib.import_module(f"ncp_control.audit.cells.{row.room}"), row.ranges)
+    if row.code:
+        assert hasattr(importlib.import_module(f"ncp_control.export.c.{row.room}"), row.code)
+    if row.page:
+        assert hasattr(pages, row.page)
+        assert f"CELL_KINDS.{row.name} = " in (SCRIPTS / row.scripts[-1]).read_text()
+
+
+def test_a_subclass_and_a_name_that_nobody_has_stand_in_no_row() -> None:
+    assert row_of(type("LTC", (nc.LTC,), {})) is UNKNOWN
+    assert row_named("another") is row_named("") is UNKNOWN
+
+
+def test_every_neuron_is_among_the_cells_of_the_tests() -> None:
+    assert {type(build(name)) for name in ZOO} >= {row.kind for row in NEURONS if row.named}
+
+
+@pytest.mark.parametrize("command", ["fit", "distil"])
+def test_the_help_names_every_neuron(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert words() in re.sub(r"\s+", " ", capsys.readouterr().out)
+
+
+def test_the_guide_has_a_row_for_every_neuron() -> None:
+    lines = (ROOT / "docs" / "guides" / "circuits.md").read_text(encoding="utf-8").splitlines()
+    names = {row.name: f"`nc.{row.name}`" if row.public else f"`{row.name}` of `ncp_control.cells`" for row in NEURONS}
+    expected = [f"| {names[row.name]} | {row.about} | {row.bounded} |" for row in NEURONS]
+    start = lines.index("| cell | dynamics | what is bounded |") + 2
+    assert lines[start : start + len(NEURONS)] == expected
+
+
+def test_type_checkers_see_every_neuron() -> None:
+    own, root = (ROOT / path for path in ("ncp_control/cells/__init__.py", "ncp_control/__init__.py"))
+    for row in NEURONS:
+        assert f"    from {row.home} import {row.name} as {row.name}\n" in own.read_text(encoding="utf-8")
+        line = f"    from ncp_control.cells import {row.name} as {row.name}\n"
+        assert (line in root.read_text(encoding="utf-8")) == row.public
