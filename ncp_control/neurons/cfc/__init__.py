@@ -1,0 +1,1 @@
+"""The closed form of the liquid neuron."""

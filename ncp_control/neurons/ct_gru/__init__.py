@@ -1,0 +1,1 @@
+"""The continuous-time GRU."""

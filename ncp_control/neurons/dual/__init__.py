@@ -1,0 +1,1 @@
+"""The liquid neuron with two weights a synapse."""

@@ -1,0 +1,1 @@
+"""LSTM and GRU, with a wiring."""

@@ -1,0 +1,1 @@
+"""A network without a memory, on the last observations."""

@@ -1,0 +1,1 @@
+"""What neurons share that are updated layer by layer within a step."""

@@ -1,0 +1,1 @@
+"""A cell with an LSTM around it."""
