@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 from ncp_control._version import __version__
 from ncp_control.base.imports import MovedModules, names_of
-from ncp_control.cells.catalogue import NEURONS
+from ncp_control.neurons.catalogue import NEURONS
 
 if TYPE_CHECKING:
-    from ncp_control.cells import CTGRU as CTGRU
-    from ncp_control.cells import CTRNN as CTRNN
-    from ncp_control.cells import GRU as GRU
-    from ncp_control.cells import LSTM as LSTM
-    from ncp_control.cells import LTC as LTC
-    from ncp_control.cells import Cell, make_cell
-    from ncp_control.cells import CfC as CfC
-    from ncp_control.cells import DualLTC as DualLTC
-    from ncp_control.cells import MixedMemory as MixedMemory
-    from ncp_control.cells import NeuralLTC as NeuralLTC
-    from ncp_control.cells import NeuralODE as NeuralODE
     from ncp_control.checkpoint import CheckpointError, save
     from ncp_control.loading import load
     from ncp_control.ncps_reader import from_ncps
+    from ncp_control.neurons import CTGRU as CTGRU
+    from ncp_control.neurons import CTRNN as CTRNN
+    from ncp_control.neurons import GRU as GRU
+    from ncp_control.neurons import LSTM as LSTM
+    from ncp_control.neurons import LTC as LTC
+    from ncp_control.neurons import Cell, make_cell
+    from ncp_control.neurons import CfC as CfC
+    from ncp_control.neurons import DualLTC as DualLTC
+    from ncp_control.neurons import MixedMemory as MixedMemory
+    from ncp_control.neurons import NeuralLTC as NeuralLTC
+    from ncp_control.neurons import NeuralODE as NeuralODE
     from ncp_control.ops import explain_backends, scan
     from ncp_control.rnn import RNN
     from ncp_control.wiring import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _CELLS = [row.name for row in NEURONS if row.public]
 _HOME = {
-    "ncp_control.cells": ("Cell", "make_cell", *_CELLS),
+    "ncp_control.neurons": ("Cell", "make_cell", *_CELLS),
     "ncp_control.checkpoint": ("CheckpointError", "save"),
     "ncp_control.loading": ("load",),
     "ncp_control.ncps_reader": ("from_ncps",),
@@ -75,5 +75,6 @@ __all__ = [
     *_CELLS,
 ]
 
-sys.meta_path.append(MovedModules())
+# First, because Python itself would find `cells.base` in the folder that `cells` is now.
+sys.meta_path.insert(0, MovedModules())
 __getattr__, __dir__ = names_of(__name__, _HOME)

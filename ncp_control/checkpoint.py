@@ -22,8 +22,8 @@ import torch
 
 from ncp_control.base.notes import read_note, read_object, write_note
 from ncp_control.base.tensors import CheckpointError, building, described_in, read_tensors, write_tensors
-from ncp_control.cells import Cell, cell_config, cell_from_config
-from ncp_control.cells.computed import check_plain
+from ncp_control.neurons import Cell, cell_config, cell_from_config
+from ncp_control.neurons.parameters import check_plain
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
 

@@ -12,7 +12,7 @@ from ncp_control.checkpoint import load as load_network
 if TYPE_CHECKING:
     import torch
 
-    from ncp_control.cells import Cell
+    from ncp_control.neurons import Cell
 
 
 def load(

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import LTC, Cell, CfC, MixedMemory
-from ncp_control.cells.positive import positive, raw_of
+from ncp_control.neurons import LTC, Cell, CfC, MixedMemory
+from ncp_control.neurons.parameters import positive, raw_of
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
 

@@ -7,7 +7,7 @@ from typing import Literal, overload
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell
+from ncp_control.neurons import Cell
 from ncp_control.ops import check_backend
 from ncp_control.ops.dispatch import scan_with_outputs
 from ncp_control.ops.pieces import check_pieces

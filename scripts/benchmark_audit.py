@@ -24,11 +24,11 @@ import torch
 import ncp_control as nc
 from ncp_control.audit import audit
 from ncp_control.audit.box import feature_errors, observation_box, units_of
-from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.cells.ltc import KnownLTC
 from ncp_control.audit.examining import Examined, examine
-from ncp_control.audit.intervals import Array, Interval
+from ncp_control.base.intervals import Array, Interval
 from ncp_control.cli import trained_in
+from ncp_control.neurons.ltc.ranges import KnownLTC
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl import Controller, evaluate
 from ncp_control.rl.controller import read_vector
 

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ncp_control.cells import LTC
 from ncp_control.cli import trained_in
 from ncp_control.export import export_c, export_onnx
 from ncp_control.export.checking import ActedSteps, act, find_compiler, onnx_step
+from ncp_control.neurons import LTC
 from ncp_control.rl import Controller, evaluate, load_policy
 
 HERE = Path(__file__).parent

@@ -26,7 +26,7 @@ from triton.backends.driver import DriverBase
 from triton.runtime import JITFunction, driver
 
 import ncp_control as nc
-from ncp_control.cells import Cell
+from ncp_control.neurons import Cell
 from ncp_control.ops.gpu import launch
 
 SIZES = ((32, 6), (64, 8), (128, 16), (256, 32))  # neurons and outputs

@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 import ncp_control as nc
 from helpers.cells import ZOO, build
-from ncp_control.cells import Held
 from ncp_control.checkpoint import CheckpointError, read_metadata
+from ncp_control.neurons import Held
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ FLOORS = {
     "ncp_control.wiring": 0,
     "ncp_control.solvers": 0,
     "ncp_control.ops": 1,
-    "ncp_control.cells": 2,
+    "ncp_control.neurons": 2,
     "ncp_control.rnn": 3,
     "ncp_control.checkpoint": 3,
     "ncp_control.ncps_reader": 3,
@@ -202,8 +202,8 @@ def test_a_sound_house_has_no_faults() -> None:
             wiring="import numpy",
             ops__init__="from ncp_control.ops.cpu import scan",
             ops__cpu="from ncp_control.wiring import Wiring",
-            cells="from ncp_control.ops import scan\nfrom ncp_control.wiring import Wiring",
-            rnn="from ncp_control.cells import LTC",
+            neurons="from ncp_control.ops import scan\nfrom ncp_control.wiring import Wiring",
+            rnn="from ncp_control.neurons import LTC",
             checkpoint="from ncp_control.rnn import RNN",
             ncp_envs="import gymnasium",
         )
@@ -223,20 +223,20 @@ def test_a_sound_house_has_no_faults() -> None:
     ],
 )
 def test_an_import_upwards_is_found(source: str, line: int) -> None:
-    assert check(cells=source, rnn="") == [
-        f"ncp_control.cells, line {line}: floor 2 imports ncp_control.rnn from floor 3"
+    assert check(neurons=source, rnn="") == [
+        f"ncp_control.neurons, line {line}: floor 2 imports ncp_control.rnn from floor 3"
     ]
 
 
 @pytest.mark.parametrize("name", ["ncp_control.cli.as_job:run", "ncp_control.cli.as_job", "ncp_control.cli:main"])
 def test_a_string_that_names_a_module_upwards_is_found(name: str) -> None:
-    faults = check(cells=f"import importlib\nCOMMAND = {name!r}", cli__init__="", cli__as_job="")
-    assert faults == [f"ncp_control.cells, line 2: floor 2 imports {name.split(':')[0]} from floor 8"]
+    faults = check(neurons=f"import importlib\nCOMMAND = {name!r}", cli__init__="", cli__as_job="")
+    assert faults == [f"ncp_control.neurons, line 2: floor 2 imports {name.split(':')[0]} from floor 8"]
 
 
 @pytest.mark.parametrize("text", ["ncp_control.rnn", "see ncp_control.cli.as_job", "ncp_control.cli.save_model"])
 def test_formats_and_other_texts_name_no_module(text: str) -> None:
-    assert check(cells=f"FORMAT = {text!r}", rnn="", cli__init__="", cli__as_job="") == []
+    assert check(neurons=f"FORMAT = {text!r}", rnn="", cli__init__="", cli__as_job="") == []
 
 
 def test_a_circle_through_a_string_is_found() -> None:
@@ -245,8 +245,8 @@ def test_a_circle_through_a_string_is_found() -> None:
 
 
 def test_a_relative_import_of_a_module_upwards_is_found() -> None:
-    (fault,) = check(ops__init__="", ops__cpu="from ..cells import ltc", cells__init__="", cells__ltc="")
-    assert "ncp_control.ops.cpu, line 1: floor 1 imports ncp_control.cells.ltc from floor 2" in fault
+    (fault,) = check(ops__init__="", ops__cpu="from ..neurons import ltc", neurons__init__="", neurons__ltc="")
+    assert "ncp_control.ops.cpu, line 1: floor 1 imports ncp_control.neurons.ltc from floor 2" in fault
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from scipy.integrate import solve_ivp
 from torch import Tensor
 
 from helpers.cells import DENSE_5, GAPS_7, NCP_7
-from ncp_control.cells import CTRNN, LTC, NeuralLTC, NeuralODE
-from ncp_control.cells.ode import ODECell
+from ncp_control.neurons import CTRNN, LTC, NeuralLTC, NeuralODE
+from ncp_control.neurons.ode import ODECell
 from ncp_control.solvers import FIXED_STEP, SOLVERS, RateAndDrive, check_solver, dopri5, euler, fused, integrate, rk4
 
 ORDERS = {"fused": 1, "euler": 1, "rk4": 4}

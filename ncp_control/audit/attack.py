@@ -11,18 +11,18 @@ import numpy as np
 import torch
 
 from ncp_control.audit.box import finite_box, units_of
-from ncp_control.audit.cells.known import Elapsed, Slopes
 from ncp_control.audit.certificate import Attack, Certificate
 from ncp_control.audit.copies import Copies, Probes
 from ncp_control.audit.differences import Differences, product_up
 from ncp_control.audit.examining import Examined
 from ncp_control.audit.findings import Apart, Probed, Rounded, violations_of, with_findings
-from ncp_control.audit.intervals import Array, Interval, rounding
 from ncp_control.audit.layers import through
 from ncp_control.audit.matter import links_of, spread
 from ncp_control.audit.sequences import Sequences
 from ncp_control.audit.widest import LONGEST, Attacker
+from ncp_control.base.intervals import Array, Interval, rounding
 from ncp_control.base.progress import tracked
+from ncp_control.neurons.ranges import Elapsed, Slopes
 
 ATTACK = 200_000  # observations, about a second's worth; the command line repeats this number
 ROUNDING = 2.0**-47  # what float64 can round in an operation, and as much again for everything that is not counted

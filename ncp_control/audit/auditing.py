@@ -10,7 +10,6 @@ import numpy as np
 
 from ncp_control.audit.attack import ATTACK, attacked
 from ncp_control.audit.box import Box, feature_errors, observation_box, units_of
-from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.certificate import Certificate
 from ncp_control.audit.certify import (
     certify_actions,
@@ -22,9 +21,10 @@ from ncp_control.audit.certify import (
     ranges_of,
 )
 from ncp_control.audit.examining import examine
-from ncp_control.audit.intervals import LARGEST
 from ncp_control.audit.matter import certify_synapses
 from ncp_control.audit.recorded import RecordedPath
+from ncp_control.base.intervals import LARGEST
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl.controller import Controller, read_vector
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import nn
 
-from ncp_control.audit.cells.known import Elapsed, numbers
-from ncp_control.audit.intervals import Array, Interval, between, divide, outward, point, subtract
+from ncp_control.base.intervals import Array, Interval, between, divide, outward, point, subtract
+from ncp_control.neurons.ranges import Elapsed, numbers
 from ncp_control.rl.controller import Controller, Normalize
 
 LARGEST = 1e9  # certified magnitude of an observation that neither the space nor a normalisation limits

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.audit.intervals import Array, Interval
 from ncp_control.audit.sequences import Sequences
 from ncp_control.audit.widest import AT_ONCE, MOST_ROWS, STEPS, longest_of, run
+from ncp_control.base.intervals import Array, Interval
 from ncp_control.rl.controller import Controller
 
 ROWS = 128

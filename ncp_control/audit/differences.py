@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from ncp_control.audit.cells.known import Slopes
-from ncp_control.audit.intervals import Array, IntArray, Interval
+from ncp_control.base.intervals import Array, IntArray, Interval
+from ncp_control.neurons.ranges import Slopes
 
 MOST_STEPS = 10_000
 STALLED = 1e-12

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ncp_control.audit.certificate import Certificate, Range
-from ncp_control.audit.intervals import Array, Interval
 from ncp_control.audit.matter import NEGLIGIBLE
 from ncp_control.audit.widest import Reached
+from ncp_control.base.intervals import Array, Interval
 
 SHARE = 1 + 1e-9  # bounds of differences are computed in float64
 

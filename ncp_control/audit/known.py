@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 
-from ncp_control.audit.cells.known import Elapsed, Known, Opaque
-from ncp_control.cells import Cell, CfC
-from ncp_control.cells.catalogue import row_of
-from ncp_control.cells.computed import written_class
+from ncp_control.neurons import Cell, CfC
+from ncp_control.neurons.catalogue import row_of
+from ncp_control.neurons.parameters import written_class
+from ncp_control.neurons.ranges import Elapsed, Known, Opaque
 
 SOLVERS = ("fused", "euler")
 
@@ -27,6 +27,6 @@ def known_of(cell: Cell, elapsed: Elapsed) -> Known:
     plain = not isinstance(cell, CfC) or (cell.mode != "pure" and not cell.backbone_widths)
     if row.ranges is None or not solves or not plain:
         return Opaque(cell, elapsed)
-    kind = getattr(importlib.import_module(f"ncp_control.audit.cells.{row.room}"), row.ranges)
+    kind = getattr(importlib.import_module(f"{row.room}.ranges"), row.ranges)
     found: Known = kind(cell, elapsed)
     return found

@@ -9,10 +9,10 @@ import numpy as np
 from sb3_contrib.common.torch_layers import BatchRenorm1d
 from torch import nn
 
-from ncp_control.audit.cells.known import numbers
-from ncp_control.audit.curves import RELU, SILU, TANH, Curve, clipped, elu
-from ncp_control.audit.intervals import Interval, add, affine, multiply, outward, point, subtract
-from ncp_control.audit.slopes import matrix_times, rows_times, times
+from ncp_control.base.curves import RELU, SILU, TANH, Curve, clipped, elu
+from ncp_control.base.intervals import Interval, add, affine, multiply, outward, point, subtract
+from ncp_control.base.slopes import matrix_times, rows_times, times
+from ncp_control.neurons.ranges import numbers
 from ncp_control.rl.policies.numpy_actor import flattened
 
 UNCHANGED = (nn.Identity, nn.Flatten)

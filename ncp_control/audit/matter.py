@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from ncp_control.audit.certificate import CertifiedSynapse
 from ncp_control.audit.differences import Differences, product_up
 from ncp_control.audit.examining import Examined
-from ncp_control.audit.intervals import Array, Interval, product
-from ncp_control.cells import Cell
+from ncp_control.base.intervals import Array, Interval, product
+from ncp_control.neurons import Cell
 
 NEGLIGIBLE = 1e-7  # what moves something by less than this share of its range, however long it acts, counts as none
 ALMOST = 0.01  # a synapse that opens less far than this is closed, and one that closes less far is open

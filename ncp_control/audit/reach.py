@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.audit.cells.known import Slopes
-from ncp_control.audit.intervals import Interval
+from ncp_control.base.intervals import Interval
+from ncp_control.neurons.ranges import Slopes
 
 Flags = NDArray[np.bool_]
 

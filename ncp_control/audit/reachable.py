@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.audit.cells.known import Known
-from ncp_control.audit.intervals import Interval, between
+from ncp_control.base.intervals import Interval, between
+from ncp_control.neurons.ranges import Known
 
 MOST_ROUNDS = 1000
 SETTLED = 1e-7  # a round that shrinks no interval by more than this share of its width is the last one

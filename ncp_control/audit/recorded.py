@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.audit.box import check_recording
-from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.intervals import Array
+from ncp_control.base.intervals import Array
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl.controller import Controller
 
 

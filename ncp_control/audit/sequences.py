@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.intervals import LARGEST, Interval
+from ncp_control.base.intervals import LARGEST, Interval
+from ncp_control.neurons.ranges import Elapsed
 
 SLOWEST = 1000.0  # for how many steps a number of a long sequence is held, at most, in the mean
 

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.audit.intervals import Interval
 from ncp_control.audit.sequences import Sequences
+from ncp_control.base.intervals import Interval
 from ncp_control.ops import explain_backends
 from ncp_control.rl.controller import Controller
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ncp_control.audit.intervals import (
+from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
     Array,
     Interval,
@@ -17,7 +17,7 @@ from ncp_control.audit.intervals import (
     sigmoid_of,
     tanh,
 )
-from ncp_control.audit.slopes import hull_of, widened
+from ncp_control.base.slopes import hull_of, widened
 
 PIECES = 16
 FARTHEST = 50.0  # beyond it sigmoids are flat, so no piece ends there

@@ -68,6 +68,26 @@ def names_of(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable
 
 # Old names and new names within ncp_control, as of version 0.2.0: of modules that define what files name.
 MOVED = {
+    "cells": "neurons",
+    "cells.affine": "neurons.affine.neuron",
+    "cells.base": "neurons.base",
+    "cells.cfc": "neurons.cfc.neuron",
+    "cells.ct_gru": "neurons.ct_gru.neuron",
+    "cells.ctrnn": "neurons.affine.ctrnn",
+    "cells.dual_ltc": "neurons.dual.neuron",
+    "cells.gated": "neurons.gated.neuron",
+    "cells.gru": "neurons.gated.neuron",
+    "cells.held": "neurons.held",
+    "cells.lagged": "neurons.lagged.neuron",
+    "cells.layered": "neurons.layered.neuron",
+    "cells.lstm": "neurons.gated.neuron",
+    "cells.ltc": "neurons.ltc.neuron",
+    "cells.mixed_memory": "neurons.mixed.neuron",
+    "cells.named": "neurons.named",
+    "cells.neural_ltc": "neurons.affine.neural_ltc",
+    "cells.neural_ode": "neurons.affine.neural_ode",
+    "cells.ode": "neurons.ode",
+    "cells.program_form": "neurons.program_form",
     "rl.recipes.rules": "base.values",
     "wiring.fully_connected": "wiring.plan",
     "wiring.gap_junctions": "wiring.plan",
@@ -76,7 +96,7 @@ MOVED = {
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """Finds and loads modules by their old names; the last finder, it is asked only for modules that do not exist."""
+    """Finds and loads modules by their old names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

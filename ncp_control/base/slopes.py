@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ncp_control.audit.intervals import Array, Interval, finite_size, product
+from ncp_control.base.intervals import Array, Interval, finite_size, product
 
 SHARE = 1e-12
 

@@ -63,8 +63,8 @@ def measure(arguments: Arguments) -> dict[str, Any]:
 
     from ncp_control.base.machine import pick_device
     from ncp_control.base.progress import tracked
-    from ncp_control.cells import make_cell
-    from ncp_control.cells.named import CELLS
+    from ncp_control.neurons import make_cell
+    from ncp_control.neurons.named import CELLS
     from ncp_control.ops import explain_backends
     from ncp_control.rnn import RNN
     from ncp_control.wiring import AutoNCP

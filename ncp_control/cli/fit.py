@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from ncp_control.cells.catalogue import words
 from ncp_control.cli.arguments import typed_command
 from ncp_control.dynamics.settings import FitSettings
+from ncp_control.neurons.catalogue import words
 
 if TYPE_CHECKING:
     from ncp_control.base.ranks import Ranks

@@ -15,7 +15,6 @@ import torch
 from ncp_control.base.files import temporary_folder
 from ncp_control.base.progress import say, tracked
 from ncp_control.base.run_folder import prepare_run, seed_of, versions
-from ncp_control.cells.catalogue import row_named
 from ncp_control.distil import cloning
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
 from ncp_control.distil.finetuning import FOLDER, finetune
@@ -30,6 +29,7 @@ from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import check_prunable
 from ncp_control.distil.student import Student
 from ncp_control.distil.teachers import about_teacher
+from ncp_control.neurons.catalogue import row_named
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 

@@ -8,11 +8,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from ncp_control.cells import named_cell
 from ncp_control.data.episodes import copy_of, stack
 from ncp_control.distil.acting import Actor
 from ncp_control.distil.collecting import Place
 from ncp_control.distil.environments import EnvRecipe
+from ncp_control.neurons import named_cell
 from ncp_control.rl.on_policy import RecurrentPPO
 from ncp_control.rl.recipes.building import make_envs
 from ncp_control.rl.recipes.recipe import Recipe

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ncp_control.cells.initial import leads_back
 from ncp_control.distil.smaller import check_prunable, places_of, smaller_wiring, spread, strengths
 from ncp_control.distil.student import Student, smaller_student
+from ncp_control.neurons.parameters import leads_back
 from ncp_control.wiring import Wiring
 
 EXCHANGES = 6  # of synapses in each iteration, all in its first half: a student acts with synapses that it is used to

@@ -7,7 +7,7 @@ from math import cos, inf, pi
 from typing import Any
 
 from ncp_control.base.settings import check_optimizer_name, without_added
-from ncp_control.cells.catalogue import row_named
+from ncp_control.neurons.catalogue import row_named
 
 RISE = 0.1  # the share of the batches in which the learning rate rises
 

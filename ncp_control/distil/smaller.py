@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.cells import Cell
-from ncp_control.cells.computed import check_plain
-from ncp_control.cells.layered import synapse_places
+from ncp_control.neurons import Cell
+from ncp_control.neurons.layered.neuron import synapse_places
+from ncp_control.neurons.parameters import check_plain
 from ncp_control.wiring import Edges, Wiring, WiringError
 from ncp_control.wiring.edges import inter_layers
 

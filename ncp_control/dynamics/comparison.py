@@ -18,7 +18,6 @@ from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report,
 from ncp_control.base.progress import tracked
 from ncp_control.base.run_folder import prepare_run, read_record, versions
 from ncp_control.base.settings import without_added
-from ncp_control.cells.catalogue import row_named
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.splitting import is_paper_data
@@ -32,6 +31,7 @@ from ncp_control.dynamics.model import READS, DynamicsModel
 from ncp_control.dynamics.questions import STARTS, ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow
 from ncp_control.dynamics.table import OPEN_LOOP, RowResult, write_tables
+from ncp_control.neurons.catalogue import row_named
 
 LENGTH, STRIDE = 32, 10  # the paper's windows, in which errors of the next observation are measured
 FAR = max(steps for _, steps in OPEN_LOOP)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from ncp_control.cells import Cell, cell_config, make_cell, named_cell
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.choices import in_words, need_one_hot
 from ncp_control.data.scaler import blocks
 from ncp_control.dynamics.simulator import Array, Simulator
+from ncp_control.neurons import Cell, cell_config, make_cell, named_cell
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Plan, Wiring
 

@@ -12,12 +12,12 @@ import torch
 
 from ncp_control.base.notes import read_note, write_note
 from ncp_control.base.tensors import building, read_tensors, write_tensors
-from ncp_control.cells import Cell, named_cell
-from ncp_control.cells.named import IN_FILES
 from ncp_control.data import Scaler
 from ncp_control.dynamics.ensemble import Calibration, Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
+from ncp_control.neurons import Cell, named_cell
+from ncp_control.neurons.named import IN_FILES
 from ncp_control.wiring import Wiring
 
 FORMAT = "ncp_control.dynamics"

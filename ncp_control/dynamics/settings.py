@@ -7,7 +7,7 @@ from math import cos, pi
 from typing import Any
 
 from ncp_control.base.settings import check_optimizer_name, without_added
-from ncp_control.cells.catalogue import row_named
+from ncp_control.neurons.catalogue import row_named
 
 ADDED = {"forced": 0.5, "optimizer": "adam"}  # settings that earlier versions did not have, with what they did
 AHEAD, ASTRAY = 20, 0.1  # the usual horizon; the part of the variance from which continuations count as gone astray

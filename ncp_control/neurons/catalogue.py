@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ncp_control.cells.base import Cell
+    from ncp_control.neurons.base import Cell
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,13 @@ class Neuron:
     """One kind of neuron.
 
     :param name: the name of its class, by which command lines, files and `nc.NAME` know it
-    :param module: the module of its class in `ncp_control.cells`
-    :param room: the name of its files where several classes share them
+    :param module: the module of its class in `ncp_control.neurons`: its room, which is a folder, and the file
     :param about: its dynamics, as the guide's table has them
     :param bounded: what of it is bounded, as the guide's table has it
     :param short: a second name on command lines
     :param public: whether it is `nc.NAME`
     :param named: whether its name alone makes one; a `MixedMemory` needs another cell
-    :param ranges: the class that knows its ranges for a certificate; None: no more than its own bounds are certified
+    :param ranges: the class in `ranges.py` of its room for certificates; None: only its own bounds are certified
     :param code: the function that writes its C; None: it has no C form
     :param page: the function that gives its parameters to a laboratory
     :param scripts: the scripts of a laboratory that run it, each after those that it builds on
@@ -43,7 +42,6 @@ class Neuron:
 
     name: str
     module: str
-    room: str
     about: str
     bounded: str
     short: str | None = None
@@ -65,7 +63,12 @@ class Neuron:
     @property
     def home(self) -> str:
         """The module of the class."""
-        return f"ncp_control.cells.{self.module}"
+        return f"ncp_control.neurons.{self.module}"
+
+    @property
+    def room(self) -> str:
+        """The package with everything that is known about the neuron."""
+        return self.home.rpartition(".")[0]
 
     @property
     def kind(self) -> type[Cell]:
@@ -82,7 +85,7 @@ class Neuron:
 OWN_BOUNDS = "see `cell.guarantee`"
 NEURONS = (
     Neuron(
-        "LTC", "ltc", "ltc",
+        "LTC", "ltc.neuron",
         "conductance synapses and gap junctions (the 2018 form, which neural circuit policies use)",
         "states and time constants",
         ranges="KnownLTC", code="ltc_piece", page="ltc_data", scripts=("cell_ode.js", "cell_ltc.js"),
@@ -91,70 +94,70 @@ NEURONS = (
         student={"unfolds": 3},  # learns as well as with twice as many solver steps, in half the time
     ),
     Neuron(
-        "NeuralLTC", "neural_ltc", "affine",
+        "NeuralLTC", "affine.neural_ltc",
         "Eq. 1 of the 2021 paper with f = act(gamma_r x + gamma I + mu)",
         "states and time constants with a sigmoid or `signed`; states with ReLU; neither with a plain tanh",
         ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("cell_ode.js", "cell_affine.js"),
         cost=2.0,
     ),
     Neuron(
-        "DualLTC", "dual_ltc", "dual",
+        "DualLTC", "dual.neuron",
         "a liquid neuron with two weights a synapse: `dx/dt = (tanh(f - b x) - x) / tau(g)`",
         "states and time constants",
         ranges="KnownDual", code="dual_piece", page="dual_data", scripts=("cell_layered.js", "cell_dual.js"),
         rate=0.02, muon_rate=0.01, muon=True,
     ),
     Neuron(
-        "CfC", "cfc", "cfc",
+        "CfC", "cfc.neuron",
         "the closed form: `default`, `no_gate`, `pure`; truly sparse on a wiring",
         "states (not in the mode `pure`)",
         ranges="KnownCfC", code="cfc_piece", page="cfc_data", scripts=("cell_layered.js", "cell_cfc.js"),
         rate=0.01,
     ),
     Neuron(
-        "CTRNN", "ctrnn", "affine",
+        "CTRNN", "affine.ctrnn",
         "a baseline: `dx/dt = f - x / tau` with the same f as `NeuralLTC`", OWN_BOUNDS,
         ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("cell_ode.js", "cell_affine.js"),
     ),
     Neuron(
-        "NeuralODE", "neural_ode", "affine",
+        "NeuralODE", "affine.neural_ode",
         "a baseline: `dx/dt = f`", OWN_BOUNDS,
         ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("cell_ode.js", "cell_affine.js"),
         cost=3.0,
     ),
     Neuron(
-        "CTGRU", "ct_gru", "ct_gru",
+        "CTGRU", "ct_gru.neuron",
         "a baseline: a GRU whose memories decay at several time scales", OWN_BOUNDS,
         code="ct_gru_piece", page="ct_gru_data", scripts=("cell_ct_gru.js",),
         cost=4.0,
     ),
     Neuron(
-        "LSTM", "lstm", "gated",
+        "LSTM", "gated.neuron",
         "a baseline, as `torch.nn.LSTM`", OWN_BOUNDS,
         ranges="KnownLSTM", code="gated_piece", page="gated_data", scripts=("cell_gated.js",),
         fit_rate=0.01, rate=0.003,
     ),
     Neuron(
-        "GRU", "gru", "gated",
+        "GRU", "gated.neuron",
         "a baseline, as `torch.nn.GRU`", OWN_BOUNDS,
         ranges="KnownGRU", code="gated_piece", page="gated_data", scripts=("cell_gated.js",),
         rate=0.003,
     ),
     Neuron(
-        "LaggedMLP", "lagged", "lagged",
+        "LaggedMLP", "lagged.neuron",
         "one layer on the last five inputs, to compare with cells that learn what to remember", OWN_BOUNDS,
         short="mlp", public=False,
         ranges="KnownLaggedMLP", code="lagged_piece", page="lagged_data", scripts=("cell_lagged.js",),
         fit_rate=0.003, rate=0.001,
     ),
     Neuron(
-        "MixedMemory", "mixed_memory", "mixed",
+        "MixedMemory", "mixed.neuron",
         "an LSTM as long-term memory before another cell; for agents, make a class of your own from it",
         "the inner cell's state",
         named=False, page="mixed_data", scripts=("cell_mixed.js",),
     ),
 )  # fmt: skip
-UNKNOWN = Neuron("", "", "", "", "")  # what suits a neuron that is not in the catalogue
+UNKNOWN = Neuron("", "", "", "")  # what suits a neuron that is not in the catalogue
 
 
 def plain_name(name: str) -> str:

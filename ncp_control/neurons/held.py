@@ -1,16 +1,17 @@
-"""A circuit with some of its neurons held at a value."""
+"""A circuit with some of its neurons held at a value, or without some of its synapses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ncp_control.cells.base import Cell, Guarantee
-from ncp_control.cells.currents import Currents
-from ncp_control.cells.ltc import joined
+from ncp_control.neurons.base import Cell, Currents, Guarantee
+from ncp_control.neurons.ltc.neuron import joined
+from ncp_control.neurons.parameters import check_plain
 from ncp_control.solvers import Span
 
 
@@ -100,3 +101,23 @@ class Held(Cell):
         """Returns the inner cell's settings, and which neurons are held at which values."""
         held = {self.wiring.neuron_names[k]: float(self.values[k]) for k in torch.nonzero(self.held).flatten().tolist()}
         return {**self.cell.config(), "held": held}
+
+
+@torch.no_grad()
+def without_synapses(
+    cell: Cell, synapses: Iterable[int], sensory: Iterable[int] = (), gap_junctions: Iterable[int] = ()
+) -> Cell:
+    """Returns a copy of a cell in which some synapses carry nothing (in an LTC, its smallest conductance of 1e-8).
+
+    This is the way to remove synapses. `torch.nn.utils.prune` sets a parameter to zero, and that is a weak synapse only
+    where the parameter is a weight: in an LTC, a `w_raw` of zero is a conductance of softplus(0) = 0.69, and a `sigma`
+    of zero a synapse that is half open whatever its source does.
+
+    :param synapses: numbers of synapses between neurons, in the wiring's order
+    :param sensory: numbers of sensory synapses
+    :param gap_junctions: numbers of gap junctions; only an LTC has currents through them
+    """
+    check_plain(cell)
+    found = copy.deepcopy(cell)
+    found.cut_synapses(list(synapses), list(sensory), list(gap_junctions))
+    return found

@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from ncp_control.cells.base import Cell
-from ncp_control.cells.catalogue import NEURONS, UNKNOWN, plain_name, row_named
-from ncp_control.cells.computed import written_class
-from ncp_control.cells.held import Held
-from ncp_control.cells.mixed_memory import MixedMemory
+from ncp_control.neurons.base import Cell
+from ncp_control.neurons.catalogue import NEURONS, UNKNOWN, plain_name, row_named
+from ncp_control.neurons.held import Held
+from ncp_control.neurons.mixed.neuron import MixedMemory
+from ncp_control.neurons.parameters import written_class
 from ncp_control.wiring import Plan, Wiring
 
 CELLS: tuple[type[Cell], ...] = tuple(row.kind for row in NEURONS if row.named)

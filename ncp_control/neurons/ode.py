@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ncp_control.cells.base import Cell
+from ncp_control.neurons.base import Cell
 from ncp_control.solvers import Span, check_solver, integrate
 from ncp_control.wiring import Plan, Wiring
 

@@ -1,12 +1,154 @@
-"""Weights of existing synapses as matrices, for cells whose synapses are linear."""
+"""Parameters: how they begin, how they stay positive, which are computed from others, and weights as matrices."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+from torch.nn.utils import parametrize
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+from ncp_control.wiring import Wiring
+
+Range = tuple[float, float]
+FARTHEST = 1e30  # no time constant is longer, or shorter than its inverse
+ROOM = 1e-5  # the share of a bounded range that is left for rounding in float32, at both ends
+
+
+def spread(limits: Range, units: int) -> Tensor:
+    """Returns time constants from the shortest to the longest, evenly spaced in the logarithm, in random order.
+
+    :param limits: the shortest and the longest
+    :param units: how many
+    :return: (units,)
+    """
+    shortest, longest = limits
+    steps = torch.linspace(0, 1, units) if units > 1 else torch.full((1,), 0.5)
+    return (shortest * (longest / shortest) ** steps)[torch.randperm(units)]
+
+
+def check_time_constants(limits: Range | None) -> Range | None:
+    """Returns a range of time constants as floats and refuses one that is not 0 < shortest <= longest.
+
+    It also refuses numbers so far out that float32 cannot hold their inverses, or a short time over them.
+    """
+    if limits is None:
+        return None
+    shortest, longest = limits
+    if not 0 < shortest <= longest < float("inf"):
+        raise ValueError(f"time_constants must be (shortest, longest) with 0 < shortest <= longest, got {limits!r}")
+    if shortest < 1 / FARTHEST or longest > FARTHEST:
+        raise ValueError(
+            f"time_constants must lie between {1 / FARTHEST:g} and {FARTHEST:g}, got {limits!r}: give them and the "
+            "elapsed times in another unit of time"
+        )
+    return float(shortest), float(longest)
+
+
+def with_room(limits: Range) -> Range:
+    """Returns what a bounded range leaves when rounding has its room at both ends."""
+    return limits[0] * (1 + ROOM), limits[1] / (1 + ROOM)
+
+
+def check_init(init: str, known: dict[str, Any]) -> None:
+    """Refuses the name of an initialisation that does not exist."""
+    if init not in known:
+        raise ValueError(f"unknown init {init!r}: choose one of {', '.join(known)}")
+
+
+def leads_back(wiring: Wiring) -> Tensor:
+    """Returns which synapses stay within a layer or lead to an earlier one, (E,) bool."""
+    sizes = torch.tensor([size for _, size in wiring.layer_sizes])
+    layer = torch.arange(len(sizes)).repeat_interleave(sizes).numpy()
+    return torch.tensor(layer[wiring.synapses.source] >= layer[wiring.synapses.target])
+
+
+def fan_in(wiring: Wiring) -> Tensor:
+    """Returns the number of synapses into every neuron, sensory ones included, but at least one, (N,)."""
+    return torch.tensor(wiring.fan_in, dtype=torch.get_default_dtype()).clamp(min=1)
+
+
+SMALLEST = 1e-8
+EDGE = 0.05  # how near `free_of` comes to a limit, as a share of the range: at the limit the gradient vanishes
+
+
+def positive(raw: Tensor) -> Tensor:
+    """Returns `log(1 + exp(raw)) + 1e-8`, which is above zero even where a softplus alone would round to zero."""
+    return softplus(raw) + SMALLEST
+
+
+def raw_of(value: Tensor) -> Tensor:
+    """Returns the `raw` for which `positive(raw)` is `value`; values below 2e-8 count as 2e-8."""
+    above = (value - SMALLEST).clamp(min=SMALLEST)
+    return above + torch.log(-torch.expm1(-above))
+
+
+def within(free: Tensor, limits: tuple[float, float] | tuple[Tensor, Tensor]) -> Tensor:
+    """Returns `low^(1 - s) high^s` with `s = sigmoid(free)`, which lies between the limits, evenly in the logarithm.
+
+    It is computed in float64: the power of a wide range makes the rounding of its exponent many times as large.
+    """
+    low, high = limits
+    exact = free.double()
+    return (low ** torch.sigmoid(-exact) * high ** torch.sigmoid(exact)).to(free.dtype)
+
+
+def free_of(value: Tensor, limits: tuple[float, float]) -> Tensor:
+    """Returns the `free` for which `within(free, limits)` is `value`; values near a limit, or outside, move inwards."""
+    low, high = limits
+    return torch.logit(torch.log(value / low) / math.log(high / low), eps=EDGE)
+
+
+def refresh(module: nn.Module) -> None:
+    """Computes pruned and normalised parameters anew from the tensors that stand for them.
+
+    Torch does this in a hook before a module is called. A scan reads a cell's parameters without such a call.
+    """
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, BasePruningMethod | WeightNorm | SpectralNorm):
+            hook(module, ())
+    for part in module._modules.values():
+        if part is not None:
+            refresh(part)
+
+
+def value_of(module: nn.Module, name: str) -> Tensor | None:
+    """Returns a parameter, None for one that the module does without, or what is computed in its place.
+
+    It is faster than the attribute, which counts in the single step of a controller.
+    """
+    own = module._parameters
+    found: Tensor | None = own[name] if name in own else getattr(module, name)
+    return found
+
+
+def written_class(module: nn.Module) -> type[nn.Module]:
+    """Returns the class that somebody wrote: `torch.nn.utils.parametrize` puts a subclass of its own in its place."""
+    return type(module).__bases__[0] if "parametrizations" in module._modules else type(module)
+
+
+def check_plain(module: nn.Module) -> None:
+    """Raises a ValueError if a parameter is computed from others, so that a value written into it would not stay."""
+    for name, part in module.named_modules():
+        where = f"{name}." if name else ""
+        found = list(part.parametrizations) if parametrize.is_parametrized(part) else []
+        for hook in part._forward_pre_hooks.values():
+            if isinstance(hook, BasePruningMethod):
+                found.append(hook._tensor_name)
+            elif isinstance(hook, WeightNorm | SpectralNorm):
+                found.append(hook.name)
+        if found:
+            raise ValueError(
+                f"{where}{found[0]} is pruned or parametrised, so that what is written into it does not stay: make it "
+                "a plain parameter first, with torch.nn.utils.prune.remove, parametrize.remove_parametrizations or "
+                "remove_weight_norm"
+            )
 
 
 class Weights(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Cell
-from ncp_control.cells.computed import value_of
+from ncp_control.neurons.base import Cell
+from ncp_control.neurons.parameters import value_of
 from ncp_control.ops.program import Program, Settings
 
 

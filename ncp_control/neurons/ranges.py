@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ncp_control.audit.intervals import Array, Interval, between, outward, point
-from ncp_control.cells import Cell
+from ncp_control.base.intervals import Array, Interval, between, outward, point
+from ncp_control.neurons import Cell
 
 ROUNDINGS = 16  # of a step of a cell that is not known
 OVERFLOW = "sums can pass the largest number of float32"

@@ -15,7 +15,7 @@ STRIDED = torch.strided
 
 
 class ScanCell(Protocol):
-    """What the scan needs of a cell (see `ncp_control.cells.base.Cell`)."""
+    """What the scan needs of a cell (see `ncp_control.neurons.base.Cell`)."""
 
     inputs: int
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell
+from ncp_control.neurons import Cell
 
 MOST_PARAMETERS, MOST_PLACES = 3, 3  # in one sentence
 

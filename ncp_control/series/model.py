@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell, cell_config, make_cell, named_cell
+from ncp_control.neurons import Cell, cell_config, make_cell, named_cell
 from ncp_control.rnn import RNN
 from ncp_control.series.data import Series, SeriesData
 from ncp_control.series.splitting import source_of

@@ -11,8 +11,8 @@ import torch
 
 from ncp_control.base.notes import read_note, read_object, write_note
 from ncp_control.base.tensors import building, read_tensors, write_tensors
-from ncp_control.cells import Cell, named_cell
-from ncp_control.cells.named import IN_FILES
+from ncp_control.neurons import Cell, named_cell
+from ncp_control.neurons.named import IN_FILES
 from ncp_control.series.model import SeriesModel
 from ncp_control.wiring import Wiring
 

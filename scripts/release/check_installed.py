@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import ncp_control as nc
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, NeuralLTC, NeuralODE
 from ncp_control.ops.cpu import library
 
 INPUTS, STEPS, BATCH = 5, 7, 19  # an odd batch, so that lanes stay empty at every level

@@ -31,12 +31,12 @@ from helpers.small_agents import agent_of  # noqa: E402
 from ncp_control.audit import audit  # noqa: E402
 from ncp_control.audit.attack import attacked  # noqa: E402
 from ncp_control.audit.box import observation_box  # noqa: E402
-from ncp_control.audit.cells.known import Elapsed  # noqa: E402
 from ncp_control.audit.examining import examine  # noqa: E402
 from ncp_control.audit.sequences import Sequences  # noqa: E402
 from ncp_control.audit.widest import longest_of, run  # noqa: E402
-from ncp_control.cells import LaggedMLP  # noqa: E402
-from ncp_control.cells.positive import raw_of  # noqa: E402
+from ncp_control.neurons import LaggedMLP  # noqa: E402
+from ncp_control.neurons.parameters import raw_of  # noqa: E402
+from ncp_control.neurons.ranges import Elapsed  # noqa: E402
 from ncp_control.rl import Controller  # noqa: E402
 from ncp_control.rl.controller import read_vector  # noqa: E402
 from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Random, Wiring  # noqa: E402

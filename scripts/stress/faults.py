@@ -43,11 +43,11 @@ FAULTS = (
     Fault(
         "bounds-too-narrow",
         "cells",
-        "ncp_control/cells/ltc.py",
+        "ncp_control/neurons/ltc/neuron.py",
         '        low = low.scatter_reduce(0, group, low, "amin")[group]\n',
         "",
         "The lower bound of an LTC's state is too high where a gap junction joins the neuron to a lower one.",
-        ("tests/cells/test_bounds.py", "tests/cells/test_bounds_by_hand.py"),
+        ("tests/neurons/test_bounds.py", "tests/neurons/test_bounds_by_hand.py"),
     ),
     Fault(
         "half-a-last-stage",
@@ -232,11 +232,11 @@ FAULTS = (
     Fault(
         "slope-divided-by-the-greater-sum",
         "audit",
-        "ncp_control/audit/cells/ltc.py",
+        "ncp_control/neurons/ltc/ranges.py",
         "most = incoming.w * high / base",
         "most = incoming.w * high / top",
         "A certificate promises that an LTC forgets faster than it does.",
-        ("tests/audit/cells/test_slopes.py", "tests/audit/cells/test_ltc.py"),
+        ("tests/neurons/ranges/test_slopes.py", "tests/neurons/ranges/test_ltc.py"),
     ),
     Fault(
         "gap-conductances-unsorted",

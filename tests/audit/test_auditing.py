@@ -16,10 +16,11 @@ from gymnasium import spaces
 import ncp_control as nc
 from helpers.attacked import broken_claims
 from helpers.small_agents import KINDS, agent_of, make, small_agent
-from ncp_control.audit import Certificate, audit, intervals
+from ncp_control.audit import Certificate, audit
 from ncp_control.audit.box import observation_box
-from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.examining import examine
+from ncp_control.base import intervals
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl import Controller, save_policy
 from ncp_control.rl.controller import read_vector
 

@@ -12,7 +12,7 @@ import torch
 import ncp_control as nc
 from helpers.small_agents import small_agent
 from ncp_control.audit.box import feature_errors, features_in, finite_box, observation_box, units_of
-from ncp_control.audit.cells.known import Elapsed
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl import Controller
 from ncp_control.rl.controller import read_vector
 

@@ -16,13 +16,13 @@ import ncp_control as nc
 from helpers.attacked import broken_claims
 from helpers.small_agents import agent_of
 from ncp_control.audit import audit
-from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.certificate import Range
-from ncp_control.audit.intervals import Interval
 from ncp_control.audit.sequences import Sequences
 from ncp_control.audit.widest import Attacker
-from ncp_control.cells import LaggedMLP
-from ncp_control.cells.positive import raw_of
+from ncp_control.base.intervals import Interval
+from ncp_control.neurons import LaggedMLP
+from ncp_control.neurons.parameters import raw_of
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl import Controller
 from ncp_control.wiring import Wiring
 

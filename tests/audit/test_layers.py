@@ -8,8 +8,8 @@ import torch
 from sb3_contrib.common.torch_layers import BatchRenorm1d
 from torch import nn
 
-from ncp_control.audit.intervals import Interval, point
 from ncp_control.audit.layers import slopes_through, through
+from ncp_control.base.intervals import Interval, point
 
 ACTIVATIONS = {
     "tanh": nn.Tanh,

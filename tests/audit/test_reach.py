@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Slopes
-from ncp_control.audit.intervals import Interval, point
 from ncp_control.audit.reach import reach
+from ncp_control.base.intervals import Interval, point
+from ncp_control.neurons.ranges import Slopes
 
 
 def slopes(before: dict[tuple[int, int], float], inputs: dict[tuple[int, int], float], size: int) -> Slopes:

@@ -12,7 +12,7 @@ import ncp_control as nc
 from helpers.small_agents import agent_of, small_agent
 from ncp_control.audit import audit
 from ncp_control.audit.recorded import RecordedPath
-from ncp_control.cells.positive import raw_of
+from ncp_control.neurons.parameters import raw_of
 from ncp_control.wiring import Wiring
 
 ONE = Wiring.from_edges(1, motor=1, sensory=[(0, 0)], synapses=[(0, 0)])

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from ncp_control.audit.curves import CURVES, PIECES, SILU, Curve, clipped, elu, pieces, tanh_line
-from ncp_control.audit.intervals import Interval
+from ncp_control.base.curves import CURVES, PIECES, SILU, Curve, clipped, elu, pieces, tanh_line
+from ncp_control.base.intervals import Interval
 
 TORCH = {
     "sigmoid": (CURVES["sigmoid"], torch.sigmoid),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from ncp_control.audit import intervals
-from ncp_control.audit.intervals import (
+from ncp_control.base import intervals
+from ncp_control.base.intervals import (
     Interval,
     add,
     affine,
@@ -23,7 +23,7 @@ from ncp_control.audit.intervals import (
     subtract,
     tanh,
 )
-from ncp_control.cells import NeuralODE
+from ncp_control.neurons import NeuralODE
 from ncp_control.ops import explain_backends, scan
 
 COUNT = 20_000

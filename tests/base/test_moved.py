@@ -15,7 +15,18 @@ from ncp_control.base.imports import MOVED
 # Classes that files of Stable-Baselines3 or torch name, by the modules of version 0.2.0.
 NAMED = {
     "ncp_control.activity.recording.activity": ("Activity", "ActivityError"),
+    "ncp_control.cells.cfc": ("CfC",),
+    "ncp_control.cells.ct_gru": ("CTGRU",),
+    "ncp_control.cells.ctrnn": ("CTRNN",),
+    "ncp_control.cells.dual_ltc": ("DualLTC",),
+    "ncp_control.cells.gru": ("GRU",),
+    "ncp_control.cells.held": ("Held",),
     "ncp_control.cells.lagged": ("LaggedMLP",),
+    "ncp_control.cells.lstm": ("LSTM",),
+    "ncp_control.cells.ltc": ("LTC",),
+    "ncp_control.cells.mixed_memory": ("MixedMemory",),
+    "ncp_control.cells.neural_ltc": ("NeuralLTC",),
+    "ncp_control.cells.neural_ode": ("NeuralODE",),
     "ncp_control.rl.buffers.replay": ("SequenceDictReplayBuffer", "SequenceReplayBuffer"),
     "ncp_control.rl.buffers.rollout": ("SequenceDictRolloutBuffer", "SequenceRolloutBuffer"),
     "ncp_control.rl.on_policy": ("RecurrentA2C", "RecurrentPPO"),

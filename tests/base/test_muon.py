@@ -6,7 +6,7 @@ from torch import nn
 
 import ncp_control as nc
 from ncp_control.base.muon import LinearWeights, Muon, linear_weights, orthogonal
-from ncp_control.cells import Cell
+from ncp_control.neurons import Cell
 
 PLAN = nc.NCP(5, 4, 3, sensory_fanout=3, inter_fanout=2, recurrent_command=3, motor_fanin=2, seed=1)
 CELLS = {

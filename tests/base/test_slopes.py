@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ncp_control.audit.intervals import Interval, point
-from ncp_control.audit.slopes import hull_of, matrix_times, minus, plus, rows_times, split, times, vertices
+from ncp_control.base.intervals import Interval, point
+from ncp_control.base.slopes import hull_of, matrix_times, minus, plus, rows_times, split, times, vertices
 
 
 def random_slopes(random: np.random.Generator, *shape: int) -> tuple[Interval, np.ndarray]:

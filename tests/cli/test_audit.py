@@ -13,8 +13,8 @@ from helpers.recordings import make_recording, write_recording
 from ncp_control import AutoNCP
 from ncp_control.audit import audit, examining
 from ncp_control.audit.attack import ATTACK
-from ncp_control.audit.intervals import Interval
 from ncp_control.audit.recorded import RecordedPath
+from ncp_control.base.intervals import Interval
 from ncp_control.cli import main
 from ncp_control.rl import Controller, RecurrentPPO, load_policy, save_policy
 from ncp_control.rl.monitor import OBSERVATION, Monitor

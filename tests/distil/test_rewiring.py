@@ -14,11 +14,11 @@ from torch import Tensor
 
 from helpers.distilling import numbered, pendulum, student_of
 from ncp_control.base.tensors import pack, unpack
-from ncp_control.cells import GRU, LTC, CfC, DualLTC, NeuralLTC
 from ncp_control.distil import DistilSettings
 from ncp_control.distil.demonstrations import Demonstrations
 from ncp_control.distil.rewiring import Rewiring, check_count, check_growable
 from ncp_control.distil.training import LabelledWindows, train
+from ncp_control.neurons import GRU, LTC, CfC, DualLTC, NeuralLTC
 from ncp_control.wiring import NCP, FullyConnected, Random, Wiring
 
 LAYERED = NCP(5, 4, 2, sensory_fanout=4, inter_fanout=3, recurrent_command=7, motor_fanin=3, recurrent_inter=6, seed=3)

@@ -10,8 +10,8 @@ import torch
 
 from helpers.cells import build
 from helpers.wirings import DEEP_NCP, PLANS, ways
-from ncp_control.cells import GRU, LTC, CfC, without_synapses
 from ncp_control.distil.smaller import check_prunable, copy_parameters, smaller_wiring
+from ncp_control.neurons import GRU, LTC, CfC, without_synapses
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring, WiringError
 

@@ -13,7 +13,7 @@ import pytest
 from helpers.docs_pages import ROOT
 
 PACKAGES = (
-    "ncp_control", "ncp_control.wiring", "ncp_control.cells", "ncp_control.ops", "ncp_control.data",
+    "ncp_control", "ncp_control.wiring", "ncp_control.neurons", "ncp_control.ops", "ncp_control.data",
     "ncp_control.dynamics", "ncp_control.rl", "ncp_control.distil", "ncp_control.activity",
     "ncp_control.activity.laboratory", "ncp_control.audit", "ncp_control.export", "ncp_envs",
 )  # fmt: skip

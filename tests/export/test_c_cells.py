@@ -12,9 +12,9 @@ import torch
 from helpers.c_programs import QUICK, BareController, InPython, exported, greatest_difference, needs_compiler
 from helpers.cells import WIDE, ZOO, build
 from helpers.slow_neurons import SLOW, implied, slow_neuron
-from ncp_control.cells import LTC, DualLTC
-from ncp_control.cells.catalogue import NEURONS
 from ncp_control.export.c.write import exact_form
+from ncp_control.neurons import LTC, DualLTC
+from ncp_control.neurons.catalogue import NEURONS
 from ncp_control.rl.controller import Controller
 from ncp_control.wiring import Wiring
 

@@ -12,7 +12,7 @@ from torch import nn
 
 import ncp_control as nc
 from helpers.c_programs import BareController, exported, greatest_difference, needs_compiler
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, DualLTC, LaggedMLP, NeuralLTC, NeuralODE
 from ncp_control.wiring import FullyConnected, GapJunctions, Random
 
 pytestmark = [needs_compiler, pytest.mark.system]

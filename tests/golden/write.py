@@ -27,10 +27,10 @@ from stable_baselines3 import DQN, PPO, SAC, TD3
 
 import ncp_control as nc
 from ncp_control.activity import Activity, record
-from ncp_control.cells import Held
 from ncp_control.cli import main
 from ncp_control.data import Rollouts, collect
 from ncp_control.dynamics import DynamicsModel, Ensemble, FitSettings, fit, save_model
+from ncp_control.neurons import Held
 from ncp_control.rl import (
     Controller,
     NCPExtractor,

@@ -4,9 +4,9 @@ from typing import Any
 
 from ncp_control.audit.attack import attacked
 from ncp_control.audit.box import Box, observation_box
-from ncp_control.audit.cells.known import Elapsed
 from ncp_control.audit.certificate import Certificate
 from ncp_control.audit.examining import examine
+from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl import Controller
 from ncp_control.rl.controller import read_vector
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell
-from ncp_control.cells.positive import raw_of
+from ncp_control.neurons import Cell
+from ncp_control.neurons.parameters import raw_of
 
 
 def drawn(cell: Cell, batch: int = 3) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from ncp_control.cells import (
+from ncp_control.neurons import (
     CTGRU,
     CTRNN,
     GRU,
@@ -30,7 +30,7 @@ from ncp_control.cells import (
     NeuralLTC,
     NeuralODE,
 )
-from ncp_control.cells.ode import ODECell
+from ncp_control.neurons.ode import ODECell
 from ncp_control.ops import explain_backends
 from ncp_control.solvers import SOLVERS
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, GapJunctions, Random, Wiring

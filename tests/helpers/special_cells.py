@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils import parametrize, prune
 
 from helpers.cells import build
-from ncp_control.cells import Cell, MixedMemory
+from ncp_control.neurons import Cell, MixedMemory
 
 
 class Halved(torch.nn.Module):

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from helpers.cell_runs import Arrays
-from ncp_control.cells import LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
-from ncp_control.cells.affine import AffineODECell
-from ncp_control.cells.gated import GatedCell
-from ncp_control.cells.positive import raw_of
+from ncp_control.neurons import LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
+from ncp_control.neurons.affine.neuron import AffineODECell
+from ncp_control.neurons.gated.neuron import GatedCell
+from ncp_control.neurons.parameters import raw_of
 
 Factors = dict[str, list[float]]
 CHOICES = (1.0, 0.5, 1.7, -1.0, -0.4)  # as it was, weaker, stronger, flipped, flipped and weaker

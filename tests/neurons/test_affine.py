@@ -8,7 +8,7 @@ import torch
 
 from helpers.cell_values import exact, set_values, sigmoid
 from ncp_control import scan
-from ncp_control.cells import CTRNN, GRU, LSTM, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTRNN, GRU, LSTM, NeuralLTC, NeuralODE
 from ncp_control.wiring import AutoNCP, Wiring
 
 SELF = Wiring.from_edges(1, motor=1, sensory=[(0, 0, -1)], synapses=[(0, 0)])
@@ -114,7 +114,7 @@ def test_a_class_of_ones_own_never_runs_on_the_compiled_step_of_its_parent(paren
     """Not even one that says it is of this package."""
 
     class Quiet(parent):
-        __module__ = "ncp_control.cells.quiet"
+        __module__ = "ncp_control.neurons.quiet"
 
         def advance(self, constants: Any, sensed: Any, state: Any, elapsed: Any) -> Any:
             return 0 * super().advance(constants, sensed, state, elapsed)

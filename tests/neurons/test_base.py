@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from helpers.cell_values import drawn
 from helpers.cells import NCP_7, RANDOM_5, SOLITARY, ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, NeuralLTC
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, NeuralLTC
 from ncp_control.rnn import RNN
 
 REFUSED: list[tuple[Any, str]] = [

@@ -16,10 +16,10 @@ from torch import Tensor
 
 import ncp_control as nc
 from helpers.cells import GAPS_7, NCP_7
-from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.cells.named import known_of
-from ncp_control.audit.intervals import between
-from ncp_control.cells.positive import positive
+from ncp_control.audit.known import known_of
+from ncp_control.base.intervals import between
+from ncp_control.neurons.parameters import positive
+from ncp_control.neurons.ranges import Elapsed
 
 SIGNED = {"activation": "tanh", "signed": True}
 KINDS: dict[str, dict[str, Any]] = {

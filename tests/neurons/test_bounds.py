@@ -11,7 +11,7 @@ from torch import Tensor
 
 from helpers.cell_values import assert_inside, close_to
 from helpers.cells import ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.ops import explain_backends, scan
 from ncp_control.wiring import AutoNCP, FullyConnected, GapJunctions, Plan, Random
 

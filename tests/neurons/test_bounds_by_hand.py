@@ -3,7 +3,7 @@
 import torch
 
 from helpers.cell_values import assert_inside, exact, set_values
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, DualLTC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, CfC, DualLTC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.ops import scan
 from ncp_control.wiring import Wiring
 

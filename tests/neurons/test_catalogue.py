@@ -11,10 +11,10 @@ import pytest
 import ncp_control as nc
 from helpers.cells import ZOO, build
 from helpers.docs_pages import ROOT
-from ncp_control import cells
+from ncp_control import neurons as cells
 from ncp_control.activity.laboratory import cells as pages
-from ncp_control.cells.catalogue import NEURONS, UNKNOWN, Neuron, row_named, row_of, words
 from ncp_control.cli import main
+from ncp_control.neurons.catalogue import NEURONS, UNKNOWN, Neuron, row_named, row_of, words
 
 of_rows = pytest.mark.parametrize("row", NEURONS, ids=lambda row: row.name)
 SCRIPTS = resources.files("ncp_control.activity.laboratory") / "static"
@@ -35,9 +35,9 @@ def test_a_row_finds_its_class_by_every_name(row: Neuron) -> None:
 @of_rows
 def test_everything_that_a_row_names_is_there(row: Neuron) -> None:
     if row.ranges:
-        assert hasattr(importlib.import_module(f"ncp_control.audit.cells.{row.room}"), row.ranges)
+        assert hasattr(importlib.import_module(f"{row.room}.ranges"), row.ranges)
     if row.code:
-        assert hasattr(importlib.import_module(f"ncp_control.export.c.{row.room}"), row.code)
+        assert hasattr(importlib.import_module(f"ncp_control.export.c.{row.room.rpartition('.')[2]}"), row.code)
     if row.page:
         assert hasattr(pages, row.page)
         assert f"CELL_KINDS.{row.name} = " in (SCRIPTS / row.scripts[-1]).read_text()
@@ -61,15 +61,17 @@ def test_the_help_names_every_neuron(command: str, capsys: pytest.CaptureFixture
 
 def test_the_guide_has_a_row_for_every_neuron() -> None:
     lines = (ROOT / "docs" / "guides" / "circuits.md").read_text(encoding="utf-8").splitlines()
-    names = {row.name: f"`nc.{row.name}`" if row.public else f"`{row.name}` of `ncp_control.cells`" for row in NEURONS}
+    names = {
+        row.name: f"`nc.{row.name}`" if row.public else f"`{row.name}` of `ncp_control.neurons`" for row in NEURONS
+    }
     expected = [f"| {names[row.name]} | {row.about} | {row.bounded} |" for row in NEURONS]
     start = lines.index("| cell | dynamics | what is bounded |") + 2
     assert lines[start : start + len(NEURONS)] == expected
 
 
 def test_type_checkers_see_every_neuron() -> None:
-    own, root = (ROOT / path for path in ("ncp_control/cells/__init__.py", "ncp_control/__init__.py"))
+    own, root = (ROOT / path for path in ("ncp_control/neurons/__init__.py", "ncp_control/__init__.py"))
     for row in NEURONS:
         assert f"    from {row.home} import {row.name} as {row.name}\n" in own.read_text(encoding="utf-8")
-        line = f"    from ncp_control.cells import {row.name} as {row.name}\n"
+        line = f"    from ncp_control.neurons import {row.name} as {row.name}\n"
         assert (line in root.read_text(encoding="utf-8")) == row.public

@@ -7,7 +7,7 @@ import torch
 
 from helpers.cell_values import changed, drawn, sigmoid
 from helpers.cells import DEEP_9, DENSE_5, NCP_7, RANDOM_5, build
-from ncp_control.cells import Cell, CfC
+from ncp_control.neurons import Cell, CfC
 from ncp_control.wiring import AutoNCP, Plan
 
 

@@ -12,7 +12,7 @@ from torch.nn.utils import parametrizations, parametrize, prune
 
 import ncp_control as nc
 from helpers.cells import build
-from ncp_control.cells import Held, MixedMemory, cell_config, without_synapses
+from ncp_control.neurons import Held, MixedMemory, cell_config, without_synapses
 from ncp_control.ops import explain_backends
 
 # A cell and one of its parameters: every kernel, and cells that only the reference runs.

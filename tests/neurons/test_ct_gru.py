@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.cell_values import drawn, exact
-from ncp_control.cells import CTGRU
+from ncp_control.neurons import CTGRU
 
 
 def test_ct_gru_by_hand() -> None:

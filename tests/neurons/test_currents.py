@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from helpers.cells import ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, Held, NeuralLTC, NeuralODE
-from ncp_control.cells.currents import Currents
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, Held, NeuralLTC, NeuralODE
+from ncp_control.neurons.base import Currents
 from ncp_control.wiring import AutoNCP, GapJunctions
 
 PLAN = AutoNCP(12, 4, seed=1)

@@ -12,7 +12,7 @@ from helpers.cell_values import changed, drawn, sigmoid
 from helpers.cells import DEEP_9, DENSE_5, NCP_7, RANDOM_5, SOLITARY
 from helpers.levels import at_level
 from helpers.slow_neurons import SLOW, time_constants_of_a_step
-from ncp_control.cells import DualLTC
+from ncp_control.neurons import DualLTC
 from ncp_control.ops.cpu.library import LEVELS
 from ncp_control.wiring import Plan
 

@@ -9,7 +9,7 @@ import ncp_control as nc
 from helpers.cell_values import close_to
 from helpers.cells import build, kept, names
 from ncp_control import solvers
-from ncp_control.cells import MixedMemory
+from ncp_control.neurons import MixedMemory
 
 SPANS = (0.0, 1e-38, 1e-30, 1e-10, 1.0, 1e10, 1e30, 1e38)
 

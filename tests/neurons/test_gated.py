@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from helpers.cell_values import sigmoid
-from ncp_control.cells import GRU, LSTM, Cell
+from ncp_control.neurons import GRU, LSTM, Cell
 from ncp_control.ops import available_backends
 from ncp_control.rnn import RNN
 from ncp_control.wiring import FullyConnected

@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from helpers.cells import build, names, runs
-from ncp_control.cells import CTGRU
+from ncp_control.neurons import CTGRU
 from ncp_control.rnn import RNN
 
 BATCH, TIME = 2, 3

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ncp_control import CTGRU, CTRNN, GRU, LSTM, LTC, RNN, AutoNCP, CfC, NeuralLTC, NeuralODE, Wiring
-from ncp_control.cells import Cell, Held, without_synapses
+from ncp_control.neurons import Cell, Held, without_synapses
 
 PLAN = AutoNCP(14, 4, seed=2)
 

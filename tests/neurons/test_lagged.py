@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import ncp_control as nc
-from ncp_control.cells import Held, LaggedMLP, cell_config, cell_from_config, named_cell, without_synapses
+from ncp_control.neurons import Held, LaggedMLP, cell_config, cell_from_config, named_cell, without_synapses
 
 
 def test_lags_are_the_last_inputs() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.cell_values import exact, set_values, sigmoid
-from ncp_control.cells import LTC
+from ncp_control.neurons import LTC
 from ncp_control.wiring import FullyConnected, GapJunctions, Wiring
 
 SELF = Wiring.from_edges(1, motor=1, sensory=[(0, 0, -1)], synapses=[(0, 0)])

@@ -6,7 +6,7 @@ import torch
 import ncp_control as nc
 from helpers.cell_values import drawn
 from helpers.cells import build
-from ncp_control.cells import MixedMemory
+from ncp_control.neurons import MixedMemory
 
 
 @pytest.mark.parametrize("name", ["mixed-cfc", "mixed-ltc", "mixed-ct-gru", "mixed-gru"])

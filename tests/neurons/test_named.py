@@ -2,7 +2,7 @@
 
 import pytest
 
-from ncp_control.cells import NeuralLTC, make_cell
+from ncp_control.neurons import NeuralLTC, make_cell
 
 
 @pytest.mark.parametrize("name", ["NeuralLTC", "neuralltc", "neural_ltc", "neural-LTC"])

@@ -10,8 +10,8 @@ from torch import Tensor
 
 import ncp_control as nc
 from helpers.cells import REPRESENTATIVES, build, kept, names
-from ncp_control.cells import MixedMemory
-from ncp_control.cells.gated import GatedCell
+from ncp_control.neurons import MixedMemory
+from ncp_control.neurons.gated.neuron import GatedCell
 from ncp_control.ops import explain_backends
 
 BAD = (math.nan, math.inf, -math.inf)

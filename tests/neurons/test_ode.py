@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.cell_values import changed, drawn
-from ncp_control.cells import CTRNN, LTC, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTRNN, LTC, NeuralLTC, NeuralODE
 from ncp_control.wiring import AutoNCP, GapJunctions
 
 

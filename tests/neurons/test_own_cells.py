@@ -18,7 +18,9 @@ from stable_baselines3 import PPO  # noqa: E402
 import ncp_control as nc  # noqa: E402
 from helpers.oscillators import oscillators  # noqa: E402
 from ncp_control.activity import Activity, record_network  # noqa: E402
-from ncp_control.cells import (  # noqa: E402
+from ncp_control.checkpoint import CheckpointError  # noqa: E402
+from ncp_control.dynamics import DynamicsModel, save_model  # noqa: E402
+from ncp_control.neurons import (  # noqa: E402
     Cell,
     Currents,
     Guarantee,
@@ -28,8 +30,6 @@ from ncp_control.cells import (  # noqa: E402
     named_cell,
     without_synapses,
 )
-from ncp_control.checkpoint import CheckpointError  # noqa: E402
-from ncp_control.dynamics import DynamicsModel, save_model  # noqa: E402
 from ncp_control.rl import NCPExtractor, RecurrentPPO, RecurrentSAC, load_policy, save_policy  # noqa: E402
 from ncp_envs import History  # noqa: E402
 

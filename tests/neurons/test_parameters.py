@@ -11,7 +11,7 @@ from torch import Tensor
 
 from helpers.cell_values import drawn
 from helpers.cells import DEEP_9, GAPS_7, NCP_7, RANDOM_5, SOLITARY, ZOO, build
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, DualLTC, NeuralLTC, NeuralODE
 from ncp_control.wiring import Plan
 
 

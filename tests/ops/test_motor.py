@@ -10,7 +10,7 @@ from torch import Tensor
 
 import ncp_control as nc
 from helpers.cells import build
-from ncp_control.cells.ltc import LTC
+from ncp_control.neurons.ltc.neuron import LTC
 from ncp_control.ops.cpu.backend import available
 
 pytestmark = pytest.mark.skipif(not available()[0], reason=available()[1])

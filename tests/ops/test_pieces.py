@@ -8,7 +8,7 @@ from torch import Tensor
 
 import ncp_control as nc
 from helpers.cells import build
-from ncp_control.cells import DualLTC, NeuralODE
+from ncp_control.neurons import DualLTC, NeuralODE
 from ncp_control.ops import dispatch, explain_backends, pieces, scan
 from ncp_control.wiring import NCP, FullyConnected
 

@@ -10,8 +10,8 @@ import pytest
 
 import ncp_control
 from helpers.cells import ZOO, build
-from ncp_control.cells.affine import ACTIVATIONS as ACTIVATIONS_OF_CELLS
-from ncp_control.cells.cfc import MODES
+from ncp_control.neurons.affine.neuron import ACTIVATIONS as ACTIVATIONS_OF_CELLS
+from ncp_control.neurons.cfc.neuron import MODES
 from ncp_control.ops.cpu.structs import STRUCTS, ProblemStruct
 from ncp_control.ops.program import ACTIVATIONS, CFC_MODES, SETTINGS, Program
 

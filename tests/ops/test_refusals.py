@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from helpers.cells import build
-from ncp_control.cells import LTC, NeuralLTC
+from ncp_control.neurons import LTC, NeuralLTC
 from ncp_control.ops import scan
 from ncp_control.rnn import RNN
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from helpers.cells import ZOO, build, names, runs, tolerance
-from ncp_control.cells import CTRNN, MixedMemory
+from ncp_control.neurons import CTRNN, MixedMemory
 from ncp_control.ops import available_backends, scan
 from ncp_control.rnn import RNN
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from ncp_control.cells import CTRNN, LSTM, LTC, Cell, NeuralLTC, NeuralODE
-from ncp_control.cells.positive import raw_of
+from ncp_control.neurons import CTRNN, LSTM, LTC, Cell, NeuralLTC, NeuralODE
+from ncp_control.neurons.parameters import raw_of
 from ncp_control.wiring import AutoNCP, GapJunctions
 from scripts.paper.bounds.driven import (
     LAG,

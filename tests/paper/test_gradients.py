@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from ncp_control.cells import CTRNN
+from ncp_control.neurons import CTRNN
 from ncp_control.ops import scan
 from ncp_control.ops.cpu.backend import available
 from scripts.paper.gradients import adjoint

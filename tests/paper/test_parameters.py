@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from ncp_control.cells import CTGRU, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC
-from ncp_control.cells.held import Held
+from ncp_control.neurons import CTGRU, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC
+from ncp_control.neurons.held import Held
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, GapJunctions, Plan, Random, Wiring
 from scripts.paper.parameters.counts import MODELS, Reading, Sizes, agreeing, by_formula, counted, read
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ncp_control as nc
-from ncp_control.cells import Held, without_synapses
+from ncp_control.neurons import Held, without_synapses
 from ncp_control.wiring.worm import GAP_JUNCTIONS, SYNAPSES
 from scripts.paper.common.report import drawing
 from scripts.paper.worm import experiments as worm_experiments

@@ -13,15 +13,14 @@ import numpy as np
 import torch
 
 from ncp_control.activity.laboratory.packed import packed
-from ncp_control.cells import CTGRU, LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
-from ncp_control.cells.affine import AffineODECell
-from ncp_control.cells.catalogue import NEURONS, row_of
-from ncp_control.cells.computed import refresh, written_class
-from ncp_control.cells.gated import GatedCell
-from ncp_control.cells.layered import LayeredCell
-from ncp_control.cells.ode import ODECell
-from ncp_control.cells.positive import positive
-from ncp_control.cells.program_form import first_of_target
+from ncp_control.neurons import CTGRU, LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
+from ncp_control.neurons.affine.neuron import AffineODECell
+from ncp_control.neurons.catalogue import NEURONS, row_of
+from ncp_control.neurons.gated.neuron import GatedCell
+from ncp_control.neurons.layered.neuron import LayeredCell
+from ncp_control.neurons.ode import ODECell
+from ncp_control.neurons.parameters import positive, refresh, written_class
+from ncp_control.neurons.program_form import first_of_target
 from ncp_control.solvers import FIXED_STEP
 from ncp_control.wiring.edges import Edges
 

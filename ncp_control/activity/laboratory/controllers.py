@@ -10,8 +10,8 @@ from torch import nn
 
 from ncp_control.activity.laboratory.cells import cell_data, exact, layer_data
 from ncp_control.activity.laboratory.packed import packed
-from ncp_control.cells.catalogue import NEURONS
-from ncp_control.cells.computed import refresh, written_class
+from ncp_control.neurons.catalogue import NEURONS
+from ncp_control.neurons.parameters import refresh, written_class
 from ncp_control.rl.controller import Controller, Normalize
 from ncp_control.rl.policies.numpy_actor import flattened
 

@@ -16,8 +16,8 @@ from ncp_control.activity.page.facts import cell_in_words, circuit_in_words
 from ncp_control.activity.recording.environment import env_id, vector_names
 from ncp_control.activity.recording.tap import bounds_of
 from ncp_control.base.pages import all_shown
-from ncp_control.cells import cell_config
 from ncp_control.data.environments import check_policy
+from ncp_control.neurons import cell_config
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.wiring import Wiring

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ncp_control.cells import Cell, Held, without_synapses
+from ncp_control.neurons import Cell, Held, without_synapses
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
-from ncp_control.cells import cell_config
 from ncp_control.data import Rollouts, Scaler
+from ncp_control.neurons import cell_config
 from ncp_envs.body import SECONDS, half_cheetah_capsules, half_cheetah_positions
 from ncp_envs.names import may_be_half_cheetah
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.recording.tap import ROWS, bounds_of, rows_of, saliency_of
 from ncp_control.activity.recording.writer import Writer
-from ncp_control.cells import cell_config
+from ncp_control.neurons import cell_config
 from ncp_control.rnn import RNN
 
 

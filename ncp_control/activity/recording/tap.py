@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.cells import Cell, Currents
+from ncp_control.neurons import Cell, Currents
 from ncp_control.rnn import RNN
 
 Array = NDArray[Any]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ncp_control.cells.cfc import CfC
 from ncp_control.export.c.layers import layer_arrays, layer_loop
 from ncp_control.export.c.numbers import array, values_of
 from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.cfc.neuron import CfC
 
 BACKBONE = """\
 static void advance(const controller_real *x, controller_real *h, controller_real elapsed) {

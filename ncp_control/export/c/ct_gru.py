@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.cells.ct_gru import CTGRU
 from ncp_control.export.c.numbers import array, values_of
 from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.ct_gru.neuron import CTGRU
 
 BODY = """\
 /* Gives how near a linear map of [x, h] is to the logarithm of each time scale: a softmax over the scales. */

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.cells.program_form import first_of_target
 from ncp_control.export.c.numbers import index_array
+from ncp_control.neurons.program_form import first_of_target
 
 
 def edge_arrays(name: str, source: Any, target: Any, units: int) -> str:

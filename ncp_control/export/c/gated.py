@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ncp_control.cells.gated import GatedCell
-from ncp_control.cells.lstm import LSTM
 from ncp_control.export.c.numbers import array, values_of
 from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.gated.neuron import LSTM, GatedCell
 
 ADVANCE_LSTM = """\
 static controller_real gate(const controller_real *x, const controller_real *h, int row) {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ncp_control.cells.lagged import LaggedMLP
 from ncp_control.export.c.numbers import array
 from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.lagged.neuron import LaggedMLP
 
 BODY = """\
 /* The state is the last @LAGS@ inputs, the oldest first. */

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ncp_control.cells.layered import LayeredCell
 from ncp_control.export.c.edges import edge_arrays
 from ncp_control.export.c.numbers import array, index_array, values_of
 from ncp_control.export.c.pieces import filled
+from ncp_control.neurons.layered.neuron import LayeredCell
 
 ABOUT = """\
 /* Synapse k leads from synapse_source[k] into the neuron j with synapse_start[j] <= k < synapse_start[j + 1]. Its row

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.cells.ltc import LTC
 from ncp_control.export.c.edges import edge_arrays
 from ncp_control.export.c.numbers import array, values_of
 from ncp_control.export.c.pieces import CellPiece, filled
 from ncp_control.export.c.solvers import check_form, solver
+from ncp_control.neurons.ltc.neuron import LTC
 
 ABOUT = """\
 /* Synapse k leads from synapse_source[k] into the neuron j with synapse_start[j] <= k < synapse_start[j + 1], and so do

@@ -7,11 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
-from ncp_control.cells.base import Guarantee
-from ncp_control.cells.initial import Range, check_time_constants, spread
-from ncp_control.cells.ode import solver_caveat
-from ncp_control.cells.positive import positive, raw_of
+from ncp_control.neurons.affine.neuron import ACTIVATIONS, AffineConstants, AffineODECell
+from ncp_control.neurons.base import Guarantee
+from ncp_control.neurons.ode import solver_caveat
+from ncp_control.neurons.parameters import Range, check_time_constants, positive, raw_of, spread
 from ncp_control.wiring import Plan, Wiring
 
 

@@ -7,11 +7,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.affine import ACTIVATIONS, AffineConstants, AffineODECell
-from ncp_control.cells.base import Guarantee
-from ncp_control.cells.initial import Range, check_init, check_time_constants, fan_in, leads_back, spread, with_room
-from ncp_control.cells.ode import solver_caveat
-from ncp_control.cells.positive import free_of, positive, raw_of, within
+from ncp_control.neurons.affine.neuron import ACTIVATIONS, AffineConstants, AffineODECell
+from ncp_control.neurons.base import Guarantee
+from ncp_control.neurons.ode import solver_caveat
+from ncp_control.neurons.parameters import (
+    Range,
+    check_init,
+    check_time_constants,
+    fan_in,
+    free_of,
+    leads_back,
+    positive,
+    raw_of,
+    spread,
+    with_room,
+    within,
+)
 from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ncp_control.cells.affine import AffineConstants, AffineODECell
-from ncp_control.cells.base import Guarantee
+from ncp_control.neurons.affine.neuron import AffineConstants, AffineODECell
+from ncp_control.neurons.base import Guarantee
 from ncp_control.wiring import Plan, Wiring
 
 

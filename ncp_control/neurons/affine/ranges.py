@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import OVERFLOW, Elapsed, Known, Slopes, as_interval, numbers
-from ncp_control.audit.curves import CURVES, INFINITE, pieces
-from ncp_control.audit.intervals import (
+from ncp_control.base.curves import CURVES, INFINITE, pieces
+from ncp_control.base.intervals import (
     LARGEST,
     Array,
     Interval,
@@ -21,9 +20,10 @@ from ncp_control.audit.intervals import (
     point,
     product,
 )
-from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
-from ncp_control.cells import CTRNN, NeuralLTC, NeuralODE
-from ncp_control.cells.affine import ACTIVATIONS
+from ncp_control.base.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
+from ncp_control.neurons import CTRNN, NeuralLTC, NeuralODE
+from ncp_control.neurons.affine.neuron import ACTIVATIONS
+from ncp_control.neurons.ranges import OVERFLOW, Elapsed, Known, Slopes, as_interval, numbers
 
 ROUNDINGS = 16  # of a solver step
 KEPT_ROUNDINGS = 8  # of 1 / (1 / tau + f); the room that a bounded cell leaves is for 41 of them

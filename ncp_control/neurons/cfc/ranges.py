@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Slopes
-from ncp_control.audit.cells.layered import ROUNDINGS, KnownLayered
-from ncp_control.audit.curves import INFINITE, TANH, pieces, sigmoid_slopes, tanh_line
-from ncp_control.audit.intervals import (
+from ncp_control.base.curves import INFINITE, TANH, pieces, sigmoid_slopes, tanh_line
+from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
     Array,
     Interval,
@@ -21,8 +19,10 @@ from ncp_control.audit.intervals import (
     product,
     sigmoid,
 )
-from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices
-from ncp_control.cells import CfC
+from ncp_control.base.slopes import hull_of, minus, plus, rows_times, split, times, vertices
+from ncp_control.neurons import CfC
+from ncp_control.neurons.layered.ranges import ROUNDINGS, KnownLayered
+from ncp_control.neurons.ranges import Elapsed, Slopes
 
 FEW = 4  # pieces, where more of them take time in every round and gain little
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Slopes, as_interval, numbers
-from ncp_control.audit.cells.layered import ROUNDINGS, KnownLayered
-from ncp_control.audit.curves import pieces, sigmoid_slopes, tanh_slopes
-from ncp_control.audit.intervals import (
+from ncp_control.base.curves import pieces, sigmoid_slopes, tanh_slopes
+from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
     Array,
     Interval,
@@ -23,8 +21,10 @@ from ncp_control.audit.intervals import (
     sigmoid_of,
     tanh,
 )
-from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
-from ncp_control.cells import DualLTC
+from ncp_control.base.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
+from ncp_control.neurons import DualLTC
+from ncp_control.neurons.layered.ranges import ROUNDINGS, KnownLayered
+from ncp_control.neurons.ranges import Elapsed, Slopes, as_interval, numbers
 
 HALVINGS = 60  # after which a float64 number is known
 

@@ -1,4 +1,4 @@
-"""What an LSTM and a GRU have in common."""
+"""LSTM and GRU, with the parameters of torch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, softplus
 
 from ncp_control.base.muon import LinearWeights
-from ncp_control.cells.base import Cell, dense_only
-from ncp_control.cells.computed import written_class
-from ncp_control.cells.currents import Currents, without_gaps
-from ncp_control.cells.program_form import ProgramForm
+from ncp_control.neurons.base import Cell, Currents, Guarantee, dense_only, without_gaps
+from ncp_control.neurons.parameters import written_class
+from ncp_control.neurons.program_form import ProgramForm
 from ncp_control.ops.program import GatedSettings, Program
+from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -101,3 +101,85 @@ class GatedCell(Cell):
     def config(self) -> dict[str, Any]:
         """Returns nothing: there is nothing to set."""
         return {}
+
+
+class LSTM(GatedCell):
+    """Long short-term memory, as `torch.nn.LSTM`; the state is [h, c], (B, 2 U)::
+
+        i, f, g, o = W_ih x + b_ih + W_hh h + b_hh
+        c' = sigmoid(f) c + sigmoid(i) tanh(g),    h' = sigmoid(o) tanh(c')
+
+    :param inputs: number of input features I
+    :param plan: a number of neurons U, or a plan or a wiring that is fully connected
+    """
+
+    gates = 4
+    program_form = ProgramForm("lstm", (), PARAMETERS)
+
+    @property
+    def state_size(self) -> int:
+        """The size of h and c together, 2 U."""
+        return 2 * self.units
+
+    def _gates(self, sensed: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+        return (sensed + linear(h, self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
+
+    def advance(self, constants: None, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
+        """Does one step, whatever the elapsed time is."""
+        h, c = state.chunk(2, dim=-1)
+        i, f, g, o = self._gates(sensed, h)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        return torch.cat([torch.sigmoid(o) * torch.tanh(c), c], dim=-1)
+
+    def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Returns in how many steps the forget gate lets the memory fall to 1/e, (B, U)."""
+        gates = self._gates(self.sense(None, inputs), state[:, : self.units])
+        return self.gate_time_constants(gates[1])
+
+    def state_bounds(self) -> tuple[Tensor, Tensor]:
+        """Returns `[-1, 1]` for h and infinite bounds for c."""
+        one = self.bias_ih.new_ones(self.units)
+        high = torch.cat([one, one + torch.inf])
+        return -high, high
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """No guarantee: the memory c is not bounded."""
+        return Guarantee(False, "the memory c of an LSTM can grow with every step")
+
+
+class GRU(GatedCell):
+    """Gated recurrent unit, as `torch.nn.GRU`::
+
+        r, z = sigmoid(W_ih x + b_ih + W_hh h + b_hh)
+        h' = (1 - z) tanh(W_in x + b_in + r (W_hn h + b_hn)) + z h
+
+    :param inputs: number of input features I
+    :param plan: a number of neurons U, or a plan or a wiring that is fully connected
+    """
+
+    gates = 3
+    program_form = ProgramForm("gru", (), PARAMETERS)
+
+    def advance(self, constants: None, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
+        """Does one step, whatever the elapsed time is."""
+        r, z, n = sensed.chunk(3, dim=-1)
+        recurrent_r, recurrent_z, recurrent_n = linear(state, self.weight_hh, self.bias_hh).chunk(3, dim=-1)
+        n = torch.tanh(n + torch.sigmoid(r + recurrent_r) * recurrent_n)
+        z = torch.sigmoid(z + recurrent_z)
+        return (1 - z) * n + z * state
+
+    def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Returns in how many steps the update gate lets the state fall to 1/e, (B, U)."""
+        z = self.sense(None, inputs).chunk(3, dim=-1)[1] + linear(state, self.weight_hh, self.bias_hh).chunk(3, -1)[1]
+        return self.gate_time_constants(z)
+
+    def state_bounds(self) -> tuple[Tensor, Tensor]:
+        """Returns `[-1, 1]`."""
+        one = self.bias_ih.new_ones(self.units)
+        return -one, one
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The bounds hold, because a step is a mean of the state and a tanh."""
+        return Guarantee(True, "every step is a weighted mean of the state and a tanh")

@@ -6,9 +6,8 @@ from abc import abstractmethod
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
-from ncp_control.audit.curves import pieces, sigmoid_slopes, tanh_slopes
-from ncp_control.audit.intervals import (
+from ncp_control.base.curves import pieces, sigmoid_slopes, tanh_slopes
+from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
     Interval,
     add,
@@ -22,8 +21,9 @@ from ncp_control.audit.intervals import (
     sigmoid,
     tanh,
 )
-from ncp_control.audit.slopes import hull_of, minus, plus, rows_times, split, times, vertices
-from ncp_control.cells import GRU, LSTM
+from ncp_control.base.slopes import hull_of, minus, plus, rows_times, split, times, vertices
+from ncp_control.neurons import GRU, LSTM
+from ncp_control.neurons.ranges import Elapsed, Known, Slopes, numbers
 
 ROUNDINGS = 8  # of a step behind the gates
 STALLED = 2.0**54  # a float64 sum of so many steps of at most 1 does not grow any more, and a float32 one before

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Cell, Guarantee
-from ncp_control.cells.currents import Currents, without_gaps
+from ncp_control.neurons.base import Cell, Currents, Guarantee, without_gaps
 from ncp_control.solvers import Span
 from ncp_control.wiring import Edges, FullyConnected, Plan, Wiring
 

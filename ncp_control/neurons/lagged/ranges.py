@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Known, Slopes, numbers
-from ncp_control.audit.curves import TANH
-from ncp_control.audit.intervals import Interval, affine, between, joined, point
-from ncp_control.audit.slopes import rows_times
-from ncp_control.cells import LaggedMLP
+from ncp_control.base.curves import TANH
+from ncp_control.base.intervals import Interval, affine, between, joined, point
+from ncp_control.base.slopes import rows_times
+from ncp_control.neurons import LaggedMLP
+from ncp_control.neurons.ranges import Elapsed, Known, Slopes, numbers
 
 
 class KnownLaggedMLP(Known):

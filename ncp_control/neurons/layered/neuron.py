@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.base.muon import LinearWeights
-from ncp_control.cells.base import Cell
-from ncp_control.cells.edges import Weights, arriving, split_last, weights_of
-from ncp_control.cells.program_form import first_of_target
+from ncp_control.neurons.base import Cell
+from ncp_control.neurons.parameters import Weights, arriving, split_last, weights_of
+from ncp_control.neurons.program_form import first_of_target
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.cells.known import Elapsed, Known, Slopes, as_interval, numbers
-from ncp_control.audit.intervals import Interval, outward
-from ncp_control.cells.layered import LayeredCell
+from ncp_control.base.intervals import Interval, outward
+from ncp_control.neurons.layered.neuron import LayeredCell
+from ncp_control.neurons.ranges import Elapsed, Known, Slopes, as_interval, numbers
 
 ROUNDINGS = 8  # of the closed form
 

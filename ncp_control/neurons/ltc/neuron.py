@@ -9,18 +9,71 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells.base import Guarantee
-from ncp_control.cells.computed import value_of, written_class
-from ncp_control.cells.currents import Currents
-from ncp_control.cells.initial import Range, check_init, check_time_constants, spread, with_room
-from ncp_control.cells.ltc_inits import INITS
-from ncp_control.cells.maps import apply_map, register_map
-from ncp_control.cells.ode import ODECell, solver_caveat
-from ncp_control.cells.positive import EDGE, positive, raw_of, within
-from ncp_control.cells.program_form import ProgramForm, first_of_target
+from ncp_control.neurons.base import Currents, Guarantee
+from ncp_control.neurons.ode import ODECell, solver_caveat
+from ncp_control.neurons.parameters import (
+    EDGE,
+    Range,
+    check_init,
+    check_time_constants,
+    positive,
+    raw_of,
+    spread,
+    value_of,
+    with_room,
+    within,
+    written_class,
+)
+from ncp_control.neurons.program_form import ProgramForm, first_of_target
 from ncp_control.ops.motor import MotorMap
 from ncp_control.ops.program import LTCSettings, Program
 from ncp_control.wiring import Plan, Wiring
+
+INITS: dict[str, dict[str, Range]] = {
+    # the ranges of the ncps package
+    "ncps": {
+        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
+        "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (0.3, 0.8),
+        "sensory_w": (0.001, 1.0), "sensory_sigma": (3.0, 8.0), "sensory_mu": (0.3, 0.8),
+    },
+    # the ranges of the authors' first code: all neurons have the same leak and the same capacitance
+    "original": {
+        "gleak": (1.0, 1.0), "vleak": (-0.2, 0.2), "cm": (0.5, 0.5), "gap": (0.01, 1.0), "E": (1.0, 1.0),
+        "w": (0.01, 1.0), "sigma": (3.0, 8.0), "mu": (0.3, 0.8),
+        "sensory_w": (0.01, 1.0), "sensory_sigma": (3.0, 8.0), "sensory_mu": (0.3, 0.8),
+    },
+    # the biophysical ranges of the parameter tables
+    "biophysical": {
+        "gleak": (0.1, 1.0), "vleak": (-1.0, 0.0), "cm": (0.1, 10.0), "gap": (0.0, 1.0), "E": (0.0, 1.0),
+        "w": (0.0, 2.0), "sigma": (0.5, 5.0), "mu": (-2.0, 2.0),
+        "sensory_w": (0.0, 2.0), "sensory_sigma": (0.5, 5.0), "sensory_mu": (-2.0, 2.0),
+    },
+    # for control: thresholds in the range of standardised inputs (about +-1) and of neurons (about +-0.5)
+    "centred": {
+        "gleak": (0.001, 1.0), "vleak": (-0.2, 0.2), "cm": (0.4, 0.6), "gap": (0.001, 1.0), "E": (1.0, 1.0),
+        "w": (0.001, 1.0), "sigma": (3.0, 8.0), "mu": (-0.5, 0.5),
+        "sensory_w": (0.001, 1.0), "sensory_sigma": (2.0, 4.0), "sensory_mu": (-1.0, 1.0),
+    },
+}  # fmt: skip
+
+
+MAPS = ("affine", "linear", "none")
+
+
+def register_map(cell: nn.Module, name: str, kind: str, size: int) -> None:
+    """Gives `cell` the parameters `{name}_scale`, ones, and `{name}_shift`, zeros, or None if `kind` has no such."""
+    if kind not in MAPS:
+        raise ValueError(f"unknown {name}_map {kind!r}: choose one of {', '.join(MAPS)}")
+    cell.register_parameter(f"{name}_scale", nn.Parameter(torch.ones(size)) if kind != "none" else None)
+    cell.register_parameter(f"{name}_shift", nn.Parameter(torch.zeros(size)) if kind == "affine" else None)
+
+
+def apply_map(values: Tensor, scale: Tensor | None, shift: Tensor | None) -> Tensor:
+    """Returns `values * scale + shift`, without the parts that are None."""
+    if scale is None:
+        return values
+    return values * scale if shift is None else torch.addcmul(shift, values, scale)
+
 
 LEAST_LEAK = 1e-3  # the least leak of a bounded neuron, and
 # The ends of its time constants, so that no capacitance comes near the smallest that `raw_of` can tell, and that its
@@ -75,7 +128,7 @@ class LTC(ODECell):
     :param plan: a plan, a built wiring, or a number of fully connected neurons
     :param solver: "fused" (default), "euler", "rk4" or "dopri5"
     :param unfolds: solver steps for one step of the sequence
-    :param init: "ncps" (default), "original", "biophysical" or "centred", see `ncp_control.cells.ltc_inits`
+    :param init: "ncps" (default), "original", "biophysical" or "centred", see `INITS`
     :param time_constants: (shortest, longest) in units of `elapsed`; sets the capacitances so that the neurons' time
         constants, with every synapse half open, are spread evenly in the logarithm over that range
     :param bounded: keep the time constants within `time_constants` for good, whatever is learnt, rather than set them

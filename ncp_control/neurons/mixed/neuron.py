@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ncp_control.base.muon import LinearWeights
-from ncp_control.cells.base import Cell, Guarantee
-from ncp_control.cells.currents import Currents
+from ncp_control.neurons.base import Cell, Currents, Guarantee
 from ncp_control.solvers import Span
 
 

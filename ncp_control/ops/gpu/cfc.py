@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Closed-form continuous-time neurons over existing synapses, in Triton (cells/cfc.py has the equations).
+"""Closed-form continuous-time neurons over existing synapses, in Triton (neurons/cfc/neuron.py has the equations).
 
 `layers.py` has the circuit around the neurons. A synapse costs a fetch and four multiplications: by their instruction
 counts, dense 32 x 32 at 4096 x 128 takes 0.5 ms forward and 1.5 ms backward on an H200.

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Liquid neurons with two weights a synapse over existing synapses, in Triton (cells/dual_ltc.py has the equations).
+"""Liquid neurons with two weights a synapse, in Triton (neurons/dual/neuron.py has the equations).
 
 `layers.py` has the circuit around the neurons.
 """
@@ -15,7 +15,7 @@ from ncp_control.ops.gpu.layers import backward_layers, forward_layers
 from ncp_control.ops.gpu.shared import LOG2E, NUMBERS, sigmoid_exp2, tanh
 from ncp_control.ops.program import DualSettings
 
-STRONGEST = tl.constexpr(0.9)  # BRAKE in cells/dual_ltc.py
+STRONGEST = tl.constexpr(0.9)  # BRAKE in neurons/dual/neuron.py
 
 
 class DualParameters(NamedTuple):

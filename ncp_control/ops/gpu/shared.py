@@ -65,7 +65,7 @@ def fraction(h):
 
 @triton.jit
 def positive(x):
-    """`log(1 + exp(x)) + 1e-8`, as in cells/positive.py.
+    """`log(1 + exp(x)) + 1e-8`, as in neurons/parameters.py.
 
     It is computed as `max(x, 0) + log(1 + u)` with `u = exp(-|x|)`, and the logarithm as `2 atanh(y)` with
     `y = u / (2 + u)`, by its series; above 20 it is x alone, as torch has it.

@@ -20,8 +20,8 @@ from torch import nn
 
 from ncp_control.base.notes import read_note, read_object, write_note
 from ncp_control.base.tensors import building, described_in, read_tensors, write_tensors
-from ncp_control.cells import Cell
 from ncp_control.data.normalizing import normalization_of
+from ncp_control.neurons import Cell
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.no_critic import MissingCritic, NoCritic
 from ncp_control.rl.files.normalizer import Normalizer

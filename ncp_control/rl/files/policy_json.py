@@ -12,8 +12,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy, MultiInputActor
 from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor, get_actor_critic_arch
 from torch import nn
 
-from ncp_control.cells import CELLS, Cell, named_cell
-from ncp_control.cells.named import IN_FILES
+from ncp_control.neurons import CELLS, Cell, named_cell
+from ncp_control.neurons.named import IN_FILES
 from ncp_control.rl.files.no_critic import without_critics
 from ncp_control.rl.policies.circuit import Circuit, actor_circuit
 from ncp_control.rl.policies.extractor import NCPExtractor

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import Cell, make_cell, named_cell
-from ncp_control.cells.catalogue import row_of
+from ncp_control.neurons import Cell, make_cell, named_cell
+from ncp_control.neurons.catalogue import row_of
 from ncp_control.rl.policies.single_step import single_step
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring

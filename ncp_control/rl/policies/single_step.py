@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
-from ncp_control.cells import Cell
+from ncp_control.neurons import Cell
 from ncp_control.ops.cpu import backend, launch
 from ncp_control.ops.readable import settled, watched
 from ncp_control.rnn import RNN

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import LTC, NeuralLTC
-from ncp_control.cells.ode import ODECell
-from ncp_control.cells.positive import raw_of
+from ncp_control.neurons import LTC, NeuralLTC
+from ncp_control.neurons.ode import ODECell
+from ncp_control.neurons.parameters import raw_of
 from ncp_control.rnn import RNN
 from ncp_control.wiring import Wiring
 from scripts.paper.approximation.attractors import Array

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ncp_control.base.progress import tracked
-from ncp_control.cells import LTC, NeuralLTC
+from ncp_control.neurons import LTC, NeuralLTC
 from scripts.paper.approximation.attractors import LORENZ, VAN_DER_POL, Array, Data, make_data, time_scales
 from scripts.paper.approximation.circuits import Follower, OneGateCircuit, ProofCircuit, construct
 from scripts.paper.approximation.rollout_fit import fit

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ncp_control.cells import CTRNN, LSTM, LTC, Cell, CfC, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTRNN, LSTM, LTC, Cell, CfC, NeuralLTC, NeuralODE
 from ncp_control.ops import scan
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torchdiffeq import odeint, odeint_adjoint
 
-from ncp_control.cells.edges import Weights
+from ncp_control.neurons.parameters import Weights
 from ncp_control.ops import scan
 from scripts.paper.gradients.autograd_cost import graph_depth
 from scripts.paper.gradients.held_inputs import Field, GivenUp, Problem

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ncp_control.cells import CTRNN, LTC, NeuralLTC, NeuralODE
-from ncp_control.cells.ode import ODECell
+from ncp_control.neurons import CTRNN, LTC, NeuralLTC, NeuralODE
+from ncp_control.neurons.ode import ODECell
 
 CELLS: dict[str, Any] = {"NeuralLTC": NeuralLTC, "LTC": LTC, "CT-RNN": CTRNN, "Neural ODE": NeuralODE}
 INPUTS = 8

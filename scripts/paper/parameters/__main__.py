@@ -16,7 +16,7 @@ from typing import Any
 
 from ncp_control.base.pages import new_figure
 from ncp_control.base.progress import tracked
-from ncp_control.cells import LSTM, Cell
+from ncp_control.neurons import LSTM, Cell
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, GapJunctions, Plan
 from scripts.paper.common.report import Finding, Report, Settings, Value, run_report
 from scripts.paper.parameters.counts import MODELS, Sizes, agreeing, by_formula, counted

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ncp_control.cells import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
+from ncp_control.neurons import CTGRU, CTRNN, GRU, LSTM, LTC, Cell, CfC, MixedMemory, NeuralLTC, NeuralODE
 from ncp_control.wiring import Plan, Wiring
 
 MAP_SIZES = {"affine": 2, "linear": 1, "none": 0}  # parameters of an LTC's input and output maps, for each feature

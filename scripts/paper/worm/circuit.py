@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ncp_control.cells import LTC, Cell, without_synapses
-from ncp_control.cells.positive import raw_of
+from ncp_control.neurons import LTC, Cell, without_synapses
+from ncp_control.neurons.parameters import raw_of
 from ncp_control.rnn import RNN
 from ncp_control.wiring import tap_withdrawal
 from ncp_control.wiring.worm import CELLS, GAP_JUNCTIONS, INPUTS, SYNAPSES

@@ -16,7 +16,7 @@ from helpers.small_agents import small_agent
 from ncp_control.activity.laboratory.cells import MOST_NUMBERS, cell_data, kind_of
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS, controller_data
 from ncp_control.base.pages import script_json
-from ncp_control.cells import Cell, Held, MixedMemory
+from ncp_control.neurons import Cell, Held, MixedMemory
 from ncp_control.rl import RecurrentPPO, load_policy, save_policy
 from ncp_control.rl.controller import Controller
 

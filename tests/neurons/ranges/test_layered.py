@@ -5,11 +5,11 @@ import pytest
 
 from helpers.audited_cells import box, grown
 from helpers.cells import NCP_7
-from ncp_control.audit.cells.known import Elapsed
-from ncp_control.audit.cells.named import known_of
-from ncp_control.audit.intervals import between
-from ncp_control.cells import CfC, DualLTC
-from ncp_control.cells.layered import LayeredCell
+from ncp_control.audit.known import known_of
+from ncp_control.base.intervals import between
+from ncp_control.neurons import CfC, DualLTC
+from ncp_control.neurons.layered.neuron import LayeredCell
+from ncp_control.neurons.ranges import Elapsed
 
 ONCE = Elapsed(1.0, 1.0)
 

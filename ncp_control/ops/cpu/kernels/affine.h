@@ -1,4 +1,4 @@
-// Neurons driven by one nonlinearity of an affine map: NeuralLTC, CT-RNN and Neural ODE (cells/affine.py).
+// Neurons driven by one nonlinearity of an affine map: NeuralLTC, CT-RNN and Neural ODE (neurons/affine/neuron.py).
 //
 //     z = mu + gamma I + gamma_r x,    f = act(z)
 //     rate = leak + liquid f,    drive = A f          liquid is 1 for NeuralLTC and 0 for the others

@@ -1,4 +1,4 @@
-// Closed-form continuous-time neurons over existing synapses (cells/cfc.py).
+// Closed-form continuous-time neurons over existing synapses (neurons/cfc/neuron.py).
 //
 // Both states are kept, the old one in [0, N) and the new one in [N, 2N). Python numbers the sources of synapses so
 // that a synapse from an earlier layer reads the new state, and any other synapse the old one. A loop over the neurons

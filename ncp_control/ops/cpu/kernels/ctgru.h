@@ -1,4 +1,4 @@
-// CT-GRU (cells/ct_gru.py): every neuron has memories m_k on time scales tau_k, k = 0 .. M-1.
+// CT-GRU (neurons/ct_gru/neuron.py): every neuron has memories m_k on time scales tau_k, k = 0 .. M-1.
 //
 // With linear maps R and S of [x, h], one for each neuron and scale, a map Q of [x, e], one for each neuron, and
 // softmax over a neuron's scales:

@@ -1,4 +1,4 @@
-// Liquid neurons with two weights a synapse over existing synapses (cells/dual_ltc.py).
+// Liquid neurons with two weights a synapse over existing synapses (neurons/dual/neuron.py).
 //
 // Both states are kept, the old one in [0, N) and the new one in [N, 2N), and numbered as for a CfC (see cfc.h): a loop
 // over the neurons in order updates layer by layer, and a loop in reverse order takes the gradients back.
@@ -26,7 +26,7 @@ struct Dual {
     typedef Vec<T> V;
 
     static constexpr bool has_row_path = false;
-    static constexpr T STRONGEST = T(0.9);  // BRAKE in cells/dual_ltc.py
+    static constexpr T STRONGEST = T(0.9);  // BRAKE in neurons/dual/neuron.py
 
     const DualArguments& p;
     const int64_t N, I;

@@ -1,4 +1,4 @@
-// LSTM and GRU (cells/gated.py): for each unit four linear maps of inputs x and hidden state h, then gates.
+// LSTM and GRU (neurons/gated/neuron.py): for each unit four linear maps of inputs x and hidden state h, then gates.
 //
 // All four maps i, f, g, o of an LSTM read x and h. Of the maps r, z, n, m of a GRU, r and z read both, n reads x and m
 // reads h. So weight_ih and weight_hh have as many rows: four for each unit of an LSTM, three for each of a GRU. The

@@ -290,7 +290,7 @@ NCP_INLINE Vec<T> log1p_unit(Vec<T> u) {
     return T(2) * y * series;
 }
 
-// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), plus 1e-8, as in cells/positive.py: x alone above 20, as torch has it.
+// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), plus 1e-8, as in neurons/parameters.py: x alone above 20, as torch has it.
 template <typename T>
 NCP_INLINE Vec<T> positive(Vec<T> x) {
     Vec<T> top = x > all<T>(0) ? x : Vec<T>{};

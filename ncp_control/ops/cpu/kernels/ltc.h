@@ -1,4 +1,4 @@
-// Conductance-based liquid time-constant neurons (cells/ltc.py explains the letters).
+// Conductance-based liquid time-constant neurons (neurons/ltc/neuron.py explains the letters).
 //
 // With s = sigmoid(sigma (v_i - mu)) for each synapse from i to j, one unfold of length h is
 //
