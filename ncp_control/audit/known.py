@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-
 from ncp_control.neurons import Cell, CfC
 from ncp_control.neurons.catalogue import row_of
 from ncp_control.neurons.parameters import written_class
@@ -27,6 +25,5 @@ def known_of(cell: Cell, elapsed: Elapsed) -> Known:
     plain = not isinstance(cell, CfC) or (cell.mode != "pure" and not cell.backbone_widths)
     if row.ranges is None or not solves or not plain:
         return Opaque(cell, elapsed)
-    kind = getattr(importlib.import_module(f"{row.room}.ranges"), row.ranges)
-    found: Known = kind(cell, elapsed)
+    found: Known = row.part("ranges")(cell, elapsed)
     return found

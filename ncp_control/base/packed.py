@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-
-from ncp_control.activity.page.quantised import base64_of
+from numpy.typing import ArrayLike, NDArray
 
 
 def packed(values: ArrayLike) -> dict[str, str]:
@@ -19,3 +18,8 @@ def packed(values: ArrayLike) -> dict[str, str]:
     array = np.asarray(given.detach().cpu().numpy() if hasattr(given, "detach") else given)
     kind = "<i4" if array.dtype.kind in "biu" else "<f8"
     return {"type": kind[1:], "data": base64_of(array.astype(kind))}
+
+
+def base64_of(values: NDArray[Any]) -> str:
+    """Returns the bytes of an array, row after row, in base64."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -27,9 +27,9 @@ class Neuron:
     :param public: whether it is `nc.NAME`
     :param named: whether its name alone makes one; a `MixedMemory` needs another cell
     :param ranges: the class in `ranges.py` of its room for certificates; None: only its own bounds are certified
-    :param code: the function that writes its C; None: it has no C form
-    :param page: the function that gives its parameters to a laboratory
-    :param scripts: the scripts of a laboratory that run it, each after those that it builds on
+    :param code: the function in `code.py` that writes its C; None: it has no C form
+    :param page: the function in `page.py` that gives its parameters to a laboratory; None: a laboratory cannot run it
+    :param scripts: the scripts that run it there, below `ncp_control/neurons`, each after those that it builds on
     :param fit_rate: the learning rate of fits, from trials with 32 to 64 neurons on traces of the half-cheetah
     :param rate: that of distilling with adam, from trials with 48 neurons that learnt the half-cheetah's gait
     :param muon_rate: that of distilling with muon
@@ -70,6 +70,10 @@ class Neuron:
         """The package with everything that is known about the neuron."""
         return self.home.rpartition(".")[0]
 
+    def part(self, file: str) -> Any:
+        """Imports what the row names in a file of the room: "ranges", "code" or "page"."""
+        return getattr(importlib.import_module(f"{self.room}.{file}"), getattr(self, file))
+
     @property
     def kind(self) -> type[Cell]:
         """The class."""
@@ -88,7 +92,7 @@ NEURONS = (
         "LTC", "ltc.neuron",
         "conductance synapses and gap junctions (the 2018 form, which neural circuit policies use)",
         "states and time constants",
-        ranges="KnownLTC", code="ltc_piece", page="ltc_data", scripts=("cell_ode.js", "cell_ltc.js"),
+        ranges="KnownLTC", code="ltc_piece", page="ltc_data", scripts=("ode.js", "ltc/neuron.js"),
         fit_rate=0.01, rate=0.05, cost=3.0,
         control={"init": "centred"},  # thresholds where normalised observations are
         student={"unfolds": 3},  # learns as well as with twice as many solver steps, in half the time
@@ -97,64 +101,64 @@ NEURONS = (
         "NeuralLTC", "affine.neural_ltc",
         "Eq. 1 of the 2021 paper with f = act(gamma_r x + gamma I + mu)",
         "states and time constants with a sigmoid or `signed`; states with ReLU; neither with a plain tanh",
-        ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("cell_ode.js", "cell_affine.js"),
+        ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("ode.js", "affine/neuron.js"),
         cost=2.0,
     ),
     Neuron(
         "DualLTC", "dual.neuron",
         "a liquid neuron with two weights a synapse: `dx/dt = (tanh(f - b x) - x) / tau(g)`",
         "states and time constants",
-        ranges="KnownDual", code="dual_piece", page="dual_data", scripts=("cell_layered.js", "cell_dual.js"),
+        ranges="KnownDual", code="dual_piece", page="dual_data", scripts=("layered/neuron.js", "dual/neuron.js"),
         rate=0.02, muon_rate=0.01, muon=True,
     ),
     Neuron(
         "CfC", "cfc.neuron",
         "the closed form: `default`, `no_gate`, `pure`; truly sparse on a wiring",
         "states (not in the mode `pure`)",
-        ranges="KnownCfC", code="cfc_piece", page="cfc_data", scripts=("cell_layered.js", "cell_cfc.js"),
+        ranges="KnownCfC", code="cfc_piece", page="cfc_data", scripts=("layered/neuron.js", "cfc/neuron.js"),
         rate=0.01,
     ),
     Neuron(
         "CTRNN", "affine.ctrnn",
         "a baseline: `dx/dt = f - x / tau` with the same f as `NeuralLTC`", OWN_BOUNDS,
-        ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("cell_ode.js", "cell_affine.js"),
+        ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("ode.js", "affine/neuron.js"),
     ),
     Neuron(
         "NeuralODE", "affine.neural_ode",
         "a baseline: `dx/dt = f`", OWN_BOUNDS,
-        ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("cell_ode.js", "cell_affine.js"),
+        ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("ode.js", "affine/neuron.js"),
         cost=3.0,
     ),
     Neuron(
         "CTGRU", "ct_gru.neuron",
         "a baseline: a GRU whose memories decay at several time scales", OWN_BOUNDS,
-        code="ct_gru_piece", page="ct_gru_data", scripts=("cell_ct_gru.js",),
+        code="ct_gru_piece", page="ct_gru_data", scripts=("ct_gru/neuron.js",),
         cost=4.0,
     ),
     Neuron(
         "LSTM", "gated.neuron",
         "a baseline, as `torch.nn.LSTM`", OWN_BOUNDS,
-        ranges="KnownLSTM", code="gated_piece", page="gated_data", scripts=("cell_gated.js",),
+        ranges="KnownLSTM", code="gated_piece", page="gated_data", scripts=("gated/neuron.js",),
         fit_rate=0.01, rate=0.003,
     ),
     Neuron(
         "GRU", "gated.neuron",
         "a baseline, as `torch.nn.GRU`", OWN_BOUNDS,
-        ranges="KnownGRU", code="gated_piece", page="gated_data", scripts=("cell_gated.js",),
+        ranges="KnownGRU", code="gated_piece", page="gated_data", scripts=("gated/neuron.js",),
         rate=0.003,
     ),
     Neuron(
         "LaggedMLP", "lagged.neuron",
         "one layer on the last five inputs, to compare with cells that learn what to remember", OWN_BOUNDS,
         short="mlp", public=False,
-        ranges="KnownLaggedMLP", code="lagged_piece", page="lagged_data", scripts=("cell_lagged.js",),
+        ranges="KnownLaggedMLP", code="lagged_piece", page="lagged_data", scripts=("lagged/neuron.js",),
         fit_rate=0.003, rate=0.001,
     ),
     Neuron(
         "MixedMemory", "mixed.neuron",
         "an LSTM as long-term memory before another cell; for agents, make a class of your own from it",
         "the inner cell's state",
-        named=False, page="mixed_data", scripts=("cell_mixed.js",),
+        named=False, page="mixed_data", scripts=("mixed/neuron.js",),
     ),
 )  # fmt: skip
 UNKNOWN = Neuron("", "", "", "")  # what suits a neuron that is not in the catalogue

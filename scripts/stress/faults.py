@@ -42,7 +42,7 @@ FAULTS = (
     ),
     Fault(
         "bounds-too-narrow",
-        "cells",
+        "neurons",
         "ncp_control/neurons/ltc/neuron.py",
         '        low = low.scatter_reduce(0, group, low, "amin")[group]\n',
         "",
@@ -223,7 +223,7 @@ FAULTS = (
     Fault(
         "elapsed-time-ignored-on-the-page",
         "laboratory",
-        "ncp_control/activity/laboratory/static/cell_ct_gru.js",
+        "ncp_control/neurons/ct_gru/neuron.js",
         "const t = elapsed / this.slowness[j];",
         "const t = 1 / this.slowness[j];",
         "A CT-GRU in the laboratory forgets as if all observations were equally far apart.",
@@ -241,7 +241,7 @@ FAULTS = (
     Fault(
         "gap-conductances-unsorted",
         "export/c",
-        "ncp_control/export/c/ltc.py",
+        "ncp_control/neurons/ltc/code.py",
         'array("gap", np.concatenate([gap, gap])[order])',
         'array("gap", np.concatenate([gap, gap]))',
         "On the robot, gap junctions have each other's conductances.",

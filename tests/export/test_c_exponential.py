@@ -13,7 +13,7 @@ import torch
 from helpers.c_programs import STRICT, BareController, compiled, exported, greatest_difference, needs_compiler
 from helpers.cells import build
 from helpers.slow_neurons import SLOW, implied, slow_neuron
-from ncp_control.export.c.pieces import EXPONENTIAL
+from ncp_control.neurons.code import EXPONENTIAL
 
 pytestmark = needs_compiler
 OWN = "-DCONTROLLER_OWN_EXP"

@@ -15,8 +15,8 @@ from helpers.c_programs import BareController
 from helpers.cells import build
 from helpers.small_agents import small_agent
 from ncp_control.export import export_c
-from ncp_control.export.c.numbers import array, index_array, literal
 from ncp_control.export.c.write import texts_of
+from ncp_control.neurons.code import array, index_array, literal
 from ncp_control.rl.monitor import Monitor
 
 

@@ -1,18 +1,18 @@
 """Some scripts of the laboratory alone on a page, so that their functions can be called."""
 
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from helpers.browser_page import Page
+from ncp_control.activity.laboratory.write import static_text
 from ncp_control.base.pages import script_json
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; img-src data:"
 
 
 def open_scripts(browser: Any, folder: Path, scripts: Sequence[str], names: Sequence[str], data: Any = None) -> Page:
-    """Opens a page with scripts of `activity/laboratory/static` and `activity/page/static`, in this order.
+    """Opens a page with scripts of a laboratory, in this order.
 
     :param browser: from `running_browser`
     :param folder: gets the page's file
@@ -20,15 +20,12 @@ def open_scripts(browser: Any, folder: Path, scripts: Sequence[str], names: Sequ
     :param names: what the scripts define and `window.lab` shall have; `page.ask("lab.NAME")` awaits promises
     :param data: JSON values, which the page has as `window.data`
     """
-    own, shared = (resources.files(f"ncp_control.activity.{part}") / "static" for part in ("laboratory", "page"))
-    files = [own / name if (own / name).is_file() else shared / name for name in scripts]
-    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     path = folder / "scripts.html"
     path.write_text(
         f"""<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <link rel="icon" href="data:,"><script type="application/json" id="data">{script_json(data)}</script>
 <script>(() => {{ "use strict"; window.data = JSON.parse(document.getElementById("data").textContent);
-{text}
+{static_text(*scripts)}
 window.lab = {{ {", ".join(names)} }}; }})();</script>""",
         encoding="utf-8",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from importlib import resources
 
@@ -12,12 +11,11 @@ import ncp_control as nc
 from helpers.cells import ZOO, build
 from helpers.docs_pages import ROOT
 from ncp_control import neurons as cells
-from ncp_control.activity.laboratory import cells as pages
 from ncp_control.cli import main
 from ncp_control.neurons.catalogue import NEURONS, UNKNOWN, Neuron, row_named, row_of, words
 
 of_rows = pytest.mark.parametrize("row", NEURONS, ids=lambda row: row.name)
-SCRIPTS = resources.files("ncp_control.activity.laboratory") / "static"
+SCRIPTS = resources.files("ncp_control.neurons")
 
 
 @of_rows
@@ -34,13 +32,10 @@ def test_a_row_finds_its_class_by_every_name(row: Neuron) -> None:
 
 @of_rows
 def test_everything_that_a_row_names_is_there(row: Neuron) -> None:
-    if row.ranges:
-        assert hasattr(importlib.import_module(f"{row.room}.ranges"), row.ranges)
-    if row.code:
-        assert hasattr(importlib.import_module(f"ncp_control.export.c.{row.room.rpartition('.')[2]}"), row.code)
+    for file in ("ranges", "code", "page"):
+        assert getattr(row, file) is None or callable(row.part(file))
     if row.page:
-        assert hasattr(pages, row.page)
-        assert f"CELL_KINDS.{row.name} = " in (SCRIPTS / row.scripts[-1]).read_text()
+        assert f"CELL_KINDS.{row.name} = " in (SCRIPTS / row.scripts[-1]).read_text(encoding="utf-8")
 
 
 def test_a_subclass_and_a_name_that_nobody_has_stand_in_no_row() -> None:

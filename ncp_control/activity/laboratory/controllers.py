@@ -8,16 +8,16 @@ import torch
 from sb3_contrib.common.torch_layers import BatchRenorm1d
 from torch import nn
 
-from ncp_control.activity.laboratory.cells import cell_data, exact, layer_data
-from ncp_control.activity.laboratory.packed import packed
+from ncp_control.base.packed import packed
 from ncp_control.neurons.catalogue import NEURONS
+from ncp_control.neurons.page import cell_data, exact, layer_data
 from ncp_control.neurons.parameters import refresh, written_class
 from ncp_control.rl.controller import Controller, Normalize
 from ncp_control.rl.policies.numpy_actor import flattened
 
 # In the order in which a page joins them: each uses classes of those before it only.
 CIRCUIT_SCRIPTS = tuple(
-    dict.fromkeys(["cell_base.js", "solvers.js", *(name for row in NEURONS for name in row.scripts), "controller.js"])
+    dict.fromkeys(["base.js", "solvers.js", *(name for row in NEURONS for name in row.scripts), "controller.js"])
 )
 IDLE = (nn.Identity, nn.Flatten)
 

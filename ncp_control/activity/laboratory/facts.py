@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from ncp_control._version import __version__
-from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.recording.activity import FORMAT, VERSION
 from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.tap import bounds_of
+from ncp_control.base.packed import packed
 from ncp_control.rl.controller import Controller
 
 

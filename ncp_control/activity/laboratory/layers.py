@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 import ncp_envs
-from ncp_control.activity.laboratory.packed import packed
+from ncp_control.base.packed import packed
 from ncp_control.data.finite import CheckFinite
 
 Layer = dict[str, Any]

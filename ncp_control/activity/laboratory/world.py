@@ -12,9 +12,9 @@ import numpy as np
 
 from ncp_control.activity.laboratory.layers import layers_data
 from ncp_control.activity.laboratory.numpy_normal import normal_widths
-from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.laboratory.world_model import body_names, model_data
 from ncp_control.activity.recording.environment import action_names, vector_names
+from ncp_control.base.packed import packed
 
 # The settings of Gymnasium's tasks, by the names that `tasks.js` has for them.
 NUMBERS = {

@@ -27,7 +27,7 @@ EXPERIMENT_SCRIPTS = ("experiment_text.js", "experiment_names.js", "experiment_c
                       "experiment.js", "npz.js", "recording.js")  # fmt: skip
 PAGE_SCRIPTS = ("live.js", "run.js", "bench.js", "world_panel.js", "circuit_tools.js", "log_panel.js", "tour_steps.js",
                 "tour.js", "lab.js", "handle.js")  # fmt: skip
-SCRIPTS = (*CIRCUIT_SCRIPTS, *WORLD_SCRIPTS, *EXPERIMENT_SCRIPTS, *PAGE_SCRIPTS)
+SCRIPTS = (*SHARED_SCRIPTS, *CIRCUIT_SCRIPTS, *WORLD_SCRIPTS, *EXPERIMENT_SCRIPTS, *PAGE_SCRIPTS)
 
 
 def write_laboratory(
@@ -51,21 +51,24 @@ def write_laboratory(
             )
     build = simulator() if build is None else build
     title = shown(" and ".join(exhibit.name for exhibit in exhibits) if title is None else title)
-    own = resources.files("ncp_control.activity.laboratory") / "static"
-    shared = resources.files("ncp_control.activity.page") / "static"
-    scripts = [(shared / name) for name in SHARED_SCRIPTS] + [(own / name) for name in SCRIPTS]
-    styles = ((shared / "page.css"), (own / "lab.css"))
     simulated = simulator_parts(build)
-    style = "\n".join(one.read_text(encoding="utf-8") for one in styles)
     parts = {
-        "head": page_head(html.escape(title), style, "'wasm-unsafe-eval'"),
+        "head": page_head(html.escape(title), static_text("page.css", "lab.css"), "'wasm-unsafe-eval'"),
         "title": html.escape(title),
         "version": html.escape(build.version),
         "data": script_json({"title": title, "exhibits": found}),
         "wasm": simulated["wasm"],
         "simulator": simulated["script"],
         "licences": html.escape(simulated["licences"]),
-        "script": "\n".join(one.read_text(encoding="utf-8") for one in scripts),
+        "script": static_text(*SCRIPTS),
     }
-    page = filled((own / "lab.html").read_text(encoding="utf-8"), parts)
+    page = filled(static_text("lab.html"), parts)
     write_atomically(path, page.encode("utf-8"))
+
+
+def static_text(*names: str) -> str:
+    """Returns files of a laboratory, of the page of a recording or of neurons, one after another."""
+    own, shared = (resources.files(f"ncp_control.activity.{part}") / "static" for part in ("laboratory", "page"))
+    folders = (own, shared, resources.files("ncp_control.neurons"))
+    files = (next(folder / name for folder in folders if (folder / name).is_file()) for name in names)
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import numpy as np
 
 from ncp_control.activity.recording.activity import Array
+from ncp_control.base.packed import base64_of
 
 
 def quantise(values: Array, bits: int = 8, log: bool = False) -> dict[str, Any]:
@@ -46,8 +46,3 @@ def exact(values: Array) -> dict[str, Any]:
     """Keeps values (T, C) as 32-bit floating-point numbers."""
     values = np.asarray(values, dtype="<f4").reshape(len(values), -1)
     return {"kind": "f4", "columns": values.shape[1], "log": False, "data": base64_of(values)}
-
-
-def base64_of(values: Array) -> str:
-    """Returns the bytes of an array, row after row, in base64."""
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

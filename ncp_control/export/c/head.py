@@ -9,8 +9,7 @@ import numpy as np
 from sb3_contrib.common.torch_layers import BatchRenorm1d
 from torch import nn
 
-from ncp_control.export.c.numbers import array, literal, values_of
-from ncp_control.export.c.pieces import filled
+from ncp_control.neurons.code import array, filled, literal, values_of
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.policies.numpy_actor import flattened
 

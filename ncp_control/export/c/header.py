@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ncp_control._version import __version__
 from ncp_control.export.c.comments import comment, numbered_names
-from ncp_control.export.c.pieces import filled
 from ncp_control.neurons import cell_config
+from ncp_control.neurons.code import filled
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.monitor import ELAPSED, FLAGS, NOT_FINITE, OBSERVATION, STATE
 

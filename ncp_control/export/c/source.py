@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
 from torch import nn
 
 from ncp_control.export.c.head import head_text
 from ncp_control.export.c.header import about
-from ncp_control.export.c.numbers import array, literal, values_of
-from ncp_control.export.c.pieces import CellPiece, filled, shared_functions
 from ncp_control.neurons.catalogue import NEURONS, row_of
+from ncp_control.neurons.code import CellPiece, array, filled, literal, shared_functions, values_of
 from ncp_control.neurons.parameters import refresh, written_class
 from ncp_control.rl.controller import Controller, Normalize
 
@@ -133,9 +130,7 @@ def cell_piece(controller: Controller) -> CellPiece | None:
     if row.code is None:
         known = ", ".join(one.name for one in NEURONS if one.code)
         raise ValueError(f"an agent with the cell {kind.__name__} has no C form: the cells that have one are {known}")
-    found: CellPiece = getattr(
-        importlib.import_module(f"ncp_control.export.c.{row.room.rpartition('.')[2]}"), row.code
-    )(cell)
+    found: CellPiece = row.part("code")(cell)
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ncp_control.export.c.numbers import LARGEST
+from ncp_control.neurons.code import LARGEST
 from ncp_control.rl.controller import Controller, Normalize
 
 Array = NDArray[Any]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from ncp_control.export.c.edges import edge_arrays
-from ncp_control.export.c.numbers import array
-from ncp_control.export.c.pieces import CellPiece, filled
-from ncp_control.export.c.solvers import check_form, solver
 from ncp_control.neurons.affine.ctrnn import CTRNN
 from ncp_control.neurons.affine.neural_ltc import NeuralLTC
 from ncp_control.neurons.affine.neuron import AffineODECell
+from ncp_control.neurons.code import CellPiece, array, check_form, edge_arrays, filled, solver
 
 ABOUT = """\
 /* Synapse k leads from synapse_source[k] into the neuron j with synapse_start[j] <= k < synapse_start[j + 1], with the

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ncp_control.export.c.layers import layer_arrays, layer_loop
-from ncp_control.export.c.numbers import array, values_of
-from ncp_control.export.c.pieces import CellPiece, filled
 from ncp_control.neurons.cfc.neuron import CfC
+from ncp_control.neurons.code import CellPiece, array, filled, values_of
+from ncp_control.neurons.layered.code import layer_arrays, layer_loop
 
 BACKBONE = """\
 static void advance(const controller_real *x, controller_real *h, controller_real elapsed) {

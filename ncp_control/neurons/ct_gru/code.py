@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.export.c.numbers import array, values_of
-from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.code import CellPiece, array, filled, values_of
 from ncp_control.neurons.ct_gru.neuron import CTGRU
 
 BODY = """\

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ncp_control.export.c.layers import layer_arrays, layer_loop
-from ncp_control.export.c.numbers import array, literal, values_of
-from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.code import CellPiece, array, filled, literal, values_of
 from ncp_control.neurons.dual.neuron import DualLTC
+from ncp_control.neurons.layered.code import layer_arrays, layer_loop
 
 # The rate 1 / tau is exp(span s - high), because log tau = high - span s.
 COMBINED = """\

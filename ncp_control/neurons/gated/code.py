@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ncp_control.export.c.numbers import array, values_of
-from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.code import CellPiece, array, filled, values_of
 from ncp_control.neurons.gated.neuron import LSTM, GatedCell
 
 ADVANCE_LSTM = """\

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ncp_control.export.c.numbers import array
-from ncp_control.export.c.pieces import CellPiece, filled
+from ncp_control.neurons.code import CellPiece, array, filled
 from ncp_control.neurons.lagged.neuron import LaggedMLP
 
 BODY = """\

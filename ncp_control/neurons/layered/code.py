@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ncp_control.export.c.edges import edge_arrays
-from ncp_control.export.c.numbers import array, index_array, values_of
-from ncp_control.export.c.pieces import filled
+from ncp_control.neurons.code import array, edge_arrays, filled, index_array, values_of
 from ncp_control.neurons.layered.neuron import LayeredCell
 
 ABOUT = """\

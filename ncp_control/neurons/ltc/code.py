@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.export.c.edges import edge_arrays
-from ncp_control.export.c.numbers import array, values_of
-from ncp_control.export.c.pieces import CellPiece, filled
-from ncp_control.export.c.solvers import check_form, solver
+from ncp_control.neurons.code import CellPiece, array, check_form, edge_arrays, filled, solver, values_of
 from ncp_control.neurons.ltc.neuron import LTC
 
 ABOUT = """\

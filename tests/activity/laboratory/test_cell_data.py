@@ -13,10 +13,10 @@ from torch import Tensor, nn
 import ncp_control as nc
 from helpers.cells import ZOO, build
 from helpers.small_agents import small_agent
-from ncp_control.activity.laboratory.cells import MOST_NUMBERS, cell_data, kind_of
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS, controller_data
 from ncp_control.base.pages import script_json
 from ncp_control.neurons import Cell, Held, MixedMemory
+from ncp_control.neurons.page import MOST_NUMBERS, cell_data, kind_of
 from ncp_control.rl import RecurrentPPO, load_policy, save_policy
 from ncp_control.rl.controller import Controller
 
@@ -132,6 +132,6 @@ def test_an_agent_without_normalisation_becomes_json(tmp_path: Path) -> None:
 
 
 def test_the_list_of_scripts_is_complete() -> None:
-    folder = Path(nc.__file__).parent / "activity" / "laboratory" / "static"
-    files = {path.name for pattern in ("cell_*.js", "solvers.js", "controller.js") for path in folder.glob(pattern)}
-    assert sorted(CIRCUIT_SCRIPTS) == sorted(files)
+    folder = Path(nc.__file__).parent / "neurons"
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.js")}
+    assert sorted(CIRCUIT_SCRIPTS) == sorted([*files, "controller.js"])

@@ -22,9 +22,9 @@ from helpers.cells import REPRESENTATIVES, WIDE, ZOO, build
 from helpers.laboratory_scripts import open_scripts
 from helpers.special_cells import SPECIAL
 from helpers.tuned_cells import drawn_factors, run_slowed, with_factors
-from ncp_control.activity.laboratory.cells import cell_data, why_not_cut, why_not_held, why_not_slowed
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
 from ncp_control.neurons import Cell, Held, without_synapses
+from ncp_control.neurons.page import cell_data, why_not_cut, why_not_held, why_not_slowed
 
 pytestmark = pytest.mark.browser
 

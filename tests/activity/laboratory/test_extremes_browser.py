@@ -13,8 +13,8 @@ from helpers.cell_runs import cells_page_data, run_in_page, run_in_python
 from helpers.cells import build
 from helpers.extremes import EXTREMES, IMPOSSIBLE, seen
 from helpers.laboratory_scripts import open_scripts
-from ncp_control.activity.laboratory.cells import cell_data
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
+from ncp_control.neurons.page import cell_data
 
 pytestmark = pytest.mark.browser
 POSSIBLE = [row for row in EXTREMES if row not in IMPOSSIBLE]

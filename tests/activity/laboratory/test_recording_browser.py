@@ -18,9 +18,9 @@ from helpers.small_agents import make, small_agent
 from ncp_control.activity import Activity, record
 from ncp_control.activity.figures import write_figures
 from ncp_control.activity.laboratory.facts import recording_facts
-from ncp_control.activity.laboratory.packed import packed
 from ncp_control.activity.page import write_page
 from ncp_control.activity.recording.activity import NEEDED
+from ncp_control.base.packed import packed
 from ncp_control.base.safe_arrays import read_arrays
 from ncp_control.cli import main
 from ncp_control.rl import LoadedPolicy, load_policy
