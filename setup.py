@@ -23,7 +23,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-KERNELS = Path("ncp_control/ops/cpu/kernels")
+KERNELS, NEURONS = Path("ncp_control/ops/cpu/kernels"), Path("ncp_control/neurons")
 FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 FLAGS += ["-fPIC", "-shared", "-pthread"]
 # The machine that is built for: _PYTHON_HOST_PLATFORM, by which Python itself is told of a cross build, or this one.
@@ -102,7 +102,7 @@ setup(
         Extension(
             f"ncp_control.ops.cpu._kernels_{level}",
             sources=[str(KERNELS / "kernels.cpp")],
-            depends=[str(path) for path in sorted(KERNELS.iterdir())],
+            depends=[str(path) for path in sorted([*KERNELS.iterdir(), *NEURONS.glob("*/kernel.h")])],
             extra_compile_args=flags,
             optional=True,
         )

@@ -1,22 +1,24 @@
-"""The shape of every tensor of a program, and the range of its indexes, from its settings and the circuit's sizes."""
+"""Kinds of programs: what a compiled backend has to know about each kind of neuron.
+
+A kind stands in the room of its neuron, in `kind.py`, above this floor. It is imported when a program of it is first
+read, so that an exported program runs wherever `ncp_control.ops.operator` is imported, and nothing else.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import NamedTuple
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
-from ncp_control.ops.program import (
-    CFC_MODES,
-    AffineSettings,
-    CfCSettings,
-    CTGRUSettings,
-    DualSettings,
-    LTCSettings,
-    Settings,
-)
+from torch import Tensor
+
+from ncp_control.base.imports import KERNELS
+from ncp_control.ops.program import Program, Settings
 
 Shape = tuple[int, ...]
+# Where the synapses into each neuron begin, and what each comes from: the first index tensors of a sparse kind.
+EDGES = ("start", "source", "sensory_start", "sensory_source")
 
 
 class Index(NamedTuple):
@@ -51,6 +53,84 @@ class Shapes(NamedTuple):
         return [[None if name in gone else shape for name, shape in self.parameters.items()] for gone in missing]
 
 
+class CellStruct(NamedTuple):
+    """The C++ struct of a kind, which Python fills: a number for each setting, then addresses.
+
+    :param settings: fields of the kind's settings
+    :param indexes: index tensors
+    :param parameters: parameters; null for one that the cell does without
+    :param gradients: what the backward kernel writes; null in the forward pass
+    """
+
+    settings: tuple[str, ...]
+    indexes: tuple[str, ...]
+    parameters: tuple[str, ...]
+    gradients: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of all fields, in order."""
+        return (*self.settings, *self.indexes, *self.parameters, *self.gradients)
+
+
+class Maps(Protocol):
+    """How the gradients of a kind's weights follow from those of its linear maps, which its kernel writes."""
+
+    def shape(self, program: Program, inputs: Tensor, state: Tensor) -> Shape:
+        """Returns the shape of what the kernel writes."""
+
+    def gradients(
+        self, inputs: Tensor, state: Tensor, reset: Tensor | None, states: Tensor, grad_maps: Tensor
+    ) -> list[Tensor | None]:
+        """Computes the gradients of all parameters, in the program's order.
+
+        :param inputs: (B, T, I)
+        :param state: state before the first step, (B, N)
+        :param states: states after every step, (B, T, N)
+        :param grad_maps: what the kernel wrote
+        """
+
+
+class OnGPU(NamedTuple):
+    """What the launch of a kind's Triton kernels needs, beside the kernels in `triton.py`.
+
+    :param tables: the tables of synapses that this kind alone has
+    :param slots: the slots that one warp is given in the forward pass, half as many as in the backward pass: one warp
+        more waits longer for the others than it saves work, which showed on an H100
+    :param registers: the most registers of a thread of the backward pass
+    """
+
+    tables: tuple[str, ...]
+    slots: int
+    registers: int
+
+
+class ProgramKind(NamedTuple):
+    """One kind of program.
+
+    :param settings: the class of its settings
+    :param shapes: what its tensors must be like, from its settings, the number of input features and the state's size
+    :param struct: the struct of its C++ kernels
+    :param maps: for kernels that write the gradients of linear maps rather than those of parameters
+    :param alone: up to how many synapses times rows times steps one thread is faster than several
+    :param gpu: None for a kind without Triton kernels
+    """
+
+    settings: type[Any]
+    shapes: Callable[[Any, int, int], Shapes]
+    struct: CellStruct
+    maps: Maps | None = None
+    alone: int = 100_000
+    gpu: OnGPU | None = None
+
+
+@functools.cache
+def kind_of(name: str) -> ProgramKind:
+    """Returns a kind by its name."""
+    found: ProgramKind = importlib.import_module(f"{KERNELS[name]}.kind").KINDS[name]
+    return found
+
+
 @functools.lru_cache(maxsize=256)
 def shapes_of(kind: str, settings: Settings, features: int, size: int) -> Shapes:
     """Returns what the tensors of a program must be like.
@@ -60,79 +140,29 @@ def shapes_of(kind: str, settings: Settings, features: int, size: int) -> Shapes
     :param features: number of input features I
     :param size: size of the state N
     """
-    if isinstance(settings, LTCSettings):
-        return _ltc(settings, features, size)
-    if isinstance(settings, AffineSettings):
-        return _affine(settings, features, size)
-    if isinstance(settings, CfCSettings):
-        return _cfc(settings, features, size)
-    if isinstance(settings, DualSettings):
-        return _dual(settings, features, size)
-    if isinstance(settings, CTGRUSettings):
-        units = size // settings.scales
-        fan_in = features + units
-        layers = {"retrieve": size, "detect": units, "store": size}
-        shapes = {f"{layer}.weight": (rows, fan_in) for layer, rows in layers.items()}
-        biases = {f"{layer}.bias": (rows,) for layer, rows in layers.items()}
-        pairs = zip(shapes, biases, strict=True)
-        return Shapes({}, {name: (shapes | biases)[name] for pair in pairs for name in pair}, {})
-    units, rows = (size // 2, size // 2 * 4) if kind == "lstm" else (size, 3 * size)
-    return Shapes(
-        {},
-        {"weight_ih": (rows, features), "weight_hh": (rows, units), "bias_ih": (rows,), "bias_hh": (rows,)},
-        {},
-    )
+    return kind_of(kind).shapes(settings, features, size)
 
 
-def _edges(synapses: int, sensory: int, features: int, sources: int, size: int) -> dict[str, Index]:
-    """The index tensors of a sparse cell: where the synapses into each neuron begin, and what each comes from."""
+def edges(settings: Settings, features: int, sources: int, size: int) -> dict[str, Index]:
+    """Returns the index tensors of a sparse kind, those named in `EDGES`."""
     return {
-        "start": Index((size + 1,), synapses, starts=True),
-        "source": Index((synapses,), sources),
-        "sensory_start": Index((size + 1,), sensory, starts=True),
-        "sensory_source": Index((sensory,), features),
+        "start": Index((size + 1,), settings.synapses, starts=True),
+        "source": Index((settings.synapses,), sources),
+        "sensory_start": Index((size + 1,), settings.sensory, starts=True),
+        "sensory_source": Index((settings.sensory,), features),
     }
 
 
-def _ltc(settings: LTCSettings, features: int, size: int) -> Shapes:
-    synapses, sensory, gaps = settings.synapses, settings.sensory, settings.gaps
-    of_neurons = dict.fromkeys(("gleak_raw", "vleak", "cm_raw"), (size,))
-    of_synapses = dict.fromkeys(("w_raw", "mu", "sigma", "E"), (synapses,))
-    of_sensory = dict.fromkeys(("sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E"), (sensory,))
-    of_inputs = dict.fromkeys(("input_scale", "input_shift"), (features,))
-    return Shapes(
-        _edges(synapses, sensory, features, size, size) | {"gap_ends": Index((gaps, 2), size)},
-        of_neurons | {"gap_raw": (gaps,)} | of_synapses | of_sensory | of_inputs,
-        {"input_shift": (), "input_scale": ("input_shift",)},
-    )
+def sparse_struct(settings: type[Any], parameters: str, more: tuple[str, ...] = ()) -> CellStruct:
+    """Returns the struct of a kind whose kernel writes one gradient for each parameter.
+
+    :param parameters: their names, with spaces between them
+    :param more: index tensors after those of `EDGES`
+    """
+    names = tuple(parameters.split())
+    return CellStruct(settings._fields, (*EDGES, *more), names, tuple(f"d_{name}" for name in names))
 
 
-def _affine(settings: AffineSettings, features: int, size: int) -> Shapes:
-    synapses, sensory = settings.synapses, settings.sensory
-    neurons = dict.fromkeys(("mu", "tau_raw", "A"), (size,))
-    return Shapes(
-        _edges(synapses, sensory, features, size, size),
-        {"gamma": (sensory,), "gamma_r": (synapses,)} | neurons,
-        {} if settings.liquid else {"A": (), "tau_raw": ("A",)},
-    )
-
-
-def _cfc(settings: CfCSettings, features: int, size: int) -> Shapes:
-    synapses, sensory, pure = settings.synapses, settings.sensory, CFC_MODES[settings.mode] == "pure"
-    maps = 1 if pure else 4
-    return Shapes(
-        _edges(synapses, sensory, features, 2 * size, size),  # the old states of all neurons, then the new ones
-        {"weight": (maps, synapses), "sensory_weight": (maps, sensory), "bias": (maps, size)}
-        | dict.fromkeys(("w_tau", "A"), (size,)),
-        {} if pure else {"A": ("w_tau",)},
-    )
-
-
-def _dual(settings: DualSettings, features: int, size: int) -> Shapes:
-    synapses, sensory = settings.synapses, settings.sensory
-    weights = {"weight": (2, synapses), "sensory_weight": (2, sensory)}
-    return Shapes(
-        _edges(synapses, sensory, features, 2 * size, size),  # the old states of all neurons, then the new ones
-        weights | {"bias": (2, size), "brake_raw": (size,), "log_tau": (2,)},
-        {"brake_raw": ()},
-    )
+def dense_struct(settings: type[Any], parameters: str) -> CellStruct:
+    """Returns the struct of a kind whose kernel writes the gradients of its linear maps."""
+    return CellStruct(settings._fields, (), tuple(parameters.split()), ("d_maps",))

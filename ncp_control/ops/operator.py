@@ -14,8 +14,9 @@ from torch import Tensor
 
 from ncp_control.ops.cpu import launch as cpu_launch
 from ncp_control.ops.gpu import launch as gpu_launch
+from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.problem import ScanProblem
-from ncp_control.ops.program import SETTINGS, Kernels, Program
+from ncp_control.ops.program import Kernels, Program
 from ncp_control.ops.readable import unreadable
 
 # By the device of the inputs.
@@ -42,7 +43,7 @@ def _program(
     """The program that the operator's first arguments describe."""
     given = iter(parameters)
     every = tuple(next(given) if there else None for there in present)
-    return Program(kind, SETTINGS[kind](*settings), tuple(indexes), every)
+    return Program(kind, kind_of(kind).settings(*settings), tuple(indexes), every)
 
 
 @torch.library.custom_op("ncp_control::scan", mutates_args=(), device_types=tuple(KERNELS))

@@ -2,121 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
 from ncp_control.ops.motor import MotorMap
 
-# A setting that chooses among names is the name's place here; the kernels number them in the same order.
-ACTIVATIONS = ("sigmoid", "relu", "tanh", "hard_tanh")
-CFC_MODES = ("default", "no_gate", "pure")
 
+class Settings(Protocol):
+    """The settings of a program: whole numbers by their names, a named tuple of the program's kind."""
 
-class LTCSettings(NamedTuple):
-    """Settings of the kind "ltc".
+    @property
+    def synapses(self) -> int:
+        """The number of synapses among neurons."""
 
-    :param synapses: number of synapses among neurons
-    :param sensory: number of synapses from inputs
-    :param gaps: number of gap junctions
-    :param unfolds: solver steps in one step of the sequence
-    :param euler: 1 for explicit Euler, 0 for the fused solver
-    """
+    @property
+    def sensory(self) -> int:
+        """The number of synapses from inputs."""
 
-    synapses: int
-    sensory: int
-    gaps: int
-    unfolds: int
-    euler: int
+    def __iter__(self) -> Iterator[int]: ...
 
+    def __len__(self) -> int: ...
 
-class AffineSettings(NamedTuple):
-    """Settings of the kinds "affine" and "affine_rk4".
-
-    :param synapses: number of synapses among neurons
-    :param sensory: number of synapses from inputs
-    :param unfolds: solver steps in one step of the sequence
-    :param euler: 1 for explicit Euler, 0 for the fused solver; RK4 does not read it
-    :param liquid: 1 where the activation f also speeds up the decay, as in NeuralLTC
-    :param magnitude: 1 where it does so by |f| rather than by f
-    :param activation: its place in `ACTIVATIONS`
-    """
-
-    synapses: int
-    sensory: int
-    unfolds: int
-    euler: int
-    liquid: int
-    magnitude: int
-    activation: int
-
-
-class CfCSettings(NamedTuple):
-    """Settings of the kind "cfc".
-
-    :param synapses: number of synapses among neurons
-    :param sensory: number of synapses from inputs
-    :param mode: its place in `CFC_MODES`
-    """
-
-    synapses: int
-    sensory: int
-    mode: int
-
-
-class DualSettings(NamedTuple):
-    """Settings of the kind "dual".
-
-    :param synapses: number of synapses among neurons
-    :param sensory: number of synapses from inputs
-    """
-
-    synapses: int
-    sensory: int
-
-
-class GatedSettings(NamedTuple):
-    """Settings of the kinds "lstm" and "gru".
-
-    :param synapses: number of connections among units
-    :param sensory: number of connections from inputs
-    """
-
-    synapses: int
-    sensory: int
-
-
-class CTGRUSettings(NamedTuple):
-    """Settings of the kind "ctgru".
-
-    :param synapses: number of connections among units
-    :param sensory: number of connections from inputs
-    :param scales: number of time scales
-    """
-
-    synapses: int
-    sensory: int
-    scales: int
-
-
-Settings = LTCSettings | AffineSettings | CfCSettings | DualSettings | GatedSettings | CTGRUSettings
-
-SETTINGS: dict[str, type[Settings]] = {
-    "ltc": LTCSettings,
-    "affine": AffineSettings,
-    "affine_rk4": AffineSettings,
-    "cfc": CfCSettings,
-    "dual": DualSettings,
-    "lstm": GatedSettings,
-    "gru": GatedSettings,
-    "ctgru": CTGRUSettings,
-}
+    def __hash__(self) -> int: ...
 
 
 class Program(NamedTuple):
     """A cell in the form that a compiled backend reads.
 
-    :param kind: which kernel runs it, a key of `SETTINGS`
+    :param kind: which kernel runs it (see `ncp_control.ops.kinds`)
     :param settings: the kind's settings
     :param indexes: int64 index tensors, in the kernel's order
     :param parameters: parameters in the kernel's order; None for one that the cell does without

@@ -17,9 +17,9 @@ from torch.autograd import forward_ad
 from torch.nn import Parameter
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from ncp_control.ops.kinds import Index, shapes_of
 from ncp_control.ops.problem import Elapsed, ScanProblem
 from ncp_control.ops.program import Program
-from ncp_control.ops.shapes import Index, shapes_of
 
 COMPILED_TYPES = (torch.float32, torch.float64)
 PLAIN = frozenset((Tensor, Parameter))

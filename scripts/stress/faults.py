@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KERNELS = "ncp_control/ops/cpu/kernels"
 SCANS = ("tests/ops/test_scan.py", "tests/ops/cpu/test_agreement.py")
 
 
@@ -61,7 +60,7 @@ FAULTS = (
     Fault(
         "first-reset-of-a-row-ignored",
         "ops/cpu",
-        f"{KERNELS}/scan.h",
+        "ncp_control/ops/cpu/kernels/scan.h",
         "if (p.reset && p.reset[at]) std::memset(v, 0, N * sizeof(T));",
         "if (t && p.reset && p.reset[at]) std::memset(v, 0, N * sizeof(T));",
         "A controller that is stepped alone begins an episode with the state of the last one.",
@@ -70,7 +69,7 @@ FAULTS = (
     Fault(
         "sign-of-a-magnitude-lost",
         "ops/cpu",
-        f"{KERNELS}/affine.h",
+        "ncp_control/neurons/affine/kernel.h",
         "return p.magnitude ? (f < all<T>(0) ? -d_rate : d_rate) : d_rate;",
         "return d_rate;",
         "Signed neurons are trained along a wrong gradient wherever their f is negative.",
@@ -79,7 +78,7 @@ FAULTS = (
     Fault(
         "gradient-of-a-left-out",
         "ops/cpu",
-        f"{KERNELS}/affine.h",
+        "ncp_control/neurons/affine/kernel.h",
         "            d_A[j] += q * f[j];\n",
         "",
         'The equilibria A of neurons that are solved by "rk4" never learn.',
@@ -88,7 +87,7 @@ FAULTS = (
     Fault(
         "last-odd-unit-sends-nothing-back",
         "ops/cpu",
-        f"{KERNELS}/gated.h",
+        "ncp_control/neurons/gated/kernel.h",
         "for (; u < U; ++u) add_units<1>(sum, weight + (u * count + s) * G",
         "for (; u + 1 < U; ++u) add_units<1>(sum, weight + (u * count + s) * G",
         "An LSTM or a GRU with an odd number of units is trained along a wrong gradient.",
@@ -97,7 +96,7 @@ FAULTS = (
     Fault(
         "gap-junction-learns-from-one-end",
         "ops/gpu",
-        "ncp_control/ops/gpu/ltc.py",
+        "ncp_control/neurons/ltc/triton.py",
         "        values += tl.load(grads + again, again >= 0, 0.0)\n",
         "",
         "On a GPU a gap junction's gradient is that of one of its two directions.",

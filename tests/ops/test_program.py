@@ -10,12 +10,17 @@ import pytest
 
 import ncp_control
 from helpers.cells import ZOO, build
-from ncp_control.neurons.affine.neuron import ACTIVATIONS as ACTIVATIONS_OF_CELLS
+from ncp_control.base.imports import KERNELS
+from ncp_control.neurons.affine.kind import ACTIVATION_NAMES
+from ncp_control.neurons.affine.neuron import ACTIVATIONS
+from ncp_control.neurons.cfc.kind import MODE_NAMES
 from ncp_control.neurons.cfc.neuron import MODES
-from ncp_control.ops.cpu.structs import STRUCTS, ProblemStruct
-from ncp_control.ops.program import ACTIVATIONS, CFC_MODES, SETTINGS, Program
+from ncp_control.ops.cpu.structs import ProblemStruct
+from ncp_control.ops.gpu.launch import KINDS as GPU_KINDS
+from ncp_control.ops.kinds import kind_of
+from ncp_control.ops.program import Program
 
-KERNELS = Path(ncp_control.__file__).parent / "ops" / "cpu" / "kernels"
+FOLDER = Path(ncp_control.__file__).parent
 CPP_NAMES = {
     "ltc": "LTCArguments",
     "affine": "AffineArguments",
@@ -40,7 +45,7 @@ EXAMPLES = {
 
 def headers() -> str:
     """All headers, without comments."""
-    return re.sub(r"//[^\n]*", "", "\n".join(path.read_text() for path in sorted(KERNELS.glob("*.h"))))
+    return re.sub(r"//[^\n]*", "", "\n".join(path.read_text() for path in sorted(FOLDER.rglob("*.h"))))
 
 
 def fields_in_cpp(struct: str) -> list[str]:
@@ -66,25 +71,25 @@ def program_of(kind: str) -> Program:
 
 
 def test_every_kind_has_settings_a_struct_and_an_example() -> None:
-    assert set(SETTINGS) == set(STRUCTS) == set(CPP_NAMES) == set(EXAMPLES)
+    assert set(KERNELS) == set(CPP_NAMES) == set(EXAMPLES)
     programs = [build(name).program() for name in ZOO]
-    assert {program.kind for program in programs if program is not None} == set(SETTINGS)
+    assert {program.kind for program in programs if program is not None} == set(KERNELS)
 
 
 def test_the_struct_of_the_problem_has_the_same_fields_in_cpp() -> None:
     assert fields_in_cpp("Problem") == list(ProblemStruct._fields)
 
 
-@pytest.mark.parametrize("kind", STRUCTS)
+@pytest.mark.parametrize("kind", KERNELS)
 def test_the_struct_of_a_cell_has_the_same_fields_in_cpp(kind: str) -> None:
-    assert fields_in_cpp(CPP_NAMES[kind]) == list(STRUCTS[kind].fields)
+    assert fields_in_cpp(CPP_NAMES[kind]) == list(kind_of(kind).struct.fields)
 
 
-@pytest.mark.parametrize("kind", STRUCTS)
+@pytest.mark.parametrize("kind", KERNELS)
 def test_a_cell_fills_its_struct_in_the_structs_order(kind: str) -> None:
-    program, struct = program_of(kind), STRUCTS[kind]
+    program, (settings, _, struct, *_) = program_of(kind), kind_of(kind)
     assert program.kind == kind
-    assert type(program.settings) is SETTINGS[kind]
+    assert type(program.settings) is settings
     assert program.settings._fields == struct.settings
     assert len(program.indexes) == len(struct.indexes)
     cell: Any = build(EXAMPLES[kind])
@@ -96,24 +101,25 @@ def test_a_cell_fills_its_struct_in_the_structs_order(kind: str) -> None:
 
 
 def test_names_that_a_setting_counts_have_the_same_order_everywhere() -> None:
-    assert tuple(ACTIVATIONS_OF_CELLS) == ACTIVATIONS == enum_in_cpp("Activation")
-    assert tuple(MODES) == CFC_MODES == enum_in_cpp("Mode")
+    assert tuple(ACTIVATIONS) == ACTIVATION_NAMES == enum_in_cpp("Activation")
+    assert tuple(MODES) == MODE_NAMES == enum_in_cpp("Mode")
 
 
-@pytest.mark.parametrize("kind", ["ltc", "affine", "cfc", "dual"])
+@pytest.mark.parametrize("kind", GPU_KINDS)
 def test_a_triton_kernel_reads_settings_and_parameters_by_the_same_names(kind: str) -> None:
     pytest.importorskip("triton")
-    from ncp_control.ops.gpu import launch, layers, shared, tables
+    from ncp_control.neurons.layered import triton as layered
+    from ncp_control.ops.gpu import launch, shared, tables
 
     kernels = launch.kernels_of(kind)
-    assert kernels.PARAMETERS._fields == STRUCTS[kind].parameters
-    places = vars(kernels) | (vars(layers) if kind in ("cfc", "dual") else {})
-    for place, name in enumerate(SETTINGS[kind]._fields):
+    assert kernels.PARAMETERS._fields == kind_of(kind).struct.parameters
+    places = vars(kernels) | (vars(layered) if kind in ("cfc", "dual") else {})
+    for place, name in enumerate(kind_of(kind).settings._fields):
         assert places[name.upper()].value == place
     for place, name in enumerate(tables.EVERY_KIND):
         assert getattr(shared, name.upper()).value == place
     for place, name in enumerate(tables.Shape._fields):
         assert getattr(shared, name.upper()).value == place
-    counted = {"affine": ACTIVATIONS[:3], "cfc": CFC_MODES[1:]}  # the rest is what none of these names says
+    counted = {"affine": ACTIVATION_NAMES[:3], "cfc": MODE_NAMES[1:]}  # the rest is what none of these names says
     for name in counted.get(kind, ()):
-        assert getattr(kernels, name.upper()).value == {"affine": ACTIVATIONS, "cfc": CFC_MODES}[kind].index(name)
+        assert getattr(kernels, name.upper()).value == {"affine": ACTIVATION_NAMES, "cfc": MODE_NAMES}[kind].index(name)

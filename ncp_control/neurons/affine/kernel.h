@@ -1,4 +1,4 @@
-// Neurons driven by one nonlinearity of an affine map: NeuralLTC, CT-RNN and Neural ODE (neurons/affine/neuron.py).
+// Neurons driven by one nonlinearity of an affine map: NeuralLTC, CT-RNN and Neural ODE (neuron.py).
 //
 //     z = mu + gamma I + gamma_r x,    f = act(z)
 //     rate = leak + liquid f,    drive = A f          liquid is 1 for NeuralLTC and 0 for the others
@@ -27,14 +27,14 @@
 //     d h += m k(y_s),    Y_s = -rate q and gamma_r d z,    d x = g + sum_s Y_s
 #pragma once
 
-#include "scan.h"
+#include "../../ops/cpu/kernels/export.h"
 
 namespace ncp {
 
-// In the order of ACTIVATIONS in ops/program.py.
+// In the order of ACTIVATION_NAMES in kind.py.
 enum Activation : int64_t { SIGMOID, RELU, TANH, HARD_TANH };
 
-// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Python fills this struct (kind.py has the same names): every field has eight bytes.
 // tau_raw and A are null for a cell without them; RK4 does not read euler.
 struct AffineArguments {
     int64_t synapses, sensory, unfolds, euler, liquid, magnitude, activation;
@@ -372,3 +372,6 @@ struct AffineRK4 : Affine<T_> {
 };
 
 }  // namespace ncp
+
+NCP_CELL(ncp_affine, Affine, AffineArguments)
+NCP_CELL(ncp_affine_rk4, AffineRK4, AffineArguments)

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.base.muon import LinearWeights
+from ncp_control.neurons.affine.kind import AffineSettings
 from ncp_control.neurons.base import Currents, without_gaps
 from ncp_control.neurons.ode import ODECell
 from ncp_control.neurons.parameters import Weights, arriving, fan_in, value_of, weights_of, written_class
 from ncp_control.neurons.program_form import ProgramForm, first_of_target
-from ncp_control.ops.program import AffineSettings, Program
+from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 
 INDEXES = ("start", "source", "sensory_start", "sensory_source")

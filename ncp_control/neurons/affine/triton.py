@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Neurons driven by one nonlinearity of an affine map, in Triton (ops/cpu/kernels/affine.h has the equations).
+"""Neurons driven by one nonlinearity of an affine map, in Triton (kernel.h has the equations).
 
 `shared.py` says how a kernel runs. A synapse is a fetch and a multiplication: by their instruction counts, dense
 32 x 32 at 4096 x 128 takes 1 ms forward and 2 ms backward on an H200.
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ncp_control.neurons.affine.kind import ACTIVATION_NAMES, AffineSettings
 from ncp_control.ops.gpu.shared import (
     LOG2E,
     NUMBERS,
@@ -32,7 +33,6 @@ from ncp_control.ops.gpu.shared import (
     store_slots,
     total,
 )
-from ncp_control.ops.program import ACTIVATIONS, AffineSettings
 
 SYNAPSES = place(AffineSettings._fields, "synapses")
 SENSORY = place(AffineSettings._fields, "sensory")
@@ -41,9 +41,9 @@ EULER = place(AffineSettings._fields, "euler")
 LIQUID = place(AffineSettings._fields, "liquid")
 MAGNITUDE = place(AffineSettings._fields, "magnitude")
 ACTIVATION = place(AffineSettings._fields, "activation")
-SIGMOID = place(ACTIVATIONS, "sigmoid")
-RELU = place(ACTIVATIONS, "relu")
-TANH = place(ACTIVATIONS, "tanh")
+SIGMOID = place(ACTIVATION_NAMES, "sigmoid")
+RELU = place(ACTIVATION_NAMES, "relu")
+TANH = place(ACTIVATION_NAMES, "tanh")
 
 
 class AffineParameters(NamedTuple):

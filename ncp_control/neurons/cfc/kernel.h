@@ -1,4 +1,4 @@
-// Closed-form continuous-time neurons over existing synapses (neurons/cfc/neuron.py).
+// Closed-form continuous-time neurons over existing synapses (neuron.py).
 //
 // Both states are kept, the old one in [0, N) and the new one in [N, 2N). Python numbers the sources of synapses so
 // that a synapse from an earlier layer reads the new state, and any other synapse the old one. A loop over the neurons
@@ -9,14 +9,14 @@
 //     pure:     y = A - A w f1,   w = exp(-t (|w_tau| + |f1|))
 #pragma once
 
-#include "scan.h"
+#include "../../ops/cpu/kernels/export.h"
 
 namespace ncp {
 
-// In the order of CFC_MODES in ops/program.py.
+// In the order of MODE_NAMES in kind.py.
 enum Mode : int64_t { DEFAULT, NO_GATE, PURE };
 
-// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Python fills this struct (kind.py has the same names): every field has eight bytes.
 // With H linear maps, weights are (H, synapses) and the bias is (H, N).
 struct CfCArguments {
     int64_t synapses, sensory, mode;
@@ -175,3 +175,5 @@ struct CfC {
 };
 
 }  // namespace ncp
+
+NCP_CELL(ncp_cfc, CfC, CfCArguments)

@@ -13,10 +13,11 @@ from torch.nn.functional import linear
 
 from ncp_control.base.muon import LinearWeights
 from ncp_control.neurons.base import Cell, Currents, Guarantee, dense_only, without_gaps
+from ncp_control.neurons.cfc.kind import CfCSettings
 from ncp_control.neurons.layered.neuron import LayerConstants, LayeredCell
 from ncp_control.neurons.parameters import split_last, written_class
 from ncp_control.neurons.program_form import ProgramForm
-from ncp_control.ops.program import CfCSettings, Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Closed-form continuous-time neurons over existing synapses, in Triton (neurons/cfc/neuron.py has the equations).
+"""Closed-form continuous-time neurons over existing synapses, in Triton (neuron.py has the equations).
 
-`layers.py` has the circuit around the neurons. A synapse costs a fetch and four multiplications: by their instruction
-counts, dense 32 x 32 at 4096 x 128 takes 0.5 ms forward and 1.5 ms backward on an H200.
+`layered/triton.py` has the circuit around the neurons. A synapse costs a fetch and four multiplications: by their
+instruction counts, dense 32 x 32 at 4096 x 128 takes 0.5 ms forward and 1.5 ms backward on an H200.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from ncp_control.ops.gpu.layers import backward_layers, forward_layers
+from ncp_control.neurons.cfc.kind import MODE_NAMES, CfCSettings
+from ncp_control.neurons.layered.triton import backward_layers, forward_layers
 from ncp_control.ops.gpu.shared import LOG2E, NUMBERS, place, sigmoid_exp2, tanh
-from ncp_control.ops.program import CFC_MODES, CfCSettings
 
 MODE = place(CfCSettings._fields, "mode")
-NO_GATE = place(CFC_MODES, "no_gate")
-PURE = place(CFC_MODES, "pure")
+NO_GATE = place(MODE_NAMES, "no_gate")
+PURE = place(MODE_NAMES, "pure")
 
 
 class CfCParameters(NamedTuple):

@@ -1,4 +1,4 @@
-// CT-GRU (neurons/ct_gru/neuron.py): every neuron has memories m_k on time scales tau_k, k = 0 .. M-1.
+// CT-GRU (neuron.py): every neuron has memories m_k on time scales tau_k, k = 0 .. M-1.
 //
 // With linear maps R and S of [x, h], one for each neuron and scale, a map Q of [x, e], one for each neuron, and
 // softmax over a neuron's scales:
@@ -17,15 +17,15 @@
 //     d r_k = d e m_k,    d R_k = -2 a_k r_k d e (m_k - e),    d m_k += d e r_k
 //
 // and last d h = W_R^T d R + W_S^T d S, which is added to every d m_k; all three maps add to d x. As in gated.h, Python
-// (ops/cpu/gated.py) computes the gradients of the weights: the kernel writes the gradients of the maps, and e with
+// (kind.py) computes the gradients of the weights: the kernel writes the gradients of the maps, and e with
 // them.
 #pragma once
 
-#include "scan.h"
+#include "../../ops/cpu/kernels/export.h"
 
 namespace ncp {
 
-// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Python fills this struct (kind.py has the same names): every field has eight bytes.
 // With F = I + U the weights are (U M, F), (U, F) and (U M, F).
 struct CTGRUArguments {
     int64_t synapses, sensory, scales;
@@ -223,3 +223,5 @@ template <typename T>
 constexpr bool writes_back<CTGRU<T>> = true;
 
 }  // namespace ncp
+
+NCP_CELL(ncp_ctgru, CTGRU, CTGRUArguments)

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ncp_control.neurons.base import Cell, Currents, Guarantee, dense_only, without_gaps
+from ncp_control.neurons.ct_gru.kind import CTGRUSettings
 from ncp_control.neurons.parameters import split_last, written_class
 from ncp_control.neurons.program_form import ProgramForm
-from ncp_control.ops.program import CTGRUSettings, Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

@@ -1,4 +1,4 @@
-// Liquid neurons with two weights a synapse over existing synapses (neurons/dual/neuron.py).
+// Liquid neurons with two weights a synapse over existing synapses (neuron.py).
 //
 // Both states are kept, the old one in [0, N) and the new one in [N, 2N), and numbered as for a CfC (see cfc.h): a loop
 // over the neurons in order updates layer by layer, and a loop in reverse order takes the gradients back.
@@ -7,11 +7,11 @@
 //     k = exp(-t / tau),   l = 1 - k,   log tau = s low + (1 - s) high,   s = sigmoid(g)
 #pragma once
 
-#include "scan.h"
+#include "../../ops/cpu/kernels/export.h"
 
 namespace ncp {
 
-// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Python fills this struct (kind.py has the same names): every field has eight bytes.
 // Weights are (2, synapses) and the bias is (2, N), those of f before those of g; log_tau has two numbers, low and high.
 struct DualArguments {
     int64_t synapses, sensory;
@@ -26,7 +26,7 @@ struct Dual {
     typedef Vec<T> V;
 
     static constexpr bool has_row_path = false;
-    static constexpr T STRONGEST = T(0.9);  // BRAKE in neurons/dual/neuron.py
+    static constexpr T STRONGEST = T(0.9);  // BRAKE in neuron.py
 
     const DualArguments& p;
     const int64_t N, I;
@@ -141,3 +141,5 @@ struct Dual {
 };
 
 }  // namespace ncp
+
+NCP_CELL(ncp_dual, Dual, DualArguments)

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.neurons.base import Currents, Guarantee, without_gaps
+from ncp_control.neurons.dual.kind import DualSettings
 from ncp_control.neurons.layered.neuron import LayeredCell
 from ncp_control.neurons.parameters import Range, check_time_constants, fan_in, leads_back, with_room, written_class
 from ncp_control.neurons.program_form import ProgramForm
-from ncp_control.ops.program import DualSettings, Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Liquid neurons with two weights a synapse, in Triton (neurons/dual/neuron.py has the equations).
+"""Liquid neurons with two weights a synapse, in Triton (neuron.py has the equations).
 
-`layers.py` has the circuit around the neurons.
+`layered/triton.py` has the circuit around the neurons.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from ncp_control.ops.gpu.layers import backward_layers, forward_layers
+from ncp_control.neurons.dual.kind import DualSettings
+from ncp_control.neurons.layered.triton import backward_layers, forward_layers
 from ncp_control.ops.gpu.shared import LOG2E, NUMBERS, sigmoid_exp2, tanh
-from ncp_control.ops.program import DualSettings
 
-STRONGEST = tl.constexpr(0.9)  # BRAKE in neurons/dual/neuron.py
+STRONGEST = tl.constexpr(0.9)  # BRAKE in neuron.py
 
 
 class DualParameters(NamedTuple):

@@ -1,4 +1,4 @@
-// LSTM and GRU (neurons/gated/neuron.py): for each unit four linear maps of inputs x and hidden state h, then gates.
+// LSTM and GRU (neuron.py): for each unit four linear maps of inputs x and hidden state h, then gates.
 //
 // All four maps i, f, g, o of an LSTM read x and h. Of the maps r, z, n, m of a GRU, r and z read both, n reads x and m
 // reads h. So weight_ih and weight_hh have as many rows: four for each unit of an LSTM, three for each of a GRU. The
@@ -21,14 +21,14 @@
 //
 // and through the weights d x = W_ih^T d maps, d h += W_hh^T d maps. The gradients of the weights are sums over rows
 // and time of d maps times x or h. In this kernel each would be a vector of its own, more than a cache holds; so the
-// kernel writes d maps, and ops/cpu/gated.py computes the sums as one matrix product.
+// kernel writes d maps, and kind.py computes the sums as one matrix product.
 #pragma once
 
-#include "scan.h"
+#include "../../ops/cpu/kernels/export.h"
 
 namespace ncp {
 
-// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Python fills this struct (kind.py has the same names): every field has eight bytes.
 // Weights are (gates U, I) and (gates U, U), biases (gates U,).
 struct GatedArguments {
     int64_t synapses, sensory;
@@ -225,3 +225,6 @@ template <typename T, template <typename> class Rule>
 constexpr bool writes_back<Gated<T, Rule>> = true;
 
 }  // namespace ncp
+
+NCP_CELL(ncp_lstm, LSTM, GatedArguments)
+NCP_CELL(ncp_gru, GRU, GatedArguments)

@@ -11,9 +11,10 @@ from torch.nn.functional import linear, softplus
 
 from ncp_control.base.muon import LinearWeights
 from ncp_control.neurons.base import Cell, Currents, Guarantee, dense_only, without_gaps
+from ncp_control.neurons.gated.kind import GatedSettings
 from ncp_control.neurons.parameters import written_class
 from ncp_control.neurons.program_form import ProgramForm
-from ncp_control.ops.program import GatedSettings, Program
+from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ncp_control.neurons.dual.kind import DualSettings
+from ncp_control.neurons.layered.kind import ON_GPU
 from ncp_control.ops.gpu.shared import (
     OLD_BY_SOURCE,
     OLD_BY_TARGET,
@@ -39,14 +41,13 @@ from ncp_control.ops.gpu.shared import (
     total,
     totals,
 )
-from ncp_control.ops.gpu.tables import TABLES as TABLE_NAMES
-from ncp_control.ops.program import DualSettings
+from ncp_control.ops.gpu.tables import EVERY_KIND
 
 # In the same places for both kinds.
 SYNAPSES = place(DualSettings._fields, "synapses")
 SENSORY = place(DualSettings._fields, "sensory")
-NEW_BY_TARGET = place(TABLE_NAMES["dual"], "new_by_target")
-NEW_BY_SOURCE = place(TABLE_NAMES["dual"], "new_by_source")
+NEW_BY_TARGET = place((*EVERY_KIND, *ON_GPU.tables), "new_by_target")
+NEW_BY_SOURCE = place((*EVERY_KIND, *ON_GPU.tables), "new_by_source")
 CHAIN = tl.constexpr(-1)  # the longest chain of new synapses: `tables.py` appends it
 
 

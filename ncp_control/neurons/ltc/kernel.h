@@ -1,4 +1,4 @@
-// Conductance-based liquid time-constant neurons (neurons/ltc/neuron.py explains the letters).
+// Conductance-based liquid time-constant neurons (neuron.py explains the letters).
 //
 // With s = sigmoid(sigma (v_i - mu)) for each synapse from i to j, one unfold of length h is
 //
@@ -20,11 +20,11 @@
 // factor of -log2(e), so that a sigmoid needs one exp2.
 #pragma once
 
-#include "scan.h"
+#include "../../ops/cpu/kernels/export.h"
 
 namespace ncp {
 
-// Python fills this struct (ops/cpu/structs.py has the same names): every field has eight bytes.
+// Python fills this struct (kind.py has the same names): every field has eight bytes.
 // A gradient has its parameter's shape; input maps may be null.
 struct LTCArguments {
     int64_t synapses, sensory, gaps, unfolds, euler;
@@ -422,3 +422,5 @@ struct LTC {
 };
 
 }  // namespace ncp
+
+NCP_CELL(ncp_ltc, LTC, LTCArguments)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.neurons.base import Currents, Guarantee
+from ncp_control.neurons.ltc.kind import LTCSettings
 from ncp_control.neurons.ode import ODECell, solver_caveat
 from ncp_control.neurons.parameters import (
     EDGE,
@@ -26,7 +27,7 @@ from ncp_control.neurons.parameters import (
 )
 from ncp_control.neurons.program_form import ProgramForm, first_of_target
 from ncp_control.ops.motor import MotorMap
-from ncp_control.ops.program import LTCSettings, Program
+from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 
 INITS: dict[str, dict[str, Range]] = {

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Conductance-based liquid time-constant neurons in Triton (ops/cpu/kernels/ltc.h has the equations and gradients).
+"""Conductance-based liquid time-constant neurons in Triton (kernel.h has the equations and gradients).
 
 `shared.py` says how a kernel runs. The backward pass computes each sigmoid twice, once in the table by target and once
 in that by source, which is cheaper than to carry it across.
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
+from ncp_control.neurons.ltc.kind import ON_GPU, LTCSettings
 from ncp_control.ops.gpu.shared import (
     LN2,
     LOG2E,
@@ -38,15 +39,14 @@ from ncp_control.ops.gpu.shared import (
     total,
     totals,
 )
-from ncp_control.ops.gpu.tables import TABLES as TABLE_NAMES
-from ncp_control.ops.program import LTCSettings
+from ncp_control.ops.gpu.tables import EVERY_KIND
 
 SYNAPSES = place(LTCSettings._fields, "synapses")
 SENSORY = place(LTCSettings._fields, "sensory")
 GAPS = place(LTCSettings._fields, "gaps")
 UNFOLDS = place(LTCSettings._fields, "unfolds")
 EULER = place(LTCSettings._fields, "euler")
-GAP_TABLE = place(TABLE_NAMES["ltc"], "gaps")
+GAP_TABLE = place((*EVERY_KIND, *ON_GPU.tables), "gaps")
 
 
 class Synapses(NamedTuple):

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ncp_control.ops.cpu import gated, library
-from ncp_control.ops.cpu.structs import STRUCTS
+from ncp_control.base.imports import KERNELS
+from ncp_control.ops.cpu import library
+from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.program import Program
 
-KINDS = tuple(STRUCTS)
+KINDS = tuple(KERNELS)
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
-COUNTS = {kind: (len(cell.settings), len(cell.indexes), len(cell.parameters)) for kind, cell in STRUCTS.items()}
 
 NO_MOTOR = (0,) * 8  # the fields `motor` to `d_output_shift` of the problem's struct, where no outputs are wanted
 
@@ -87,8 +87,8 @@ def backward(
     grad_inputs = make(inputs.shape) if wanted[0] else None
     grad_elapsed = make(inputs.shape[:2]) if wanted[1] else None
     grad_state = make(state.shape)
-    is_gated = program.kind in gated.KINDS
-    grad_maps = make(gated.shape_of_maps(program, inputs, state)) if is_gated else None
+    maps = kind_of(program.kind).maps
+    grad_maps = None if maps is None else make(maps.shape(program, inputs, state))
     flat = make(sum(prepared.sizes))  # the gradients that the kernel writes, one after the other
     if states.numel():
         grad_states, grad_outputs = _contiguous(grad_states), _contiguous(grad_outputs)
@@ -104,11 +104,11 @@ def backward(
     if grad_elapsed is not None and elapsed.dim() == 0:
         grad_elapsed = grad_elapsed.sum()
     parts = torch.split_with_sizes(flat, prepared.sizes)
-    if grad_maps is None:
+    if maps is None or grad_maps is None:
         pairs = zip(parts[2:], program.parameters, strict=True)
         grads = [None if of is None else part if of.dim() == 1 else part.view(of.shape) for part, of in pairs]
     else:
-        grads = gated.parameter_gradients(program, inputs, state, reset, states, grad_maps)
+        grads = maps.gradients(inputs, state, reset, states, grad_maps)
     of_motor = [None if grad_outputs is None or not part.numel() else part for part in parts[:2]]
     return [grad_inputs, grad_state, grad_elapsed, *of_motor, *grads]
 
@@ -122,12 +122,14 @@ def prepare(program: Program) -> Addresses:
     if kept is not None and "cpu" in kept:
         found: Addresses = kept["cpu"]
         return found
+    kind = kind_of(program.kind)
     taken = (len(program.settings), len(program.indexes), len(program.parameters))
-    if taken != COUNTS[program.kind]:
+    wanted = (len(kind.struct.settings), len(kind.struct.indexes), len(kind.struct.parameters))
+    if taken != wanted:
         counts = "{} settings, {} index tensors and {} parameters"
         raise ValueError(
             f"this program of kind {program.kind!r} has {counts.format(*taken)}, but the kernel takes "
-            f"{counts.format(*COUNTS[program.kind])}: export it again with this version of ncp-control"
+            f"{counts.format(*wanted)}: export it again with this version of ncp-control"
         )
     start, size, scale, shift = program.motor or (0, 0, None, None)
     given = (scale, shift, *program.parameters, *program.indexes)
@@ -136,9 +138,8 @@ def prepare(program: Program) -> Addresses:
     of_scale, of_shift, *places = map(_address, tensors)
     indexes = places[len(program.parameters) :]
     parameters = places[: len(program.parameters)]
-    kind = STRUCTS[program.kind]
-    struct = array("q", [*program.settings, *indexes, *parameters, *[0] * len(kind.gradients)])
-    written = (scale, shift, *(() if program.kind in gated.KINDS else program.parameters))
+    struct = array("q", [*program.settings, *indexes, *parameters, *[0] * len(kind.struct.gradients)])
+    written = (scale, shift, *(program.parameters if kind.maps is None else ()))
     sizes = [0 if tensor is None else tensor.numel() for tensor in written]
     prepared = Addresses(struct, (start, size, of_scale, of_shift), sizes, copies)
     if kept is not None and not copies:
@@ -149,8 +150,8 @@ def prepare(program: Program) -> Addresses:
 def threads_for(program: Program, inputs: Tensor) -> int:
     """Torch's number of threads, or one where starting a thread would cost more than it saves."""
     settings, (batch, time, _) = program.settings, inputs.shape
-    enough = 1_000_000 if program.kind in gated.MAPS else 100_000  # a gated cell's synapses are four products
-    return torch.get_num_threads() if batch * time * (settings.synapses + settings.sensory) > enough else 1
+    alone = kind_of(program.kind).alone
+    return torch.get_num_threads() if batch * time * (settings.synapses + settings.sensory) > alone else 1
 
 
 def _kernel(kind: str, direction: str, dtype: torch.dtype) -> library.Kernel:

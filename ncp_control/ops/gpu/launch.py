@@ -9,15 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ncp_control.base.imports import GPU_KERNELS
 from ncp_control.ops.gpu.tables import power_of_two, tables_of
+from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.program import Program
 
-KINDS = ("ltc", "affine", "cfc", "dual")
+KINDS = tuple(GPU_KERNELS)
 # Registers of 32 numbers that a multiprocessor has, and the most that each thread of a kernel may take: more spare it
-# spills, fewer let more programs run at once. These were the fastest of 96, 128, 168 and 255 on an H100.
+# spills, fewer let more programs run at once. This number and those of the kinds were the fastest of 96, 128, 168 and
+# 255 on an H100.
 REGISTERS = 2048
 FORWARD_REGISTERS = 128
-BACKWARD_REGISTERS = {"ltc": 168, "affine": 168, "cfc": 255, "dual": 255}
 
 
 def forward(
@@ -95,7 +97,7 @@ def backward(
 
 def kernels_of(kind: str) -> Any:
     """Imports the module of a kind (and Triton): it has `PARAMETERS`, `forward`, `backward` and `scratch_vectors`."""
-    return importlib.import_module(f"ncp_control.ops.gpu.{kind}")
+    return importlib.import_module(f"{GPU_KERNELS[kind]}.triton")
 
 
 def backward_programs(device: torch.device, registers: int) -> int:
@@ -106,7 +108,9 @@ def backward_programs(device: torch.device, registers: int) -> int:
 
 def registers(kind: str, warps: int, backwards: bool) -> int:
     """How many registers a thread of a kernel may have at most."""
-    return min(BACKWARD_REGISTERS[kind] if backwards else FORWARD_REGISTERS, REGISTERS // warps)
+    gpu = kind_of(kind).gpu
+    assert gpu is not None
+    return min(gpu.registers if backwards else FORWARD_REGISTERS, REGISTERS // warps)
 
 
 def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:

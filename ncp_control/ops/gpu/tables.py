@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.program import Program
 
 
@@ -29,7 +30,7 @@ class Shape(NamedTuple):
 
 
 class SynapseTables(NamedTuple):
-    """All tables of a cell, in the order of `TABLES`.
+    """All tables of a cell: those of every kind, then those of its own kind.
 
     A table holds edges in slots, K deep and C columns wide; each column is owned by one neuron (or input). An owner
     with more than K edges has several columns, side by side.
@@ -50,21 +51,11 @@ class SynapseTables(NamedTuple):
     backward_warps: int
 
 
-# The tables of every kind by name, then those that one kind alone has. "Old" synapses carry states of the previous
-# step; "new" ones, which cells have whose layers update in their order, carry those of this step.
+# The tables that every kind has; a kind may have more (see `OnGPU` in `ops/kinds.py`). "Old" synapses carry states of
+# the previous step; "new" ones, which cells have whose layers update in their order, carry those of this step.
 EVERY_KIND = ("sensory_by_target", "old_by_target", "old_by_source", "sensory_by_source")
-TABLES = {
-    "ltc": (*EVERY_KIND, "gaps"),
-    "affine": EVERY_KIND,
-    "cfc": (*EVERY_KIND, "new_by_target", "new_by_source"),
-    "dual": (*EVERY_KIND, "new_by_target", "new_by_source"),
-}
 # Those that the forward pass reads.
 FORWARD = ("sensory_by_target", "old_by_target", "gaps", "new_by_target")
-
-# The slots that one warp is given in the forward pass, half as many as in the backward pass: one warp more waits longer
-# for the others than it saves work, which showed on an H100.
-SLOTS_OF_A_WARP = {"ltc": 512, "affine": 512, "cfc": 1024, "dual": 1024}
 
 _CACHE: Any = WeakTensorKeyDictionary()
 
@@ -100,25 +91,26 @@ def _make_tables(program: Program, features: int, units: int) -> SynapseTables:
         "old_by_source": _table(edge[old], source[old], target[old], units, units),
         "sensory_by_source": _table(sensory_edge, sensory_source, sensory_target, features, units),
     }
-    if program.kind == "ltc":
+    gpu = kind_of(program.kind).gpu
+    assert gpu is not None
+    names = (*EVERY_KIND, *gpu.tables)
+    if "gaps" in names:
         one, other = rest[0][:, 0], rest[0][:, 1]
         both = np.concatenate([one, other]), np.concatenate([other, one])
         tables["gaps"] = _table(np.arange(2 * len(one)), *both, units, units)
-    if "new_by_target" in TABLES[program.kind]:
+    if "new_by_target" in names:
         sender = source[new] - units
         tables["new_by_target"] = _table(edge[new], target[new], sender, units, units)
         tables["new_by_source"] = _table(edge[new], sender, target[new], units, units)
         settings = (_longest_chain(sender, target[new], units),)
-    ordered = [tables[name] for name in TABLES[program.kind]]
+    ordered = [tables[name] for name in names]
     starts = np.cumsum([0, *(len(table.numbers) for table in ordered)])
     shapes = tuple(Shape(int(at), *table.size) for at, table in zip(starts, ordered, strict=False))
     numbers = torch.from_numpy(np.concatenate([table.numbers for table in ordered]).astype(np.int32))
-    moving = sum(tables[name].slots for name in TABLES[program.kind] if name in FORWARD)
+    moving = sum(tables[name].slots for name in names if name in FORWARD)
     flowing = sum(table.slots for table in ordered)
-    slots = SLOTS_OF_A_WARP[program.kind]
-    return SynapseTables(
-        numbers.to(program.indexes[0].device), shapes, settings, _warps(moving / slots), _warps(flowing / (2 * slots))
-    )
+    warps = _warps(moving / gpu.slots), _warps(flowing / (2 * gpu.slots))
+    return SynapseTables(numbers.to(program.indexes[0].device), shapes, settings, *warps)
 
 
 def _warps(wanted: float) -> int:
