@@ -12,14 +12,13 @@ from ncp_control.audit.box import features_in
 from ncp_control.audit.certificate import CertifiedAction, CertifiedNeuron, Forgetting, Path, Range
 from ncp_control.audit.differences import product_up
 from ncp_control.audit.examining import Examined, step_from
-from ncp_control.audit.known import known_of
 from ncp_control.audit.matter import NEGLIGIBLE, neurons_matter
 from ncp_control.audit.reach import reach
 from ncp_control.audit.recorded import RecordedPath
 from ncp_control.base.intervals import Array, Interval, exactly, point
 from ncp_control.base.progress import tracked
 from ncp_control.neurons import Cell
-from ncp_control.neurons.ranges import OVERFLOW, Elapsed, as_interval
+from ncp_control.neurons.ranges import OVERFLOW, Elapsed, as_interval, known_of
 
 NARROW = 0.01  # a neuron that stays within this share of its cell's own bounds of one of their ends is saturated
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from ncp_control.audit.box import features_in
 from ncp_control.audit.differences import Differences
-from ncp_control.audit.known import known_of
 from ncp_control.audit.layers import slopes_through, through
 from ncp_control.audit.reachable import of_numbers, reachable
 from ncp_control.base.intervals import Array, Interval, add, between, multiply, point
 from ncp_control.base.slopes import product_of
-from ncp_control.neurons.ranges import Elapsed, Known, Slopes, numbers
+from ncp_control.neurons.ranges import Elapsed, Known, Slopes, known_of, numbers
 from ncp_control.rl.controller import Controller
 
 MOST_NUMBERS = 2_000  # of a state: matrices of twice as many take gigabytes

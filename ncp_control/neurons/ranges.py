@@ -9,8 +9,11 @@ import numpy as np
 
 from ncp_control.base.intervals import Array, Interval, between, outward, point
 from ncp_control.neurons import Cell
+from ncp_control.neurons.catalogue import row_of
+from ncp_control.neurons.parameters import written_class
 
 ROUNDINGS = 16  # of a step of a cell that is not known
+ONE_STAGE = ("fused", "euler")  # solvers
 OVERFLOW = "sums can pass the largest number of float32"
 SAFE = 1e18  # a number whose square fits into float32
 
@@ -58,6 +61,11 @@ class Known(ABC):
         self.cell, self.elapsed = cell, elapsed
         self.size, self.units, self.features = cell.state_size, cell.units, cell.inputs
         self.layer = np.zeros(self.units, dtype=np.int64)
+
+    @classmethod
+    def covers(cls, cell: Any) -> bool:
+        """Whether this class knows the cell with its settings: here, with every solver that takes one stage."""
+        return getattr(cell, "solver", "fused") in ONE_STAGE
 
     @property
     def has_neurons(self) -> bool:
@@ -155,6 +163,21 @@ class Opaque(Known):
         """Returns the motor neurons of a cell whose outputs are these; anything for other cells."""
         plain = type(self.cell).motor is Cell.motor
         return super().outputs(states) if plain else between(-np.inf, np.inf, self.cell.outputs)
+
+
+def known_of(cell: Cell, elapsed: Elapsed) -> Known:
+    """Returns what is known about a cell; of those that are not known, no more than the bounds that they guarantee.
+
+    Known are the very classes of the catalogue that name such a class: a cell of one's own, a subclass among them, can
+    step otherwise.
+
+    :param cell: the cell
+    :param elapsed: the times between two observations
+    """
+    cell.refresh()
+    row = row_of(written_class(cell))
+    kind: type[Known] = Opaque if row.ranges is None else row.part("ranges")
+    return kind(cell, elapsed) if kind.covers(cell) else Opaque(cell, elapsed)
 
 
 def numbers(value: Any) -> Array:

@@ -10,10 +10,9 @@ import ncp_control as nc
 from helpers.audited_cells import grown
 from helpers.cells import names
 from ncp_control.audit.differences import Differences, shrinking
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import Interval, between, point
-from ncp_control.neurons.ranges import Elapsed, Slopes
+from ncp_control.neurons.ranges import Elapsed, Slopes, known_of
 
 LTCS = [name for name in names() if name.startswith(("ltc", "neural-ltc", "dual", "cfc"))]
 

@@ -7,12 +7,11 @@ import torch
 from helpers.audited_cells import KNOWN, TIMES, box, grown, outside
 from helpers.cells import CHAIN, build
 from ncp_control.audit import reachable as module
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base import intervals
 from ncp_control.base.intervals import between
 from ncp_control.neurons import CTRNN, NeuralODE
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 from ncp_control.ops import scan
 
 ONCE = Elapsed(1.0, 1.0)

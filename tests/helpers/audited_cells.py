@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from helpers.cells import ZOO, build
-from ncp_control.audit.known import known_of
 from ncp_control.base.intervals import Interval
 from ncp_control.neurons import Cell
-from ncp_control.neurons.ranges import Elapsed, Known, Opaque
+from ncp_control.neurons.ranges import Elapsed, Known, Opaque, known_of
 from ncp_control.ops import explain_backends, scan
 
 TIMES = (Elapsed(1.0, 1.0), Elapsed(0.05, 0.5), Elapsed(0.0, 7.0))

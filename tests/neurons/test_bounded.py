@@ -16,10 +16,9 @@ from torch import Tensor
 
 import ncp_control as nc
 from helpers.cells import GAPS_7, NCP_7
-from ncp_control.audit.known import known_of
 from ncp_control.base.intervals import between
 from ncp_control.neurons.parameters import positive
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 
 SIGNED = {"activation": "tanh", "signed": True}
 KINDS: dict[str, dict[str, Any]] = {

@@ -38,6 +38,11 @@ class KnownCfC(KnownLayered):
     before its own, and the former state of its own layer and of those behind it.
     """
 
+    @classmethod
+    def covers(cls, cell: CfC) -> bool:
+        """Whether the cell has no backbone, and is not of the mode "pure"."""
+        return cell.mode != "pure" and not cell.backbone_widths
+
     def __init__(self, cell: CfC, elapsed: Elapsed) -> None:
         super().__init__(cell, elapsed)
         self.gated = cell.mode == "default"

@@ -6,12 +6,11 @@ import torch
 
 from helpers.audited_cells import box, grown, outside
 from helpers.cells import CHAIN, DENSE_5, SOLITARY
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import Interval, between, exactly, point
 from ncp_control.neurons import CTRNN, Cell, NeuralLTC, NeuralODE
 from ncp_control.neurons.parameters import raw_of
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 from ncp_control.ops import scan
 
 ONCE = Elapsed(1.0, 1.0)

@@ -7,12 +7,11 @@ import torch
 from helpers.audited_cells import grown, outside
 from helpers.cells import CHAIN, NCP_7, SOLITARY
 from ncp_control.audit.differences import Differences
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import Interval, between, point
 from ncp_control.neurons import Cell, DualLTC
 from ncp_control.neurons.dual.ranges import KnownDual
-from ncp_control.neurons.ranges import Elapsed, Slopes
+from ncp_control.neurons.ranges import Elapsed, Slopes, known_of
 from ncp_control.ops import scan
 from ncp_control.wiring import NCP, Wiring
 

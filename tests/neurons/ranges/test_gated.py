@@ -4,11 +4,10 @@ import numpy as np
 import torch
 
 from helpers.audited_cells import grown
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import between, point
 from ncp_control.neurons import GRU, LSTM, Cell
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 from ncp_control.ops import scan
 
 ONCE = Elapsed(1.0, 1.0)

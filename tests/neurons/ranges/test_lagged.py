@@ -3,11 +3,10 @@
 import numpy as np
 import torch
 
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import Interval, exactly, point
 from ncp_control.neurons import LaggedMLP
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 
 BOX = Interval(np.array([0.5, -2.0]), np.array([1.0, -1.0]))
 

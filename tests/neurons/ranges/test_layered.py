@@ -5,11 +5,10 @@ import pytest
 
 from helpers.audited_cells import box, grown
 from helpers.cells import NCP_7
-from ncp_control.audit.known import known_of
 from ncp_control.base.intervals import between
 from ncp_control.neurons import CfC, DualLTC
 from ncp_control.neurons.layered.neuron import LayeredCell
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 
 ONCE = Elapsed(1.0, 1.0)
 

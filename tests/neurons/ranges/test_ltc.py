@@ -6,12 +6,11 @@ import torch
 
 from helpers.audited_cells import grown, inside, outside
 from helpers.cells import SOLITARY, build
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import Interval, between, exactly, point
 from ncp_control.neurons import LTC
 from ncp_control.neurons.ltc.ranges import mean_range
-from ncp_control.neurons.ranges import Elapsed
+from ncp_control.neurons.ranges import Elapsed, known_of
 from ncp_control.ops import scan
 from ncp_control.wiring import Wiring
 

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from helpers.audited_cells import KNOWN, Case, cases, inside, one_solver_step, times_in
-from ncp_control.audit.known import known_of
 from ncp_control.base.intervals import Interval, exactly, point
 from ncp_control.neurons import LTC, Cell
-from ncp_control.neurons.ranges import Elapsed, Slopes
+from ncp_control.neurons.ranges import Elapsed, Slopes, known_of
 
 ROUNDED = 1e-9  # autograd and the certificate round differently, in float64
 HAVE_SLOPES = [name for name in KNOWN if "ltc-euler" not in name]

@@ -8,14 +8,13 @@ from torch.nn.utils import parametrize
 
 from helpers.audited_cells import KNOWN
 from helpers.cells import ZOO, build
-from ncp_control.audit.known import known_of
 from ncp_control.audit.reachable import reachable
 from ncp_control.base.intervals import between, point
 from ncp_control.neurons import CTGRU, GRU, LTC, CfC, Held, MixedMemory
 from ncp_control.neurons.affine.ranges import KnownAffine
 from ncp_control.neurons.gated.ranges import KnownGRU
 from ncp_control.neurons.ltc.ranges import KnownLTC
-from ncp_control.neurons.ranges import Elapsed, Opaque
+from ncp_control.neurons.ranges import Elapsed, Opaque, known_of
 
 ONCE = Elapsed(1.0, 1.0)
 
