@@ -19,21 +19,25 @@ import torch
 from torch import nn
 
 import ncp_control as nc
+from helpers.cells import build, representatives_of
 from ncp_control.export.c.header import header_text
 from ncp_control.export.c.source import source_text
 from ncp_control.export.c.write import exact_form
+from ncp_control.neurons.catalogue import NEURONS
 from ncp_control.rl.controller import Controller, Watch
 from ncp_control.rl.monitor import NOT_FINITE, Monitor
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wdouble-promotion")
 CLEAN = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 # One of every kind, of every mode or solver, and of every odd shape; the slow tests go through all others.
-QUICK = (
+BY_HAND = (
     "ltc-sparse", "ltc-gaps", "ltc-chain", "ltc-gap-only", "ltc-one", "ltc-euler", "ltc-rk4",
     "neural-ltc-relu", "neural-ltc-sigmoid", "ctrnn-rk4", "ctrnn-sparse", "neural-ode-euler", "neural-ode-sparse",
     "cfc-default", "cfc-no_gate", "cfc-pure", "cfc-backbone-no_gate", "dual-deep", "dual-dense", "dual-chain",
     "dual-bare", "ct-gru-scales", "lstm", "gru", "lagged-mlp",
 )  # fmt: skip
+# Those, and the representatives of neurons that have none among them.
+QUICK = (*BY_HAND, *representatives_of({row.kind for row in NEURONS if row.code} - {type(build(n)) for n in BY_HAND}))
 needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="this machine has no gcc")
 
 

@@ -10,7 +10,7 @@ vectors and to use its longer loops; `compiled` chooses among both.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pytest
@@ -235,3 +235,8 @@ def tolerance(cell: Cell, exact: float = 1e-12) -> dict[str, float]:
     """The tolerance for two float64 runs that are equal in exact arithmetic: `exact`, or that of the solver dopri5."""
     allowed = 1e-6 if getattr(cell, "solver", "") == "dopri5" else exact
     return {"rtol": allowed, "atol": allowed}
+
+
+def representatives_of(kinds: Collection[type[Cell]]) -> list[str]:
+    """Names of the representatives that are of these very classes."""
+    return [name for name in sorted(REPRESENTATIVES) if type(build(name)) in kinds]

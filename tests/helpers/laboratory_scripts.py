@@ -31,5 +31,6 @@ window.lab = {{ {", ".join(names)} }}; }})();</script>""",
     )
     page = Page(browser, path)
     page.open()
-    assert page.errors() == []
+    errors = page.errors()
+    assert errors == [], errors
     return page

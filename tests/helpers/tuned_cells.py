@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from helpers.cell_runs import Arrays
+from ncp_control.distil.smaller import places_of, strengths
 from ncp_control.neurons import LTC, Cell, CfC, DualLTC, LaggedMLP, MixedMemory
-from ncp_control.neurons.affine.neuron import AffineODECell
 from ncp_control.neurons.gated.neuron import GatedCell
 from ncp_control.neurons.parameters import raw_of
 
@@ -36,17 +36,9 @@ def with_factors(cell: Cell, factors: Factors) -> Cell:
             raw.copy_(raw_of((torch.nn.functional.softplus(raw) + 1e-8) * by.abs()))
         found.E *= synapses.sign()
         found.sensory_E *= sensory.sign()
-    elif isinstance(cell, AffineODECell):
-        found.gamma *= sensory
-        found.gamma_r *= synapses
-    elif isinstance(cell, CfC):
-        ends = list(zip(found.source.tolist(), found.target.tolist(), strict=True))
-        found.sensory_weight *= sensory
-        for k, (source, target, _) in enumerate(cell.wiring.synapses):
-            found.weight[:, ends.index((source, target))] *= synapses[k]
-    elif isinstance(cell, DualLTC):
-        found.sensory_weight *= sensory
-        found.weight *= synapses
+    elif "synapses" in cell.belongs:
+        for weight, places, by in zip(strengths(found), places_of(found), (sensory, synapses), strict=True):
+            weight[..., places] *= by
     elif isinstance(cell, GatedCell | LaggedMLP):
         for k, (source, target, _) in enumerate(cell.wiring.sensory):
             if isinstance(cell, LaggedMLP):

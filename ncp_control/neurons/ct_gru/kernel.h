@@ -16,9 +16,8 @@
 //
 //     d r_k = d e m_k,    d R_k = -2 a_k r_k d e (m_k - e),    d m_k += d e r_k
 //
-// and last d h = W_R^T d R + W_S^T d S, which is added to every d m_k; all three maps add to d x. As in gated.h, Python
-// (kind.py) computes the gradients of the weights: the kernel writes the gradients of the maps, and e with
-// them.
+// and last d h = W_R^T d R + W_S^T d S, which is added to every d m_k; all three maps add to d x. Python (kind.py)
+// computes the gradients of the weights, as it does for an LSTM: the kernel writes those of the maps, and e with them.
 #pragma once
 
 #include "../../ops/cpu/kernels/export.h"

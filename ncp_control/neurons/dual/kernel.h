@@ -1,7 +1,7 @@
 // Liquid neurons with two weights a synapse over existing synapses (neuron.py).
 //
-// Both states are kept, the old one in [0, N) and the new one in [N, 2N), and numbered as for a CfC (see cfc.h): a loop
-// over the neurons in order updates layer by layer, and a loop in reverse order takes the gradients back.
+// Both states are kept, the old one in [0, N) and the new one in [N, 2N), and numbered as for a CfC (its kernel.h): a
+// loop over the neurons in order updates layer by layer, and a loop in reverse order takes the gradients back.
 //
 //     y = x + l (m - x),   m = tanh(f - b x),   b = 0.9 sigmoid(brake_raw),
 //     k = exp(-t / tau),   l = 1 - k,   log tau = s low + (1 - s) high,   s = sigmoid(g)

@@ -24,11 +24,12 @@ from helpers.special_cells import SPECIAL
 from helpers.tuned_cells import drawn_factors, run_slowed, with_factors
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
 from ncp_control.neurons import Cell, Held, without_synapses
-from ncp_control.neurons.page import cell_data, why_not_cut, why_not_held, why_not_slowed
+from ncp_control.neurons.catalogue import row_of
+from ncp_control.neurons.page import cell_data, kind_of, why_not_cut, why_not_held, why_not_slowed
 
 pytestmark = pytest.mark.browser
 
-NAMES = [name for name in ZOO if "dopri5" not in name]
+NAMES = [name for name in ZOO if "dopri5" not in name and row_of(kind_of(build(name))).page]
 MOST = [pytest.param(name, marks=() if name in REPRESENTATIVES else pytest.mark.slow) for name in NAMES]
 HOLDABLE = [name for name in MOST if why_not_held(build(name.values[0])) is None]
 CUTTABLE = [name for name in MOST if why_not_cut(build(name.values[0])) is None]

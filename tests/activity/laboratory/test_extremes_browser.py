@@ -14,9 +14,11 @@ from helpers.cells import build
 from helpers.extremes import EXTREMES, IMPOSSIBLE, seen
 from helpers.laboratory_scripts import open_scripts
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
+from ncp_control.neurons.catalogue import row_of
 from ncp_control.neurons.page import cell_data
 
 pytestmark = pytest.mark.browser
+SHOWN = [name for name in QUICK if row_of(type(build(name))).page]
 POSSIBLE = [row for row in EXTREMES if row not in IMPOSSIBLE]
 TABLE = {
     "inputs": np.array([seen(first, others, 5) for first, others, _ in POSSIBLE]).astype(float),
@@ -26,13 +28,13 @@ TABLE = {
 
 @pytest.fixture(scope="module")
 def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    cells = {name: cell_data(build(name, torch.float64, 0.1)) for name in QUICK}
+    cells = {name: cell_data(build(name, torch.float64, 0.1)) for name in SHOWN}
     data = cells_page_data(cells, TABLE)
     folder = tmp_path_factory.mktemp("page")
     return open_scripts(browser, folder, ["numbers.js", *CIRCUIT_SCRIPTS], ["makeCell", "unpacked"], data)
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", SHOWN)
 def test_a_circuit_on_the_page_takes_the_steps_of_python(name: str, page: Page) -> None:
     steps = len(POSSIBLE)
     found = run_in_page(page, name, None, steps)["states"]
