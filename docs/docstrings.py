@@ -1,8 +1,9 @@
-"""How the API pages read docstrings: examples become code blocks, and a NamedTuple's fields become its parameters."""
+"""How the API pages read the source: docstrings as Markdown, a NamedTuple's fields as parameters, all public names."""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 
 import griffe
@@ -19,6 +20,11 @@ class OurDocstrings(griffe.Extension):
         if obj.docstring:
             text = LITERAL.sub(":", obj.docstring.value)
             obj.docstring.value = DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+
+    def on_module_members(self, *, mod: griffe.Module, **kwargs: Any) -> None:
+        """Takes the public names of a package from its import, where the source makes some of them, as of neurons."""
+        if "__all__" in mod.members and not (mod.exports and all(isinstance(name, str) for name in mod.exports)):
+            mod.exports = list(import_module(mod.path).__all__)
 
     def on_class(self, *, cls: griffe.Class, **kwargs: Any) -> None:
         """Gives a NamedTuple the constructor that Python makes of its fields."""
