@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ncp_control.neurons.base import Cell
 
 
-@dataclass(frozen=True)
-class Neuron:
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Neuron(NamedTuple):
     """One kind of neuron.
 
     :param name: the name of its class, by which command lines, files and `nc.NAME` know it
@@ -60,8 +62,8 @@ class Neuron:
     muon_rate: float = 0.02
     sparse_rate: float = 0.02
     muon: bool = False
-    control: Mapping[str, Any] = field(default_factory=dict)
-    student: Mapping[str, Any] = field(default_factory=dict)
+    control: Mapping[str, Any] = NOTHING
+    student: Mapping[str, Any] = NOTHING
     cost: float = 1.0
 
     @property
