@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ncp_control._version import __version__
-from ncp_control.base.imports import GPU_KERNELS, KERNELS, MovedModules, names_of
+from ncp_control.base.imports import KERNELS, MovedModules, names_of
 from ncp_control.neurons.catalogue import NEURONS
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     )
 
 KERNELS.update({kind: row.room for row in NEURONS for kind in row.kernels})
-GPU_KERNELS.update({kind: row.room for row in NEURONS for kind in row.gpu_kernels})
 
 _CELLS = [row.name for row in NEURONS if row.public]
 _HOME = {

@@ -95,10 +95,9 @@ MOVED = {
 }
 
 
-# The packages of the neurons that compiled backends run, by the kinds of their programs, and those with Triton kernels.
-# The package's root fills both from the catalogue of neurons, which stands above the scan.
+# The packages of the neurons that compiled backends run, by the kinds of their programs. The package's root fills it
+# from the catalogue of neurons, which stands above the scan.
 KERNELS: dict[str, str] = {}
-GPU_KERNELS: dict[str, str] = {}
 
 
 class MovedModules(MetaPathFinder, Loader):

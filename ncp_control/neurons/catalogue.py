@@ -33,7 +33,6 @@ class Neuron(NamedTuple):
     :param page: the function in `page.py` that gives its parameters to a laboratory; None: a laboratory cannot run it
     :param scripts: the scripts that run it there, below `ncp_control/neurons`, each after those that it builds on
     :param kernels: the kinds of its programs that compiled kernels run (see `kind.py` and `kernel.h` of its room)
-    :param gpu_kernels: those of them that have Triton kernels, too
     :param fit_rate: the learning rate of fits, from trials with 32 to 64 neurons on traces of the half-cheetah
     :param rate: that of distilling with adam, from trials with 48 neurons that learnt the half-cheetah's gait
     :param muon_rate: that of distilling with muon
@@ -56,7 +55,6 @@ class Neuron(NamedTuple):
     page: str | None = None
     scripts: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
-    gpu_kernels: tuple[str, ...] = ()
     fit_rate: float = 0.005
     rate: float = 0.005
     muon_rate: float = 0.02
@@ -99,7 +97,7 @@ NEURONS = (
         "conductance synapses and gap junctions (the 2018 form, which neural circuit policies use)",
         "states and time constants",
         ranges="KnownLTC", code="ltc_piece", page="ltc_data", scripts=("ode.js", "ltc/neuron.js"),
-        kernels=("ltc",), gpu_kernels=("ltc",),
+        kernels=("ltc",),
         fit_rate=0.01, rate=0.05, cost=3.0,
         control={"init": "centred"},  # thresholds where normalised observations are
         student={"unfolds": 3},  # learns as well as with twice as many solver steps, in half the time
@@ -109,7 +107,7 @@ NEURONS = (
         "Eq. 1 of the 2021 paper with f = act(gamma_r x + gamma I + mu)",
         "states and time constants with a sigmoid or `signed`; states with ReLU; neither with a plain tanh",
         ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("ode.js", "affine/neuron.js"),
-        kernels=("affine", "affine_rk4"), gpu_kernels=("affine",),
+        kernels=("affine", "affine_rk4"),
         cost=2.0,
     ),
     Neuron(
@@ -117,7 +115,7 @@ NEURONS = (
         "a liquid neuron with two weights a synapse: `dx/dt = (tanh(f - b x) - x) / tau(g)`",
         "states and time constants",
         ranges="KnownDual", code="dual_piece", page="dual_data", scripts=("layered/neuron.js", "dual/neuron.js"),
-        kernels=("dual",), gpu_kernels=("dual",),
+        kernels=("dual",),
         rate=0.02, muon_rate=0.01, muon=True,
     ),
     Neuron(
@@ -125,20 +123,20 @@ NEURONS = (
         "the closed form: `default`, `no_gate`, `pure`; truly sparse on a wiring",
         "states (not in the mode `pure`)",
         ranges="KnownCfC", code="cfc_piece", page="cfc_data", scripts=("layered/neuron.js", "cfc/neuron.js"),
-        kernels=("cfc",), gpu_kernels=("cfc",),
+        kernels=("cfc",),
         rate=0.01,
     ),
     Neuron(
         "CTRNN", "affine.ctrnn",
         "a baseline: `dx/dt = f - x / tau` with the same f as `NeuralLTC`", OWN_BOUNDS,
         ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("ode.js", "affine/neuron.js"),
-        kernels=("affine", "affine_rk4"), gpu_kernels=("affine",),
+        kernels=("affine", "affine_rk4"),
     ),
     Neuron(
         "NeuralODE", "affine.neural_ode",
         "a baseline: `dx/dt = f`", OWN_BOUNDS,
         ranges="KnownAffine", code="affine_piece", page="affine_data", scripts=("ode.js", "affine/neuron.js"),
-        kernels=("affine", "affine_rk4"), gpu_kernels=("affine",),
+        kernels=("affine", "affine_rk4"),
         cost=3.0,
     ),
     Neuron(

@@ -223,7 +223,7 @@ def runs(**chosen: bool) -> list[Any]:
 
 
 def compiled(kinds: Sequence[str], *, wide: bool = True) -> list[str]:
-    """Names of the cells with a compiled form of one of these kinds, such as `launch.KINDS` of `ops.cpu` or `ops.gpu`.
+    """Names of the cells with a compiled form of one of these kinds, such as `launch.KINDS` of `ops.cpu`.
 
     :param wide: also those of `WIDE`
     """

@@ -16,7 +16,7 @@ from ncp_control.neurons.affine.neuron import ACTIVATIONS
 from ncp_control.neurons.cfc.kind import MODE_NAMES
 from ncp_control.neurons.cfc.neuron import MODES
 from ncp_control.ops.cpu.structs import ProblemStruct
-from ncp_control.ops.gpu.launch import KINDS as GPU_KINDS
+from ncp_control.ops.gpu.launch import kinds
 from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.program import Program
 
@@ -105,7 +105,7 @@ def test_names_that_a_setting_counts_have_the_same_order_everywhere() -> None:
     assert tuple(MODES) == MODE_NAMES == enum_in_cpp("Mode")
 
 
-@pytest.mark.parametrize("kind", GPU_KINDS)
+@pytest.mark.parametrize("kind", kinds())
 def test_a_triton_kernel_reads_settings_and_parameters_by_the_same_names(kind: str) -> None:
     pytest.importorskip("triton")
     from ncp_control.neurons.layered import triton as layered

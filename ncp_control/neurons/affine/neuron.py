@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.base.muon import LinearWeights
-from ncp_control.neurons.affine.kind import AffineSettings
+from ncp_control.neurons.affine.kind import STRUCT, AffineSettings
 from ncp_control.neurons.base import Currents, without_gaps
 from ncp_control.neurons.ode import ODECell
 from ncp_control.neurons.parameters import Weights, arriving, fan_in, value_of, weights_of, written_class
@@ -17,10 +17,9 @@ from ncp_control.neurons.program_form import ProgramForm, first_of_target
 from ncp_control.ops.program import Program
 from ncp_control.wiring import Plan, Wiring
 
-INDEXES = ("start", "source", "sensory_start", "sensory_source")
-PARAMETERS = ("gamma", "gamma_r", "mu", "tau_raw", "A")
-ONE_STAGE = ProgramForm("affine", INDEXES, PARAMETERS)
-PROGRAMS = {"fused": ONE_STAGE, "euler": ONE_STAGE, "rk4": ProgramForm("affine_rk4", INDEXES, PARAMETERS)}
+NAMES = STRUCT.indexes, STRUCT.parameters
+ONE_STAGE = ProgramForm("affine", *NAMES)
+PROGRAMS = {"fused": ONE_STAGE, "euler": ONE_STAGE, "rk4": ProgramForm("affine_rk4", *NAMES)}
 
 
 class Activation(NamedTuple):

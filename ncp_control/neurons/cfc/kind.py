@@ -7,7 +7,9 @@ from typing import NamedTuple
 from ncp_control.neurons.layered.kind import ON_GPU
 from ncp_control.ops.kinds import ProgramKind, Shapes, edges, sparse_struct
 
-MODE_NAMES = ("default", "no_gate", "pure")  # the kernels number them in the same order
+# How many linear maps of x = [inputs, state] each mode needs; the kernels number the modes in this order.
+MODES = {"default": 4, "no_gate": 4, "pure": 1}
+MODE_NAMES = tuple(MODES)
 
 
 class CfCSettings(NamedTuple):
@@ -25,13 +27,13 @@ class CfCSettings(NamedTuple):
 
 def shapes(settings: CfCSettings, features: int, size: int) -> Shapes:
     """Returns what the tensors of a program must be like."""
-    synapses, sensory, pure = settings.synapses, settings.sensory, MODE_NAMES[settings.mode] == "pure"
-    maps = 1 if pure else 4
+    synapses, sensory, mode = settings.synapses, settings.sensory, MODE_NAMES[settings.mode]
+    maps = MODES[mode]
     return Shapes(
         edges(settings, features, 2 * size, size),  # the old states of all neurons, then the new ones
         {"weight": (maps, synapses), "sensory_weight": (maps, sensory), "bias": (maps, size)}
         | dict.fromkeys(("w_tau", "A"), (size,)),
-        {} if pure else {"A": ("w_tau",)},
+        {} if mode == "pure" else {"A": ("w_tau",)},
     )
 
 

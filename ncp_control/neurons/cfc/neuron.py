@@ -13,22 +13,15 @@ from torch.nn.functional import linear
 
 from ncp_control.base.muon import LinearWeights
 from ncp_control.neurons.base import Cell, Currents, Guarantee, dense_only, without_gaps
-from ncp_control.neurons.cfc.kind import CfCSettings
-from ncp_control.neurons.layered.neuron import LayerConstants, LayeredCell
+from ncp_control.neurons.cfc.kind import MODES, STRUCT, CfCSettings
+from ncp_control.neurons.layered.neuron import INDEXES, LayerConstants, LayeredCell
 from ncp_control.neurons.parameters import split_last, written_class
 from ncp_control.neurons.program_form import ProgramForm
 from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
-# How many linear maps of x = [inputs, state] each mode needs.
-MODES = {"default": 4, "no_gate": 4, "pure": 1}
-
-PROGRAM = ProgramForm(
-    "cfc",
-    ("start", "program_source", "sensory_start", "sensory_source"),
-    ("weight", "sensory_weight", "bias", "w_tau", "A"),
-)
+PROGRAM = ProgramForm("cfc", INDEXES, STRUCT.parameters)
 
 
 class CfC(LayeredCell):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.neurons.base import Currents, Guarantee, without_gaps
-from ncp_control.neurons.dual.kind import DualSettings
-from ncp_control.neurons.layered.neuron import LayeredCell
+from ncp_control.neurons.dual.kind import STRUCT, DualSettings
+from ncp_control.neurons.layered.neuron import INDEXES, LayeredCell
 from ncp_control.neurons.parameters import Range, check_time_constants, fan_in, leads_back, with_room, written_class
 from ncp_control.neurons.program_form import ProgramForm
 from ncp_control.ops.program import Program
@@ -23,11 +23,7 @@ BRAKE = 0.9  # no brake is ever stronger, so that no neuron swings for long
 WEAK = -2.0  # the first `brake_raw`, for brakes of 0.11
 CIRCULATING = 0.1  # how much weaker weights within a layer and back start than those onward
 PACES = (-2.0, 2.0)  # the first biases of g, spread over the neurons
-PROGRAM = ProgramForm(
-    "dual",
-    ("start", "program_source", "sensory_start", "sensory_source"),
-    ("weight", "sensory_weight", "bias", "brake_raw", "log_tau"),
-)
+PROGRAM = ProgramForm("dual", INDEXES, STRUCT.parameters)
 
 
 class DualLTC(LayeredCell):

@@ -11,14 +11,13 @@ from torch.nn.functional import linear, softplus
 
 from ncp_control.base.muon import LinearWeights
 from ncp_control.neurons.base import Cell, Currents, Guarantee, dense_only, without_gaps
-from ncp_control.neurons.gated.kind import GatedSettings
+from ncp_control.neurons.gated.kind import STRUCT, GatedSettings
 from ncp_control.neurons.parameters import written_class
 from ncp_control.neurons.program_form import ProgramForm
 from ncp_control.ops.program import Program
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 CANDIDATE = 2  # where the gate stands that says what to remember: g of an LSTM, n of a GRU
 
 
@@ -115,7 +114,7 @@ class LSTM(GatedCell):
     """
 
     gates = 4
-    program_form = ProgramForm("lstm", (), PARAMETERS)
+    program_form = ProgramForm("lstm", (), STRUCT.parameters)
 
     @property
     def state_size(self) -> int:
@@ -160,7 +159,7 @@ class GRU(GatedCell):
     """
 
     gates = 3
-    program_form = ProgramForm("gru", (), PARAMETERS)
+    program_form = ProgramForm("gru", (), STRUCT.parameters)
 
     def advance(self, constants: None, sensed: Tensor, state: Tensor, elapsed: Span) -> Tensor:
         """Does one step, whatever the elapsed time is."""

@@ -16,6 +16,9 @@ from ncp_control.neurons.program_form import first_of_target
 from ncp_control.solvers import Span
 from ncp_control.wiring import Plan, Wiring
 
+# The index tensors of a program, whose sources are numbered among the old states and then the new ones.
+INDEXES = ("start", "program_source", "sensory_start", "sensory_source")
+
 
 class LayerConstants(NamedTuple):
     """The weights of all H maps as matrices; None for maps that read something else.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ncp_control.neurons.base import Currents, Guarantee
-from ncp_control.neurons.ltc.kind import LTCSettings
+from ncp_control.neurons.ltc.kind import STRUCT, LTCSettings
 from ncp_control.neurons.ode import ODECell, solver_caveat
 from ncp_control.neurons.parameters import (
     EDGE,
@@ -80,14 +80,7 @@ LEAST_LEAK = 1e-3  # the least leak of a bounded neuron, and
 # The ends of its time constants, so that no capacitance comes near the smallest that `raw_of` can tell, and that its
 # product with a conductance up to 1e26 is finite.
 SHORTEST, LONGEST = 1e-4, 1e12
-PROGRAM = ProgramForm(
-    "ltc",
-    ("start", "source", "sensory_start", "sensory_source", "gap_ends"),
-    ("gleak_raw", "vleak", "cm_raw", "gap_raw", "w_raw", "mu", "sigma", "E",
-     "sensory_w_raw", "sensory_mu", "sensory_sigma", "sensory_E", "input_scale", "input_shift"),
-)  # fmt: skip
-
-
+PROGRAM = ProgramForm("ltc", STRUCT.indexes, STRUCT.parameters)
 BOUNDED_PROGRAM = ProgramForm(
     "ltc", PROGRAM.indexes, tuple("cm_logit" if name == "cm_raw" else name for name in PROGRAM.parameters)
 )

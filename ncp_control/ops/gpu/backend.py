@@ -63,7 +63,7 @@ def supports(problem: ScanProblem) -> tuple[bool, str]:
     device = problem.inputs.device
     if device.type != "cuda" and not (device.type == "cpu" and interpreting()):
         return False, f"the inputs are on {device}, not on a CUDA device"
-    obstacle = not_compiled(problem, launch.KINDS)
+    obstacle = not_compiled(problem, launch.kinds())
     if obstacle is not None:
         return False, obstacle
     assert problem.program is not None

@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ncp_control.base.imports import GPU_KERNELS
+from ncp_control.base.imports import KERNELS
 from ncp_control.ops.gpu.tables import power_of_two, tables_of
 from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.program import Program
 
-KINDS = tuple(GPU_KERNELS)
 # Registers of 32 numbers that a multiprocessor has, and the most that each thread of a kernel may take: more spare it
 # spills, fewer let more programs run at once. This number and those of the kinds were the fastest of 96, 128, 168 and
 # 255 on an H100.
@@ -95,9 +94,17 @@ def backward(
     return [grad_inputs, grad_state, grad_elapsed, *of_motor, *of_parameters]
 
 
+def kinds() -> tuple[str, ...]:
+    """Returns the kinds of programs that have Triton kernels."""
+    return tuple(kind for kind in KERNELS if kind_of(kind).gpu is not None)
+
+
+kinds._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as in `backend.py`
+
+
 def kernels_of(kind: str) -> Any:
     """Imports the module of a kind (and Triton): it has `PARAMETERS`, `forward`, `backward` and `scratch_vectors`."""
-    return importlib.import_module(f"{GPU_KERNELS[kind]}.triton")
+    return importlib.import_module(f"{KERNELS[kind]}.triton")
 
 
 def backward_programs(device: torch.device, registers: int) -> int:

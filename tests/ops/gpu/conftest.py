@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from ncp_control.base.imports import GPU_KERNELS
+from ncp_control.base.imports import KERNELS
 from ncp_control.ops.gpu import launch
 
 
 @functools.cache
 def kernels(interpreted: bool) -> dict[str, ModuleType]:
     """The modules of kernels, imported anew: what Triton is told at their import holds for good."""
-    names = {kind: f"{GPU_KERNELS[kind]}.triton" for kind in launch.KINDS}
+    names = {kind: f"{KERNELS[kind]}.triton" for kind in launch.kinds()}
     everything = (*names.values(), "ncp_control.neurons.layered.triton", "ncp_control.ops.gpu.shared")
     before = {name: sys.modules.pop(name, None) for name in everything}
     with pytest.MonkeyPatch.context() as patch:

@@ -47,7 +47,7 @@ def compare(device, *problem):
     "name",
     [
         pytest.param(name, marks=() if name in FAST else pytest.mark.system)
-        for name in compiled(launch.KINDS, wide=False)
+        for name in compiled(launch.kinds(), wide=False)
     ],
 )
 def test_every_cell_agrees_with_the_reference(name, dtype, device, poisoned):

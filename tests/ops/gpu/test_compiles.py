@@ -71,5 +71,5 @@ def test_kernels_of_every_kind_compile(tmp_path: Path, monkeypatch: pytest.Monke
 def test_every_cell_compiles(dtype: str, architecture: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dense = [f"nc.CfC(5, {units})" for units in (5, 33, 40, 66, 80)]
     large = ["nc.LTC(5, nc.GapJunctions(nc.AutoNCP(12, 3), 2))", "nc.CTRNN(5, nc.AutoNCP(160, 3))"]
-    names = [*compiled(launch.KINDS, wide=False), *dense, *large]
+    names = [*compiled(launch.kinds(), wide=False), *dense, *large]
     compile_all([(name, dtype, architecture) for name in names], tmp_path, monkeypatch)

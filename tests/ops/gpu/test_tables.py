@@ -26,7 +26,7 @@ def test_an_index_that_is_changed_in_place_is_read_again(name: str, interpreted:
     torch.testing.assert_close(found, wanted)
 
 
-@pytest.mark.parametrize("name", [*compiled(launch.KINDS, wide=False), *LARGE])
+@pytest.mark.parametrize("name", [*compiled(launch.kinds(), wide=False), *LARGE])
 def test_tables_hold_every_synapse_once_under_its_owner(name):
     cell = LARGE[name] if name in LARGE else build(name)
     program = cell.program()
