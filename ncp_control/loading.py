@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncp_control.base.run_folder import Kind, kind_of
+from ncp_control.base.kinds import Kind, kind_of
 from ncp_control.checkpoint import load as load_network
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import numpy as np
 import tyro
 
 from ncp_control.base.processes import Job
-from ncp_control.base.run_folder import read_record
+from ncp_control.runs.folder import read_record
 from ncp_control.scale.cluster import SECONDS_BETWEEN_FILES, Cluster
 from ncp_control.scale.couriers import files_in
 

@@ -16,13 +16,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
-from ncp_control.base.run_folder import CURVE, differences, read_curve
 from ncp_control.data import Rollouts, collect, collect_dataset
 from ncp_control.data.collection import remove_finished
 from ncp_control.data.dataset import tidy
 from ncp_control.data.environments import spec_of
 from ncp_control.data.minari_files import place_of
-from ncp_control.rl.training import BEST, POLICIES
+from ncp_control.rl.training import POLICIES
+from ncp_control.runs.curve import CURVE, read_curve
+from ncp_control.runs.folder import differences
+from ncp_control.runs.run import BEST
 
 LEVELS = ("random", "medium", "expert")
 # The columns of its curve that are read here; the recipes of teachers evaluate undisturbed too.

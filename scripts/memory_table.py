@@ -24,7 +24,7 @@ from ncp_control.rl import evaluate, load_policy, load_recipe, train
 from ncp_control.rl.policies.circuit import actor_circuit
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.rl.training import LAST
+from ncp_control.runs.run import LAST
 
 # The best returns without a memory and with one; see `ncp_envs.memory`.
 TASKS = {"recall": (0.25, 1.0), "tmaze": (0.5, 1.0), "repeat-previous": (0.25, 1.0), "autoencode": (0.5, 1.0)}

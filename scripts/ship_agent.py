@@ -15,15 +15,16 @@ import torch
 import tyro
 from cards import policy_card, write_card
 
-from ncp_control.base.run_folder import RECORD, read_curve
+from ncp_control.base.kinds import RECORD
 from ncp_control.cli.trained_in import make, random_share
-from ncp_control.distil.loop import share_of
+from ncp_control.distil.lessons import share_of
 from ncp_control.distil.recorded import METHOD
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
 from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.policy_json import can_leave_critics
 from ncp_control.rl.files.run_state import read_about
-from ncp_control.rl.training import BEST, STATE
+from ncp_control.runs.curve import read_curve
+from ncp_control.runs.run import BEST, STATE
 
 EPISODES, SEED = 100, 1000
 

@@ -11,13 +11,13 @@ import torch
 import tyro
 from cards import model_card, write_card
 
-from ncp_control.base.run_folder import RECORD
+from ncp_control.base.kinds import RECORD
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.linear import linear_error
 from ncp_control.dynamics import Ensemble, load_model, one_step_error, save_model
 from ncp_control.dynamics.confidence import confidences
-from ncp_control.dynamics.fit_loop import BEST
 from ncp_control.dynamics.questions import ask
+from ncp_control.runs.run import BEST
 
 HORIZONS = (1, 5, 10, 20, 50, 100, 200)
 
@@ -106,7 +106,8 @@ def main() -> None:
 def seconds_of(folder: Path) -> float:
     """Returns how long a fit took."""
     from ncp_control.base.tensors import read_tensors
-    from ncp_control.dynamics.fit_loop import DESCRIBED, FORMAT, STATE, VERSION
+    from ncp_control.dynamics.fit_loop import DESCRIBED, FORMAT, VERSION
+    from ncp_control.runs.run import STATE
 
     metadata, _ = read_tensors(folder / STATE, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
     return float(json.loads(metadata["state"])["seconds"])

@@ -21,6 +21,7 @@ FLOORS = {
     "ncp_control.base": 0,
     "ncp_control.wiring": 0,
     "ncp_control.solvers": 0,
+    "ncp_control.runs": 1,
     "ncp_control.ops": 1,
     "ncp_control.neurons": 2,
     "ncp_control.rnn": 3,
@@ -41,6 +42,8 @@ FLOORS = {
 }
 # Who knows nothing of whom on its own floor, or of a room below.
 STRANGERS = {
+    ("runs", "ops"),
+    ("ops", "runs"),
     ("dynamics", "rl"),
     ("rl", "dynamics"),
     ("series", "rl"),

@@ -81,8 +81,10 @@ def tracked(description: str, total: int, done: int = 0, unit: str = "steps", sh
         yield Tracker(description, total, done, unit)
     elif not Lenient(sys.stderr).isatty():
         log = _Log(description, total, done, unit)
-        yield log
-        say(log.line())
+        try:
+            yield log
+        finally:  # also how far the work came before an error or Ctrl-C
+            say(log.line())
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ncp_control._version import __version__
 from ncp_control.base.files import write_atomically
-from ncp_control.base.run_folder import FORMATS
+from ncp_control.base.kinds import FORMATS
 
 HEADER = ("format", "version", "package")
 READINGS = 10  # attempts to read a file that is replaced meanwhile

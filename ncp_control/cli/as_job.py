@@ -11,9 +11,9 @@ from typing import Any
 from ncp_control.base.files import lock
 from ncp_control.base.processes import Report
 from ncp_control.base.progress import listening
-from ncp_control.base.run_folder import LOCK
 from ncp_control.cli import complain, distil, explain, fit, train
 from ncp_control.cli.arguments import read, typed_command
+from ncp_control.runs.folder import LOCK
 
 COMMANDS: dict[str, Any] = {"train": train, "distil": distil, "fit": fit}
 OUT = "--out"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,11 +74,7 @@ def run(arguments: Arguments) -> int:
     what = Comparison(
         arguments.data, arguments.seeds, arguments.epochs, arguments.actions, arguments.loss, arguments.horizon
     )
-    try:
-        results = compare(what, out, rows, place=place, resume=arguments.resume, command=typed_command())
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: --resume continues from what is in {out}", file=sys.stderr)
-        raise
+    results = compare(what, out, rows, place=place, resume=arguments.resume, command=typed_command())
     if arguments.json:
         found = [
             {

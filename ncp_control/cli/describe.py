@@ -66,7 +66,7 @@ def of_wiring(wiring: Wiring) -> tuple[Described, Callable[[], None]]:
 
 def of_file(target: str, path: Path, figure: Path | None) -> tuple[Described, Callable[[], None]]:
     """Describes a file, a folder or a Minari dataset; returns the same as `of_wiring`."""
-    from ncp_control.base.run_folder import Kind, kind_of
+    from ncp_control.base.kinds import Kind, kind_of
     from ncp_control.cli.describing import checkpoint, model, policy, recording, rollouts, series_data, series_model
     from ncp_control.cli.describing import run as run_folder
 

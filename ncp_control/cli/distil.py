@@ -110,11 +110,11 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     from ncp_control.cli.trained_in import disturbances, env_name
     from ncp_control.distil import distil
     from ncp_control.distil.finetuning import FOLDER
-    from ncp_control.distil.loop import BEST
     from ncp_control.distil.prune_table import smallest_in_words, table_text
     from ncp_control.distil.pruning import PRUNED
     from ncp_control.distil.recorded import METHOD, Recorded, random_in_words
     from ncp_control.distil.teachers import load_teacher
+    from ncp_control.runs.run import BEST
 
     use_threads(arguments.threads)
     teacher = load_teacher(arguments.teacher, arguments.algo, arguments.normalize)

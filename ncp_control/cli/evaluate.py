@@ -59,7 +59,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Evaluates a policy or a model and prints the result."""
-    from ncp_control.base.run_folder import Kind, kind_of
+    from ncp_control.base.kinds import Kind, kind_of
 
     kind = kind_of(arguments.policy)
     if kind in (Kind.DYNAMICS, Kind.SERIES):
@@ -77,7 +77,7 @@ def run_model(arguments: Arguments) -> int:
     """Evaluates a model of the dynamics or of series."""
     import torch
 
-    from ncp_control.base.run_folder import Kind, kind_of
+    from ncp_control.base.kinds import Kind, kind_of
     from ncp_control.cli import evaluate_model, evaluate_series
 
     kind = kind_of(arguments.policy)

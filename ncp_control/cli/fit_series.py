@@ -22,7 +22,7 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
     from ncp_control.base.pages import save_figure
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.cli.evaluate_series import picture
-    from ncp_control.dynamics.fit_loop import BEST
+    from ncp_control.runs.run import BEST
     from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
     from ncp_control.series.fitting import check_settings
     from ncp_control.series.scores import words_of

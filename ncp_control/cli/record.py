@@ -69,7 +69,7 @@ def run(arguments: Arguments) -> int:
     """Records, and prints what was recorded and where it is."""
     import torch
 
-    from ncp_control.base.run_folder import Kind, kind_of
+    from ncp_control.base.kinds import Kind, kind_of
 
     torch.set_num_threads(1)
     is_model = kind_of(arguments.checkpoint) is Kind.DYNAMICS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,11 +90,7 @@ def run(arguments: Arguments) -> int:
         return 0
     if arguments.search is not None or arguments.ranges is not None:
         return run_search(arguments, what, place)
-    try:
-        found = sweep(what, out, place, resume=arguments.resume, command=typed_command())
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: --resume goes on from what is in {out}", file=sys.stderr)
-        raise
+    found = sweep(what, out, place, resume=arguments.resume, command=typed_command())
     if arguments.json:
         names = [name for name, _ in COLUMNS[what.kind]]
         rows = [{"setting": row.label, **{name: row.numbers(name) for name in names}} for row in found.rows]
@@ -119,11 +114,7 @@ def run_search(arguments: Arguments, what: Any, place: Any) -> int:
         raise ValueError("a search takes both: --search TRIALS and --ranges FILE")
     out = arguments.out or Path("runs") / f"search-{Path(arguments.subjects[0]).stem}"
     ranges = read_ranges(arguments.ranges)
-    try:
-        found = search(what, ranges, arguments.search, out, place, resume=arguments.resume, command=typed_command())
-    except KeyboardInterrupt:
-        print(f"\ninterrupted: --resume goes on from what is in {out}", file=sys.stderr)
-        raise
+    found = search(what, ranges, arguments.search, out, place, resume=arguments.resume, command=typed_command())
     best = found.best()
     if arguments.json:
         print(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ncp_control.base.files import write_atomically
-from ncp_control.base.run_folder import Hold, check_same, read_record, versions
 from ncp_control.base.settings import without_added
+from ncp_control.runs.folder import Hold, check_same, read_record, versions
 
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
 RECORD = "plan.json"

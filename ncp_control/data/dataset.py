@@ -8,12 +8,12 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
-from ncp_control.base.run_folder import Hold
 from ncp_control.data import minari_files
 from ncp_control.data.collect import collect
 from ncp_control.data.collection import remove_finished
 from ncp_control.data.environments import spec_of
 from ncp_control.data.rollouts import Rollouts
+from ncp_control.runs.folder import Hold
 
 
 def unfinished(folder: Path) -> Path:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ncp_control.base.imports import names_of
 
 if TYPE_CHECKING:
-    from ncp_control.distil.distilling import distil
-    from ncp_control.distil.outcome import Distilled
+    from ncp_control.distil.distilling import Distilled, distil
     from ncp_control.distil.prune_settings import PruneSettings
     from ncp_control.distil.pruning import Pruned
     from ncp_control.distil.recorded import Recorded
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from ncp_control.distil.teachers import load_teacher
 
 _HOME = {
-    "ncp_control.distil.distilling": ("distil",),
-    "ncp_control.distil.outcome": ("Distilled",),
+    "ncp_control.distil.distilling": ("Distilled", "distil"),
     "ncp_control.distil.prune_settings": ("PruneSettings",),
     "ncp_control.distil.pruning": ("Pruned",),
     "ncp_control.distil.recorded": ("Recorded",),

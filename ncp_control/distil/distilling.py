@@ -3,35 +3,72 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from ncp_control.base.files import temporary_folder
-from ncp_control.base.progress import say, tracked
-from ncp_control.base.run_folder import prepare_run, seed_of, versions
 from ncp_control.distil import cloning
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
-from ncp_control.distil.finetuning import FOLDER, finetune
-from ncp_control.distil.loop import STATE, Begun, DistilLoop
-from ncp_control.distil.making import DEFAULT_CELL, make_student, try_out, wiring_of
-from ncp_control.distil.outcome import EPISODES, LAST_SEED, Distilled, last_evaluation
+from ncp_control.distil.finetuning import Finetuned, finetune
+from ncp_control.distil.lessons import LAST_SEED, Asking, Lessons, share_of, try_out
+from ncp_control.distil.loop import DistilLoop, Row
 from ncp_control.distil.prune_settings import PruneSettings
-from ncp_control.distil.pruning import prune
+from ncp_control.distil.pruning import Pruned, prune
 from ncp_control.distil.recorded import METHOD, Recorded
 from ncp_control.distil.rewiring import check_count, check_growable
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import check_prunable
-from ncp_control.distil.student import Student
+from ncp_control.distil.student import DEFAULT_CELL, Student, make_student, wiring_of
 from ncp_control.distil.teachers import about_teacher
 from ncp_control.neurons.catalogue import row_named
+from ncp_control.rl.evaluation import evaluate
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.files.policy_file import load_policy, with_note
+from ncp_control.runs.run import BEST, STATE, Run
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
+EPISODES = 20  # of the last evaluation, which chooses nothing
+
+
+@dataclass
+class Distilled:
+    """The outcome of a distillation.
+
+    :param agent: the best student
+    :param rows: what each iteration gave
+    :param returns: the student's returns over new episodes
+    :param teacher_returns: the teacher's returns over as many episodes of the same environment; of behaviour cloning,
+        those of the recorded episodes
+    :param steps: the steps of the student's environment; of behaviour cloning, the recorded steps
+    :param seconds: the duration, with all resumptions
+    :param parameters: the number of parameters of the circuit and of the layer behind it
+    :param finetuned: what further training by rewards gave; None without it
+    :param pruned: the smaller students; None without pruning
+    """
+
+    agent: LoadedPolicy
+    rows: list[Row]
+    returns: list[float]
+    teacher_returns: list[float]
+    steps: int
+    seconds: float
+    parameters: int
+    finetuned: Finetuned | None = None
+    pruned: Pruned | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of the teacher's mean return that the student has."""
+        return self.share_of(self.returns)
+
+    def share_of(self, returns: list[float]) -> float:
+        """Returns the share of the teacher's mean return that other returns have on average."""
+        return share_of(float(np.mean(returns)), float(np.mean(self.teacher_returns)))
 
 
 def distil(
@@ -96,69 +133,87 @@ def distil(
         raise ValueError(f"the steps of fine-tuning are at least 0, not {finetune_steps}")
     wiring = wiring_of(cell) if wiring is None else wiring
     cell_kwargs = {**row_named(cell).student, **(cell_kwargs or {})}
-    begin: Callable[..., Begun] = begin_asking
+    run = Run(out, seed=seed, resume=resume, command=command, progress=progress)
     describe: Callable[[Any], dict[str, Any]] = about_teacher
     method = {}
+    known: EnvRecipe | None
     if isinstance(teacher, Recorded):
         teacher, settings = cloning.settings_for(teacher, settings)
         known = teacher.recipe(teacher_env)
         env_kwargs = known.arguments if env_kwargs is None else env_kwargs
-        begin, describe, method = cloning.begin, Recorded.about, {"method": METHOD}
+        describe, method = Recorded.about, {"method": METHOD}
     else:
         known = recipe_of_teacher(teacher, teacher_env)
     recipe = EnvRecipe(env, env_wrapper, env_kwargs or {})
     random.seed(seed)
     student = Student(make_student(recipe, wiring, cell, cell_kwargs, seed))
-    if pruning is not None:
-        check_prunable(student.circuit.cell)
-        if settings.synapses is not None:
-            raise ValueError("a student that learns with few synapses is not pruned too: leave out synapses or pruning")
-    if settings.synapses is not None:
-        check_growable(student.circuit.cell)
-        check_count(settings.synapses, student.circuit.cell.wiring)
-    make_loop, bar = begin(teacher, recipe, known, settings, seed)
+    check_smaller(student, settings, pruning)
+    lessons: Lessons
+    if isinstance(teacher, Recorded):
+        lessons = cloning.Cloning(teacher, recipe, teacher.recipe(teacher_env), settings, seed)
+    else:
+        place = partial(make_place, recipe, teacher, known)
+        try_out(place(), teacher)
+        lessons = Asking(teacher, place, student, settings, run)
     about = {
         **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": cell_kwargs, "seed": seed,
         "teacher": describe(teacher), "teacher_env": None if known is None else known.note(),
         "settings": settings.recorded(), "threads": torch.get_num_threads(), **method,
     }  # fmt: skip
     note = {**recipe.note(), "algo": "RecurrentPPO", "teacher": about["teacher"], "command": command, **method}
-    with ExitStack() as held:
-        if out is None:
-            folder = held.enter_context(temporary_folder(Path(tempfile.gettempdir()) / "ncp-control"))
-        else:
-            folder = Path(out)
-            record = {"command": command, "versions": versions(PACKAGES)}
-            held.enter_context(prepare_run(folder, about, resume, results=(STATE,), **record))
-        make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
-        try:
-            with bar(shown=progress) as tracker:
-                loop = make_loop(student, recipe.make, settings, seed, folder, note, tracker, make_smaller)
-                loop.run()
-            loop.finish()
-            found = last_evaluation(loop, seed_of(seed, LAST_SEED))
-        except KeyboardInterrupt:
-            is_kept = out is not None and (folder / STATE).exists()
-            say(f"\ninterrupted: {f'--resume continues from {folder / STATE}' if is_kept else 'nothing is kept'}")
-            raise
+    make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
+    with run.open(about, PACKAGES, results=(STATE,), scratch=True):
+        loop = DistilLoop(run, lessons, student, recipe.make, settings, note, make_smaller)
+        with run.doing(lessons.doing, lessons.done(settings.iterations + 1), unit=lessons.unit):
+            loop.run_iterations()
+        with run.interruptible():
+            distilled = last_evaluation(loop)
         if pruning is not None:
-            found.pruned = prune(loop, make_smaller, pruning, found.agent.note, out is not None, progress)
+            distilled.pruned = prune(loop, pruning, distilled.agent.note)
         if finetune_steps:
-            found.finetuned = finetune(
-                found.agent, finetune_steps, folder / FOLDER, seed, settings, EPISODES, seed_of(seed, LAST_SEED),
-                resume, command, progress,
-            )  # fmt: skip
-    return found
+            distilled.finetuned = finetune(distilled.agent, finetune_steps, settings, run, EPISODES)
+    return distilled
 
 
-def begin_asking(
-    teacher: Any, student: EnvRecipe, known: EnvRecipe | None, settings: DistilSettings, seed: int
-) -> Begun:
-    """Tries out a teacher that says what it would do; returns what makes the loop, and what shows its progress.
+def check_smaller(student: Student, settings: DistilSettings, pruning: PruneSettings | None) -> None:
+    """Refuses a student that shall have fewer synapses, and cannot, or in two ways at once."""
+    cell = student.circuit.cell
+    if pruning is not None:
+        check_prunable(cell)
+        if settings.synapses is not None:
+            raise ValueError("a student that learns with few synapses is not pruned too: leave out synapses or pruning")
+    if settings.synapses is not None:
+        check_growable(cell)
+        check_count(settings.synapses, cell.wiring)
 
-    :param student: how the student's environment is made
-    :param known: how the teacher's environment is made; None if that is not known
-    """
-    place = partial(make_place, student, teacher, known)
-    try_out(place(), teacher)
-    return partial(DistilLoop, teacher, place), partial(tracked, "distilling", settings.steps)
+
+def last_evaluation(loop: DistilLoop) -> Distilled:
+    """Evaluates the best student over new episodes, beside its teacher, and notes the returns in its file."""
+    seed = loop.run.seed_of(LAST_SEED)
+    returns = evaluate(loop.student.model, loop.make_env, EPISODES, seed).returns
+    teachers = loop.lessons.returns_of_teacher(seed, EPISODES)
+    seconds, path = loop.run.seconds(), loop.run.path(BEST)
+    with_note(path, path, final_note(loop, returns, teachers, seconds))
+    parameters = sum(parameter.numel() for parameter in loop.kept_student().parameters)
+    rows, steps = loop.curve.rows, loop.settings.steps
+    return Distilled(load_policy(path), rows, returns, teachers, steps, seconds, parameters)
+
+
+def final_note(loop: DistilLoop, returns: list[float], teachers: list[float], seconds: float) -> dict[str, Any]:
+    """Returns the note of the best student's file after the last evaluation."""
+    rows, best = loop.curve.rows, loop.curve.best or 0
+    return {
+        **loop.note,
+        "seed": loop.run.seed,
+        "steps": rows[best].steps,
+        "seconds": seconds,
+        "episodes": EPISODES,
+        "return": float(np.mean(returns)),
+        "return_std": float(np.std(returns, ddof=1)),
+        "return_min": min(returns),
+        "teacher_return": float(np.mean(teachers)),
+        "teacher_std": float(np.std(teachers, ddof=1)) if len(teachers) > 1 else 0.0,
+        "teacher_min": min(teachers),
+        "share": share_of(float(np.mean(returns)), float(np.mean(teachers))),
+        "curve": [[loop.lessons.done(k), row.mean] for k, row in enumerate(rows, 1)],
+    }

@@ -7,19 +7,19 @@ distilling gave it, a part of the error that was left.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ncp_control.distil.environments import EnvRecipe
-from ncp_control.distil.loop import share_of
+from ncp_control.distil.lessons import LAST_SEED, share_of
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, with_note
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.rl.training import BEST, train
+from ncp_control.rl.training import train
+from ncp_control.runs.run import BEST, Run
 
 FOLDER = "finetuned"
 CRITIC = {"critic": "lstm", "critic_units": 64}
@@ -66,39 +66,24 @@ def recipe_of(note: dict[str, Any], steps: int, settings: DistilSettings) -> Rec
     )
 
 
-def finetune(
-    student: LoadedPolicy,
-    steps: int,
-    folder: Path,
-    seed: int,
-    settings: DistilSettings,
-    episodes: int,
-    episodes_seed: int,
-    resume: bool = False,
-    command: str = "",
-    progress: bool = True,
-) -> Finetuned:
+def finetune(student: LoadedPolicy, steps: int, settings: DistilSettings, run: Run, episodes: int) -> Finetuned:
     """Trains a distilled student further, by the rewards of its own environment.
 
     :param student: the student, with the note that distilling gave it
     :param steps: how many steps
-    :param folder: the run's folder, as `ncp_control.rl.train` fills it
-    :param seed: everything random follows from it
     :param settings: how the student was taught
+    :param run: the run of the distillation, in whose folder `finetuned` `ncp_control.rl.train` works
     :param episodes: the number of new episodes in which the best agent is evaluated
-    :param episodes_seed: the seed of these episodes
-    :param resume: resume the run in the folder, or begin it if the folder holds none
-    :param command: the command line to keep in the record
-    :param progress: show a progress bar on stderr
     """
+    folder = run.path(FOLDER)
     recipe = recipe_of(student.note, steps, settings)
     result = train(
-        recipe, folder, seed, resume, eval_episodes=settings.eval_episodes, command=command, progress=progress,
-        start=student,
+        recipe, folder, run.seed, run.resume, eval_episodes=settings.eval_episodes, command=run.command,
+        progress=run.progress, start=student,
     )  # fmt: skip
     best = load_policy(folder / BEST)
     own = EnvRecipe(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
-    returns = evaluate(best, own.make, episodes, episodes_seed).returns
+    returns = evaluate(best, own.make, episodes, run.seed_of(LAST_SEED)).returns
     note = {
         **student.note,
         **best.note,

@@ -6,8 +6,6 @@ all that a stopped pruning needs to go on exactly.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,8 @@ import torch
 from torch import Tensor
 
 from ncp_control.base.machine import one_thread
-from ncp_control.base.progress import Tracker, say, tracked
-from ncp_control.base.run_folder import differences, seed_of
-from ncp_control.distil.loop import DistilLoop, share_of
+from ncp_control.distil.lessons import share_of
+from ncp_control.distil.loop import DistilLoop
 from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.prune_table import TABLE, PrunedRow, read_rows, smallest_of, write_rows
 from ncp_control.distil.settings import DistilSettings
@@ -30,6 +27,7 @@ from ncp_control.distil.weakest import losses_without, without_weakest
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, save_policy
+from ncp_control.runs.folder import differences
 from ncp_control.wiring import Wiring, WiringError
 
 PRUNED = "pruned"
@@ -52,63 +50,38 @@ class Pruned:
     agent: LoadedPolicy | None
 
 
-def prune(
-    loop: DistilLoop,
-    make_model: Callable[[Wiring], Any],
-    settings: PruneSettings,
-    note: dict[str, Any],
-    is_kept: bool = True,
-    progress: bool = True,
-) -> Pruned:
+def prune(loop: DistilLoop, settings: PruneSettings, note: dict[str, Any]) -> Pruned:
     """Prunes the student of a distillation that is done, in the folder `pruned` of its run.
 
     The parameters are those of `Pruning`.
-
-    :param is_kept: whether the folder stays
-    :param progress: show a progress bar on stderr
     """
-    with tracked("pruning", settings.rounds, unit="rounds", shown=progress) as tracker:
-        pruning = Pruning(loop, make_model, settings, note, tracker)
-        try:
-            return pruning.run()
-        except KeyboardInterrupt:
-            advice = f"--resume continues from {pruning.out}" if is_kept else "nothing is kept"
-            say(f"\ninterrupted after {max(0, len(pruning.rows) - 1)} rounds of pruning: {advice}")
-            raise
+    with loop.run.doing("pruning", settings.rounds, unit="rounds"):
+        return Pruning(loop, settings, note).run_rounds()
 
 
 class Pruning:
     """A pruning in progress; it continues from what is in its folder.
 
     :param loop: the distillation that is done, whose student has its best weights
-    :param make_model: makes an untrained model with another wiring, in the student's environment
     :param settings: how the student is pruned
     :param note: that of the student's file, of which the files of the pruned ones keep the most
-    :param tracker: shows the progress, in rounds
     """
 
-    def __init__(
-        self,
-        loop: DistilLoop,
-        make_model: Callable[[Wiring], Any],
-        settings: PruneSettings,
-        note: dict[str, Any],
-        tracker: Tracker,
-    ) -> None:
+    def __init__(self, loop: DistilLoop, settings: PruneSettings, note: dict[str, Any]) -> None:
         check_prunable(loop.student.circuit.cell)
-        self.student, self.demonstrations, self.make_env = loop.student, loop.demonstrations, loop.make_env
-        self.make_model, self.pruning, self.note, self.tracker = make_model, settings, note, tracker
-        self.seed, self.out = loop.seed, loop.out / PRUNED
+        self.student, self.demonstrations, self.make_env = loop.student, loop.lessons.demonstrations, loop.make_env
+        self.make_model, self.pruning, self.note = loop.make_model, settings, note
+        self.run, self.out = loop.run, loop.run.path(PRUNED)
         self.settings = settings_of_round(loop.settings, settings)
-        self.began, self.before = time.monotonic(), 0.0
         self.rows = read_rows(self.out / TABLE)[: settings.rounds + 1]
+        # The seconds of a pruning are counted from its own beginning.
+        self.seconds_before = self.run.seconds() - (self.rows[-1].seconds if self.rows else 0.0)
         if self.rows:
-            self.before = self.rows[-1].seconds
-            self.tracker.advance(len(self.rows) - 1, note=self.told())
+            self.run.tracker.advance(len(self.rows) - 1, note=self.told())
         if len(self.rows) > 1:
             self.student = self.read(self.out / self.rows[-1].file)
 
-    def run(self) -> Pruned:
+    def run_rounds(self) -> Pruned:
         """Does all rounds that are left, and returns what they gave."""
         self.out.mkdir(exist_ok=True)
         with one_thread():
@@ -142,7 +115,7 @@ class Pruning:
 
     def evaluate(self) -> PrunedRow:
         """Evaluates the student, in the same episodes in every round."""
-        seed, episodes = seed_of(self.seed, EVALUATION), self.pruning.eval_episodes
+        seed, episodes = self.run.seed_of(EVALUATION), self.pruning.eval_episodes
         returns = np.array(evaluate(self.student.model, self.make_env, episodes, seed).returns)
         mean, wiring = float(returns.mean()), self.student.circuit.cell.wiring
         return PrunedRow(
@@ -155,7 +128,7 @@ class Pruning:
             float(returns.min()),
             share_of(mean, self.note["teacher_return"]),
             share_of(mean, self.rows[0].mean_return) if self.rows else 1.0,
-            self.before + time.monotonic() - self.began,
+            self.run.seconds() - self.seconds_before,
         )
 
     def write(self, row: PrunedRow) -> None:
@@ -172,7 +145,7 @@ class Pruning:
         """Adds a row to the table, with which its round is done."""
         self.rows.append(row)
         write_rows(self.out / TABLE, self.rows)
-        self.tracker.advance(int(len(self.rows) > 1), note=self.told())
+        self.run.tracker.advance(int(len(self.rows) > 1), note=self.told())
 
     def told(self) -> str:
         """Returns a few words on the last row."""
@@ -185,7 +158,7 @@ class Pruning:
 
     def generator(self, use: int, number: int) -> torch.Generator:
         """Returns the random numbers for one use in a round."""
-        return torch.Generator().manual_seed(seed_of(seed_of(self.seed, use), number))
+        return torch.Generator().manual_seed(self.run.seed_of(use, number))
 
     def read(self, path: Path) -> Student:
         """Reads the student of the last round."""

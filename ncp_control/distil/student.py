@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -16,9 +17,16 @@ from torch.nn import functional
 
 from ncp_control.base.muon import Muon
 from ncp_control.distil.demonstrations import ALONE, Demonstrations
+from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.smaller import Numbers, copy_parameters
+from ncp_control.neurons import named_cell
+from ncp_control.rl.on_policy import RecurrentPPO
+from ncp_control.rl.recipes.building import make_envs
+from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.starting import CERTAIN
+from ncp_control.wiring import NCP
+from ncp_control.wiring.plan_text import parse_plan
 
 Array = NDArray[Any]
 CIRCUIT = "lstm_actor."
@@ -27,6 +35,11 @@ EDGE = 0.005  # of the range: labels so near to a bound are at it
 # a half-cheetah that explores with all of it loses half its return.
 SPREAD = 1 / 3
 LEAST_SPREAD = 1e-3  # of an action
+DEFAULT_CELL = "dualltc"
+# 48 neurons with every synapse that an NCP can have: a student that shall have fewer finds out which ones it needs.
+DEFAULT_WIRING = NCP(
+    20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=144, motor_fanin=12, recurrent_inter=400
+)
 
 
 class Student:
@@ -160,3 +173,40 @@ def smaller_student(larger: Student, model: Any, neurons: Numbers) -> Student:
                 value.copy_(before[name] if before[name].shape == value.shape else before[name][:, motor])
     student.trained = [parameter.detach().clone() for parameter in student.parameters]
     return student
+
+
+def wiring_of(cell: str) -> NCP | int:
+    """Returns the wiring of a student for which only a cell was named."""
+    return DEFAULT_WIRING.units if named_cell(cell).always_dense else DEFAULT_WIRING
+
+
+def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:
+    """Makes an untrained model of recurrent PPO, whose critic, which nothing trains here, is as small as can be."""
+    arguments: dict[str, Any] = {
+        "wiring": parse_plan(wiring) if isinstance(wiring, str) else wiring,
+        "cell": cell,
+        "cell_kwargs": dict(cell_kwargs or {}),
+        "critic": "shared",
+    }
+    made_in = Recipe(
+        env=recipe.env,
+        algo="RecurrentPPO",
+        n_timesteps=1,
+        env_wrapper=list(recipe.wrappers),
+        env_kwargs=dict(recipe.arguments),
+        normalize=True,
+    )
+    envs = make_envs(made_in, 1, training=False)
+    space = envs.action_space
+    if not isinstance(space, gym.spaces.Box | gym.spaces.Discrete):
+        envs.close()
+        raise ValueError(
+            f"a student chooses actions from a Box or a Discrete space, and those of {recipe.env} are {space}"
+        )
+    try:
+        return RecurrentPPO("NCPPolicy", envs, policy_kwargs=arguments, seed=seed, device="cpu")
+    except (TypeError, ValueError) as error:
+        envs.close()
+        if isinstance(error, ValueError):
+            raise
+        raise ValueError(f"the cell {cell} does not take the settings {dict(cell_kwargs or {})}: {error}") from error

@@ -15,8 +15,6 @@ import torch
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report, bring
-from ncp_control.base.progress import tracked
-from ncp_control.base.run_folder import prepare_run, read_record, versions
 from ncp_control.base.settings import without_added
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
@@ -32,8 +30,11 @@ from ncp_control.dynamics.questions import STARTS, ask
 from ncp_control.dynamics.rows import ROWS, ComparisonRow
 from ncp_control.dynamics.table import OPEN_LOOP, RowResult, write_tables
 from ncp_control.neurons.catalogue import row_named
+from ncp_control.runs.folder import read_record
+from ncp_control.runs.run import Run
 
 LENGTH, STRIDE = 32, 10  # the paper's windows, in which errors of the next observation are measured
+FITS = "fits"
 FAR = max(steps for _, steps in OPEN_LOOP)
 
 
@@ -95,24 +96,24 @@ def compare(
         raise ValueError(f"{what.source} has no actions: compare the models without them")
     for row in rows:
         row.settings(what.epochs, what.loss, what.horizon)  # settings that cannot work are refused here
-    out = Path(out)
+    run = Run(out, resume=resume, command=command, progress=progress)
     parts = rollouts.split()
     series = bool(parts.train.about.get(SERIES))
     about = {"compared": what.recorded(), "rows": [described(row) for row in rows]}
     about |= {"data": {SERIES: True}} if series else {}
     results = baseline_results(parts, what)
-    with prepare_run(out, about, resume, command=command, versions=versions(PACKAGES)):
-        fits = out / "fits"
+    with run.open(about, PACKAGES, results=(FITS,)):
+        fits = run.path(FITS)
         fits.mkdir(exist_ok=True)
         jobs = [(row, seed) for seed in range(what.seeds) for row in rows if not result_path(fits, row, seed).exists()]
         jobs.sort(key=lambda job: -row_named(job[0].cell).cost)  # so that no core is idle at the end
         total = what.seeds * len(rows) * what.epochs
-        with tracked("comparing", total, total - len(jobs) * what.epochs, unit="epochs", shown=progress) as tracker:
+        with run.doing("comparing", total, total - len(jobs) * what.epochs, unit="epochs"):
             if jobs:
-                fit_all(jobs, what, series, fits, place, tracker)
+                fit_all(jobs, what, series, fits, place, run.tracker)
         in_paper = is_paper_data(rollouts) and what.loss == "raw"
         results += [result_of(row, what, fits, in_paper) for row in rows]
-        write_tables(results, out, what.loss)
+        write_tables(results, run.folder, what.loss)
     return results
 
 

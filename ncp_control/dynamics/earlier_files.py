@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from ncp_control.base.run_folder import read_record
 from ncp_control.base.tensors import rough_moments
 from ncp_control.data import Rollouts, Split
 from ncp_control.dynamics.settings import FitSettings
@@ -37,28 +35,28 @@ def noted_split(parts: Split) -> Described:
     return {} if series is False else {SERIES: series}
 
 
-def first_weights(weights: Mapping[str, Tensor], record: Path | None) -> Described:
+def first_weights(weights: Mapping[str, Tensor], record: Described) -> Described:
     """Returns the entry of a record that tells the weights with which a fit begins from any others.
 
     In version 0.2.0 it was a hash of every bit. Other kinds of processors draw other last digits for the same seed,
     so what such a record says is kept as it is: the fit goes on from its own weights.
 
     :param weights: the tensors of the model
-    :param record: of the fit that goes on, if it has been begun
+    :param record: of the fit that goes on; empty for a new one
     """
-    model = read_record(record).get("model") if record is not None and record.exists() else None
+    model = record.get("model")
     if isinstance(model, dict) and HASHED in model:
         return {HASHED: model[HASHED]}
     return {"first_weights": rough_moments(weights)}
 
 
-def settings_of_run(settings: FitSettings, record: Path | None) -> FitSettings:
+def settings_of_run(settings: FitSettings, record: Described) -> FitSettings:
     """Returns settings with the horizon of a fit that goes on, if they leave it open: version 0.2.0 used 1.
 
-    :param record: of the fit that goes on; None, or a path where nothing is, if it is a new one
+    :param record: of the fit that goes on; empty for a new one
     """
-    if settings.horizon or record is None or not record.exists():
+    if settings.horizon:
         return settings
-    begun = read_record(record).get("settings")
+    begun = record.get("settings")
     before = begun.get("horizon") if isinstance(begun, dict) else None
     return replace(settings, horizon=before) if isinstance(before, int) and before > 0 else settings

@@ -10,16 +10,16 @@ import torch
 
 from ncp_control.base.machine import pick_device
 from ncp_control.base.ranks import joined
-from ncp_control.base.run_folder import seed_of
 from ncp_control.data import Split
 from ncp_control.dynamics.confidence import calibrate
 from ncp_control.dynamics.earlier_files import noted_split
 from ncp_control.dynamics.ensemble import Ensemble
-from ncp_control.dynamics.fit_loop import BEST, Fitted
+from ncp_control.dynamics.fit_loop import Fitted
 from ncp_control.dynamics.fitting import fit
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import FitSettings
+from ncp_control.runs.run import BEST, seed_of
 
 
 def make_seeded(make: Callable[[], DynamicsModel], seed: int) -> DynamicsModel:

@@ -17,12 +17,9 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ncp_control.base.files import write_atomically
 from ncp_control.base.muon import Muon
 from ncp_control.base.notes import read_object
-from ncp_control.base.progress import Tracker
 from ncp_control.base.ranks import Ranks
-from ncp_control.base.run_folder import seed_of
 from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.data import Windows
 from ncp_control.dynamics.captured_step import CapturedStep
@@ -31,8 +28,9 @@ from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import ASTRAY, FitSettings
+from ncp_control.runs.curve import LearningCurve
+from ncp_control.runs.run import BEST, STATE, Run
 
-STATE, BEST, CURVE = "state.safetensors", "best.safetensors", "curve.csv"
 FORMAT, VERSION, DESCRIBED = "ncp_control.fit", 1, ("state",)
 SECONDS_BETWEEN_CHECKPOINTS = 10.0
 SECONDS_VARIABLE = "NCP_CONTROL_FIT_SECONDS"  # the environment variable that changes them
@@ -67,12 +65,10 @@ class EpochLoop(ABC, Generic[M]):
 
     :param model: the model that is fitted
     :param windows: the number of training windows
-    :param place: the device of the windows
+    :param device: where the windows are
     :param settings: how the model is fitted
-    :param seed: the order of the windows follows from it
-    :param out: the fit's folder, or None
+    :param run: the run; the order of the windows follows from its seed
     :param note: kept in the model's file
-    :param tracker: shows the progress
     :param on_epoch: called after each epoch with the number of epochs done
     :param ranks: the processes that share the fit
     :param graph: replay the steps of whole batches from a CUDA graph, in a single process on a GPU; None does so if
@@ -83,40 +79,39 @@ class EpochLoop(ABC, Generic[M]):
         self,
         model: M,
         windows: int,
-        place: torch.device,
+        device: torch.device,
         settings: FitSettings,
-        seed: int,
-        out: Path | None,
+        run: Run,
         note: dict[str, Any],
-        tracker: Tracker,
         on_epoch: Callable[[int], None] | None = None,
         ranks: Ranks | None = None,
         graph: bool | None = False,
     ) -> None:
-        self.model, self.settings, self.seed, self.out, self.tracker = model, settings, seed, out, tracker
+        self.model, self.settings, self.run = model, settings, run
         self.note, self.on_epoch, self.ranks = note, on_epoch, ranks or Ranks()
-        self.windows, self.place = windows, place
+        self.windows, self.device = windows, device
         # the model that is validated and kept: the running average of the weights, or the model itself
         self.validated = copy.deepcopy(model) if settings.average else model
         self.optimizer = make_optimizer(model, settings)
         size = min(settings.batch, windows)
         self.captured: CapturedStep | None = None
         if graph is not False:
-            self.captured = CapturedStep(self.update, self.optimizer, size, place, needed=bool(graph))
+            self.captured = CapturedStep(self.update, self.optimizer, size, device, needed=bool(graph))
         self.steps = -(-windows // settings.batch)
-        self.fitted = Fitted()
-        self.best: dict[str, Tensor] = {}
+        self.curve: LearningCurve[tuple[int, float, float]] = LearningCurve(
+            ("epoch", "loss", "valid"), "valid", least=True
+        )
+        self.best: dict[str, Tensor] = {}  # the weights after the best epoch
         self.unwritten: dict[str, Any] | None = None  # the state after the last epoch, until it is written
-        self.began, self.before = time.monotonic(), 0.0
-        self.written = self.began
+        self.written = time.monotonic()
         self.board: Any = None
-        state = self.ranks.from_first(lambda: None if out is None else read_state(out / STATE))
+        state = self.ranks.from_first(lambda: read_state(run.path(STATE)) if run.has(STATE) else None)
         if state is not None:
             self.go_on(*state)
-        if out is not None:
+        if run.out is not None:
             if state is None:
-                shutil.rmtree(out / "board", ignore_errors=True)
-            self.board = make_board(out / "board")
+                shutil.rmtree(run.path("board"), ignore_errors=True)
+            self.board = make_board(run.path("board"))
 
     @abstractmethod
     def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
@@ -138,11 +133,11 @@ class EpochLoop(ABC, Generic[M]):
     def save(self, model: M, path: Path, note: dict[str, Any]) -> None:
         """Writes a model with a note."""
 
-    def run(self) -> None:
+    def run_epochs(self) -> None:
         """Does all epochs that are left."""
         patience = self.settings.patience
-        for epoch in range(len(self.fitted.curve), self.settings.epochs):
-            if patience and self.fitted.best is not None and epoch - self.fitted.best[0] >= patience:
+        for epoch in range(len(self.curve.rows), self.settings.epochs):
+            if patience and self.curve.best is not None and epoch > self.curve.best + patience:
                 break
             loss = self.epoch(epoch)
             self.validate(epoch, loss)
@@ -152,12 +147,12 @@ class EpochLoop(ABC, Generic[M]):
     def epoch(self, epoch: int) -> float:
         """Does one pass over the training windows, and returns the mean loss."""
         settings, model = self.settings, self.model
-        generator = torch.Generator().manual_seed(seed_of(self.seed, epoch))
-        order = torch.randperm(self.windows, generator=generator).to(self.place)
+        generator = torch.Generator().manual_seed(self.run.seed_of(epoch))
+        order = torch.randperm(self.windows, generator=generator).to(self.device)
         wholes = order.split(settings.batch)
         shares = [self.ranks.share(whole) for whole in wholes]
         horizon = settings.horizon_at(epoch)
-        total = torch.zeros((), device=self.place)
+        total = torch.zeros((), device=self.device)
         model.train()
         # A process without a share computes a window whose weight is 0, so that all draw the same random numbers.
         read = (share if len(share) else whole[:1] for share, whole in zip(shares, wholes, strict=True))
@@ -173,7 +168,7 @@ class EpochLoop(ABC, Generic[M]):
             total += loss * share
             if settings.average:
                 self.update_average(epoch * self.steps + k)
-            self.tracker.advance(work=whole)
+            self.run.tracker.advance(work=whole)
         return float(self.ranks.sum(total)) / self.windows
 
     def update(self, batch: Any, horizon: int, drawn: Tensor | None, weight: float = 1.0) -> Tensor:
@@ -185,7 +180,7 @@ class EpochLoop(ABC, Generic[M]):
         loss = self.loss(batch, horizon, drawn)
         self.optimizer.zero_grad()
         loss.backward()
-        self.ranks.average([one.grad for one in parameters if one.grad is not None], weight)
+        self.ranks.average([parameter.grad for parameter in parameters if parameter.grad is not None], weight)
         torch.nn.utils.clip_grad_norm_(parameters, self.settings.max_grad_norm)
         self.optimizer.step()
         return loss.detach()
@@ -199,80 +194,73 @@ class EpochLoop(ABC, Generic[M]):
     def validate(self, epoch: int, loss: float) -> None:
         """Computes the validation error after an epoch with this loss, and keeps the best weights and the state."""
         valid = self.valid_error()
-        before = self.fitted.best
         if not (math.isfinite(loss) and math.isfinite(valid)):
-            what = "validation error" if math.isfinite(loss) else "loss"
-            kept = "nothing was kept" if before is None else f"the weights of epoch {before[0]} are kept"
+            what, best = "validation error" if math.isfinite(loss) else "loss", self.curve.best_row
+            kept = "nothing was kept" if best is None else f"the weights of epoch {best[0]} are kept"
             raise DivergedError(
                 f"the {what} of epoch {epoch + 1} is not a finite number: lower the learning rate "
                 f"({self.settings.learning_rate:g} now); {kept}"
             )
-        self.fitted.curve.append((loss, valid))
-        if self.fitted.best is None or valid < self.fitted.best[1]:
-            self.fitted.best = epoch + 1, valid
+        if self.curve.add((epoch + 1, loss, valid)):
             self.best = {name: value.detach().clone() for name, value in self.validated.state_dict().items()}
-        best, error = self.fitted.best
-        self.tracker.advance(done=1, note=f"loss {loss:.4g}, valid {valid:.4g}, best {error:.4g} (epoch {best})")
+        best_epoch, error = self.fitted().best or (epoch + 1, valid)
+        note = f"loss {loss:.4g}, valid {valid:.4g}, best {error:.4g} (epoch {best_epoch})"
+        self.run.tracker.advance(done=1, note=note)
         if self.board is not None:
             self.board.add_scalar("loss", loss, epoch + 1)
             self.board.add_scalar("valid", valid, epoch + 1)
-        if self.out is not None:
+        if self.run.out is not None:
             self.unwritten = self.state()
             if time.monotonic() - self.written > float(os.environ.get(SECONDS_VARIABLE, SECONDS_BETWEEN_CHECKPOINTS)):
                 self.write()
 
-    def seconds(self) -> float:
-        """Returns the duration so far, including all resumptions."""
-        return self.before + time.monotonic() - self.began
-
     def state(self) -> dict[str, Any]:
         """Returns a copy of everything that is needed to resume the fit."""
         tensors: dict[str, Tensor] = {}
+        fitted = self.fitted()
         state = {
             "model": pack(self.model.state_dict(), tensors),
             "judged": pack(self.validated.state_dict(), tensors) if self.settings.average else None,
             "best": pack(self.best, tensors),
             "optimizer": pack(self.optimizer.state_dict(), tensors),
-            "curve": list(self.fitted.curve),
-            "best_at": self.fitted.best,
-            "seconds": self.seconds(),
+            "curve": fitted.curve,
+            "best_at": fitted.best,
+            "seconds": fitted.seconds,
         }
         return {"state": json.dumps(state), "tensors": tensors}
 
     def write(self) -> None:
         """Writes the best model, the curve and, last, the state: a resumed fit writes the other two again."""
-        if self.out is None or self.unwritten is None:
+        best = self.curve.best_row
+        if self.unwritten is None or best is None:
             return
-        best = copy.deepcopy(self.model)
-        best.load_state_dict(self.best)
-        epoch, valid = self.fitted.best or (0, float("nan"))
-        self.save(best, self.out / BEST, {**self.note, "seed": self.seed, "epoch": epoch, "valid": valid})
-        rows = "".join(f"{k + 1},{loss},{valid}\n" for k, (loss, valid) in enumerate(self.fitted.curve))
-        write_atomically(self.out / CURVE, f"epoch,loss,valid\n{rows}".encode())
+        model = copy.deepcopy(self.model)
+        model.load_state_dict(self.best)
+        note = {**self.note, "seed": self.run.seed, "epoch": best[0], "valid": best[2]}
+        self.save(model, self.run.path(BEST), note)
+        self.curve.write(self.run.folder)
         described = {"state": self.unwritten["state"]}
-        write_tensors(self.out / STATE, FORMAT, VERSION, described, self.unwritten["tensors"])
+        write_tensors(self.run.path(STATE), FORMAT, VERSION, described, self.unwritten["tensors"])
         self.unwritten, self.written = None, time.monotonic()
 
     def go_on(self, path: Path, state: str, tensors: dict[str, Tensor]) -> None:
         """Continues from a state, as `read_state` returns it."""
         with described_in(path, "a fit that cannot go on"):
-            found = read_object(state)
-            self.best = unpack(found["best"], tensors)
+            kept = read_object(state)
+            self.best = unpack(kept["best"], tensors)
             self.model.load_state_dict(self.best)  # weights that do not fit are refused now, and not at the end
-            self.model.load_state_dict(unpack(found["model"], tensors))
+            self.model.load_state_dict(unpack(kept["model"], tensors))
             if self.settings.average:
-                self.validated.load_state_dict(unpack(found["judged"], tensors))
-            self.optimizer.load_state_dict(unpack(found["optimizer"], tensors))
+                self.validated.load_state_dict(unpack(kept["judged"], tensors))
+            self.optimizer.load_state_dict(unpack(kept["optimizer"], tensors))
             check_optimizer(self.optimizer)
-            self.fitted.curve = [(float(loss), float(valid)) for loss, valid in found["curve"]]
-            best = found["best_at"]
-            self.fitted.best = None if best is None else (int(best[0]), float(best[1]))
-            self.before = float(found["seconds"])
-        self.tracker.advance(done=len(self.fitted.curve))
+            for epoch, (loss, valid) in enumerate(kept["curve"], 1):
+                self.curve.add((epoch, float(loss), float(valid)))
+            self.run.earlier = float(kept["seconds"])
+        self.run.tracker.advance(done=len(self.curve.rows))
 
     def finish(self) -> None:
         """Writes the last state, and gives the model its best weights."""
-        self.fitted.seconds = self.seconds()
         self.captured = None  # which takes memory of the GPU
         self.write()
         if self.board is not None:
@@ -280,6 +268,12 @@ class EpochLoop(ABC, Generic[M]):
         if self.best:
             self.model.load_state_dict(self.best)
         self.model.eval()
+
+    def fitted(self) -> Fitted:
+        """Returns the results so far."""
+        best = self.curve.best_row
+        curve = [(loss, valid) for _, loss, valid in self.curve.rows]
+        return Fitted(curve, None if best is None else (best[0], best[2]), self.run.seconds())
 
 
 class FitLoop(EpochLoop[DynamicsModel]):
@@ -307,7 +301,7 @@ class FitLoop(EpochLoop[DynamicsModel]):
 
     def draw(self, horizon: int, generator: torch.Generator) -> Tensor | None:
         """Draws the steps from which the model continues on its own."""
-        return draw_starts(self.train.length, horizon, generator, self.place)
+        return draw_starts(self.train.length, horizon, generator, self.device)
 
     def loss(self, batch: Any, horizon: int, drawn: Tensor | None) -> Tensor:
         """Returns the mean loss of the next observation and, with a horizon, of the model's own continuation."""
@@ -341,10 +335,8 @@ def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.Optim
     return torch.optim.AdamW(model.parameters(), lr=settings.rate(0), weight_decay=settings.weight_decay, fused=True)
 
 
-def read_state(path: Path) -> tuple[Path, str, dict[str, Tensor]] | None:
-    """Reads the state of a fit that was written, with its path; None if there is none."""
-    if not path.exists():
-        return None
+def read_state(path: Path) -> tuple[Path, str, dict[str, Tensor]]:
+    """Reads the state of a fit that was written; returns it with its path."""
     metadata, tensors = read_tensors(path, FORMAT, VERSION, DESCRIBED, "ncp-control fit")
     return path, metadata["state"], tensors
 

@@ -1,21 +1,18 @@
-"""A fit in its folder: its record, its progress, and what is said and kept when it ends or is interrupted."""
+"""A fit in its folder: what its record says, and the epochs that are left."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from ncp_control.base.progress import tracked
 from ncp_control.base.ranks import Ranks
-from ncp_control.base.run_folder import RECORD, prepare_run, read_record, versions
 from ncp_control.dynamics.earlier_files import settings_of_run
-from ncp_control.dynamics.fit_loop import BEST, EpochLoop, Fitted, M
+from ncp_control.dynamics.fit_loop import EpochLoop, Fitted, M
 from ncp_control.dynamics.settings import FitSettings
+from ncp_control.runs.run import STATE, Run
 
 PACKAGES = ("ncp-control", "torch", "numpy")
 RANKS = "processes"  # how many share the fit, in the record if there are several
@@ -25,18 +22,14 @@ DEVICE = "device"  # what it computes on, in the record if this is not a CPU, wh
 def run_fit(
     make_loop: Callable[..., EpochLoop[M]],
     model: M,
-    recorded: Callable[[Path | None], dict[str, Any]],
+    recorded: Callable[[dict[str, Any]], dict[str, Any]],
     data: dict[str, Any],
     unit: str,
     settings: FitSettings,
+    run: Run,
     *,
-    seed: int,
-    out: str | Path | None,
-    resume: bool,
     device: torch.device,
-    command: str,
     note: dict[str, Any],
-    progress: bool,
     on_epoch: Callable[[int], None] | None,
     ranks: Ranks | None = None,
     graph: bool | None = False,
@@ -45,66 +38,52 @@ def run_fit(
 
     :param make_loop: makes the loop, from the arguments of `EpochLoop` from the settings on
     :param model: the model that is fitted
-    :param recorded: returns what the record says of the model, given the record of the fit that goes on or None
+    :param recorded: returns what the record says of the model, given the record of the fit that goes on, which is empty
+        for a new one
     :param data: the entry of the record that tells the data from any others
     :param unit: the unit of the work whose rate is shown
-    :param settings: how the model is fitted; this and the others are those of `fit` and `EpochLoop`
+    :param settings: how the model is fitted; this and the others are those of `EpochLoop`
     """
     ranks = ranks or Ranks()
-    folder = None if out is None else Path(out)
-    begun = folder / RECORD if folder is not None and resume else None
-    settings = ranks.from_first(lambda: settings_of_run(settings, begun))
+    settings = ranks.from_first(lambda: settings_of_run(settings, run.before))
     with ExitStack() as held:
 
-        def prepare() -> None:
-            if folder is None:
-                return
-            if begun is not None:
-                check_place(begun, ranks.count, device.type)
+        def open_run() -> None:
+            check_same_place(run, ranks.count, device.type)
             about = {
-                "model": recorded(begun), "settings": settings.recorded(), "seed": seed, **data,
+                "model": recorded(run.before), "settings": settings.recorded(), "seed": run.seed, **data,
                 "threads": torch.get_num_threads(), **({RANKS: ranks.count} if ranks.count > 1 else {}),
                 **({DEVICE: device.type} if device.type != "cpu" else {}),
             }  # fmt: skip
-            held.enter_context(prepare_run(folder, about, resume, command=command, versions=versions(PACKAGES)))
+            held.enter_context(run.open(about, PACKAGES, results=(STATE,)))
 
-        ranks.from_first(prepare)
-        tracker = held.enter_context(tracked("fitting", settings.epochs, unit=unit, shown=progress and ranks.first))
+        ranks.from_first(open_run)
+        held.enter_context(run.doing("fitting", settings.epochs, unit=unit, kept="the model has its best weights"))
         held.callback(model.to, next(model.parameters()).device)
         model.to(device)
-        loop = make_loop(settings, seed, folder if ranks.first else None, note, tracker, on_epoch, ranks, graph)
+        loop = make_loop(settings, run, note, on_epoch, ranks, graph)
         try:
-            loop.run()
-        except KeyboardInterrupt:
-            words = "its best weights are in the model"
-            if folder is not None:
-                words = f"--resume continues it, and the best weights are in {folder / BEST}"
-            if loop.fitted.best is None:
-                words = "nothing is kept yet"
-            if ranks.first:
-                print(f"\ninterrupted after {len(loop.fitted.curve)} epochs: {words}", file=sys.stderr)
-            raise
+            loop.run_epochs()
         finally:
             loop.finish()
-    return loop.fitted
+    return loop.fitted()
 
 
-def check_place(record: Path, count: int, device: str) -> None:
+def check_same_place(run: Run, count: int, device: str) -> None:
     """Refuses to resume a fit with another number of processes or on another kind of device.
 
     It would not end with the same weights.
     """
-    if not record.exists():
+    if not run.before:
         return
-    before = read_record(record)
-    ranks, place = before.get(RANKS, 1), before.get(DEVICE, "cpu")
+    ranks, kind = run.before.get(RANKS, 1), run.before.get(DEVICE, "cpu")
     if ranks != count:
         raise ValueError(
-            f"{record.parent} holds a fit whose number of processes is {ranks}, and now it is {count}: start as many, "
+            f"{run.out} holds a fit whose number of processes is {ranks}, and now it is {count}: start as many, "
             "with torchrun if there are several, or choose another folder"
         )
-    if place != device:
+    if kind != device:
         raise ValueError(
-            f"{record.parent} holds a fit whose device is {place}, and now it is {device}: use --device {place}, or "
+            f"{run.out} holds a fit whose device is {kind}, and now it is {device}: use --device {kind}, or "
             "choose another folder"
         )

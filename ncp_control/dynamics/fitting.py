@@ -26,6 +26,7 @@ from ncp_control.dynamics.fit_loop import FitLoop, Fitted
 from ncp_control.dynamics.fit_run import run_fit
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.settings import FitSettings
+from ncp_control.runs.run import Run
 
 
 def fit(
@@ -89,11 +90,12 @@ def fit(
         if len(set(ranks.gather((len(train), len(valid), *steps)))) > 1:
             raise ValueError("the processes were given different rollouts: give all the same")
         model.load_state_dict(ranks.from_first(model.state_dict))
+        first = ranks.first  # the others write nothing
+        run = Run(out if first else None, seed=seed, resume=resume, command=command, progress=progress and first)
         data = {"data": {"steps": steps, **({SERIES: True} if parts.train.about.get(SERIES) else {})}}
         return run_fit(
             partial(FitLoop, model, train, valid), model, partial(recorded_model, model), data, "windows", settings,
-            seed=seed, out=out, resume=resume, device=place, command=command,
-            note={**noted_split(parts), **(note or {})}, progress=progress, on_epoch=on_epoch, ranks=ranks, graph=graph,
+            run, device=place, note={**noted_split(parts), **(note or {})}, on_epoch=on_epoch, ranks=ranks, graph=graph,
         )  # fmt: skip
 
 
@@ -110,10 +112,10 @@ def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool 
     return False
 
 
-def recorded_model(model: DynamicsModel, record: Path | None = None) -> dict[str, Any]:
+def recorded_model(model: DynamicsModel, record: dict[str, Any]) -> dict[str, Any]:
     """Returns what the record says of a model, which is enough to tell it from any other.
 
-    :param record: of the fit that goes on, if it has been begun
+    :param record: of the fit that goes on; empty for a new one
     """
     found, weights = model.about(), model.state_dict()
     del found["action_range"]  # it belongs to the data, whose checksum is in the record, and is not fitted

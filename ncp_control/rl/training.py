@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import random
 import shutil
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,9 +25,6 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
 from ncp_control.base.machine import pick_device
-from ncp_control.base.progress import Tracker, say, tracked
-from ncp_control.base.run_folder import CURVE as CURVE
-from ncp_control.base.run_folder import RECORD, prepare_run, read_record, seed_of, versions
 from ncp_control.base.tensors import described_in
 from ncp_control.data.policy_hashes import hash_of_weights
 from ncp_control.rl.buffers.n_step import cut_episodes
@@ -36,19 +33,48 @@ from ncp_control.rl.diverged import Diverged, check_training, check_weights, has
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import has_cell_of_0_2, load_state, read_about, save_state
-from ncp_control.rl.learning_curve import LearningCurve
 from ncp_control.rl.masking import with_masks
 from ncp_control.rl.policies.circuit import CELL_OF_0_2
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.imagined_envs import Imagined
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.recipes.trial import try_out
+from ncp_control.runs.curve import CURVE, LearningCurve
+from ncp_control.runs.run import BEST, LAST, STATE, Run, seed_of
 
 PACKAGES = ("ncp-control", "torch", "stable-baselines3", "sb3-contrib", "gymnasium", "mujoco", "numpy")
 LEAST_CHECKPOINT = 10_000  # steps between checkpoints by default, at least: so many may be lost without much harm
-STATE, LAST, BEST = "state.safetensors", "last.safetensors", "best.safetensors"
 POLICIES = "policies"  # the folder with the policy of each evaluation
 SAME, PROCESSES = "same", "processes"  # where environments are stepped
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a training is evaluated, and when its checkpoints are written; all of it changes the result.
+
+    :param eval_every: steps between evaluations
+    :param eval_episodes: episodes in an evaluation
+    :param checkpoint_every: steps between checkpoints
+    """
+
+    eval_every: int
+    eval_episodes: int
+    checkpoint_every: int
+
+    def __post_init__(self) -> None:
+        for name, number in asdict(self).items():
+            if number < 1:
+                raise ValueError(f"{name} must be at least 1, got {number}")
+
+    @classmethod
+    def of(cls, recipe: Recipe, eval_every: int | None, eval_episodes: int, checkpoint_every: int | None) -> Schedule:
+        """Returns the schedule of a recipe's training; what is None is a twentieth or a tenth of the training."""
+        steps = recipe.n_timesteps
+        return cls(
+            max(1, steps // 20) if eval_every is None else eval_every,
+            eval_episodes,
+            max(LEAST_CHECKPOINT, steps // 10) if checkpoint_every is None else checkpoint_every,
+        )
 
 
 @dataclass
@@ -114,186 +140,177 @@ def train(
     """
     if vec not in (SAME, PROCESSES):
         raise ValueError(f"there is no vec {vec!r}: choose {SAME} or {PROCESSES}")
-    out, where = Path(out), pick_device(device)
-    counts = {"eval_every": eval_every, "eval_episodes": eval_episodes, "checkpoint_every": checkpoint_every}
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")
     if not 0 <= seed < 2**32:
         raise ValueError(f"the seed of a training must be a whole number from 0 to {2**32 - 1}, not {seed}")
-    every = checkpoint_every or max(LEAST_CHECKPOINT, recipe.n_timesteps // 10)
+    device_used = pick_device(device)
+    schedule = Schedule.of(recipe, eval_every, eval_episodes, checkpoint_every)
+    run = Run(out, seed=seed, resume=resume, command=command, progress=progress)
     about = {
-        "recipe": recipe.to_json(), "seed": seed, "eval_every": eval_every or max(1, recipe.n_timesteps // 20),
-        "eval_episodes": eval_episodes, "checkpoint_every": every, "threads": torch.get_num_threads(),
+        "recipe": recipe.to_json(), "seed": seed, **asdict(schedule), "threads": torch.get_num_threads(),
         "inside": None if inside is None else inside.about(),
     }  # fmt: skip
     if start is not None:
         about["start"] = hash_of_weights(start)
-    elif resume and (out / RECORD).exists() and "start" in read_record(out / RECORD):
+    elif "start" in run.before:
         raise ValueError(
             f"the run in {out} began with a policy's circuit: name the policy's file again, --start POLICY"
         )
     random.seed(seed)
-    begun = recipe
-    if resume and recipe.policy == "NCPPolicy" and "cell" not in recipe.policy_kwargs and has_cell_of_0_2(out / STATE):
-        begun = replace(recipe, policy_kwargs={"cell": CELL_OF_0_2, **recipe.policy_kwargs})
-    envs = make_envs(recipe, recipe.n_envs, training=True, in_processes=vec == PROCESSES, inside=inside)
     with ExitStack() as held:
+        envs = make_envs(recipe, recipe.n_envs, training=True, in_processes=vec == PROCESSES, inside=inside)
         held.callback(envs.close)
-        model = make_model(begun, envs, seed, where, start)
+        model = make_model(as_begun(recipe, run), envs, seed, device_used, start)
         evaluation_envs = {}
         for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
             own = replace(recipe, env_wrapper=wrappers)
             evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False)
             held.callback(evaluation_envs[name].close)
             try_out(evaluation_envs[name], own)
-        record = {"command": command, "versions": versions(PACKAGES)}
-        held.enter_context(prepare_run(out, about, resume, results=(STATE, CURVE), **record))
-        kept = read_about(out / STATE) if (out / STATE).exists() else None
+        held.enter_context(run.open(about, PACKAGES, results=(STATE, CURVE)))
+        kept = read_about(run.path(STATE)) if run.has(STATE) else None
         if kept is None:
             for old in ("board", POLICIES):
-                shutil.rmtree(out / old, ignore_errors=True)
-        model.set_logger(configure(str(out / "board"), ["tensorboard"]))
-        tracker = held.enter_context(tracked("training", recipe.n_timesteps, shown=progress))
-        run = RunCallback(out, seed, every, recipe, about, tracker, evaluation_envs)
+                shutil.rmtree(run.path(old), ignore_errors=True)
+        model.set_logger(configure(str(run.path("board")), ["tensorboard"]))
+        held.enter_context(run.doing("training", recipe.n_timesteps))
+        callback = RunCallback(run, recipe, schedule, evaluation_envs)
         if kept is not None:
-            load_state(model, out / STATE)
-            run.recall(kept)
+            load_state(model, run.path(STATE))
+            callback.recall(kept)
             # Anything but None keeps `learn` from resetting the environments before they are seeded.
             model._last_obs = envs.observation_space.sample()
-        try:
-            left = recipe.n_timesteps - model.num_timesteps
-            if left > 0:
-                all_callbacks = CallbackList([run, CircuitLog(every=max(1, recipe.n_timesteps // 100)), *callbacks])
-                model.learn(left, callback=all_callbacks, log_interval=1, reset_num_timesteps=kept is None)
-                run.finish()
-        except KeyboardInterrupt:
-            there = (out / STATE).exists()
-            advice = f"--resume continues from {out / STATE}" if there else "there is no checkpoint yet"
-            say(f"\ninterrupted at step {model.num_timesteps:,}: {advice}")
-            raise
-        except Exception as error:
-            if isinstance(error, Diverged) or has_diverged(model, error):
-                raise Diverged(model, out) from error
-            raise
-    return TrainingResult(out, model.num_timesteps, run.curve.points, run.curve.best, run.seconds(), run.curve.also)
+        left = recipe.n_timesteps - model.num_timesteps
+        if left > 0:
+            log = CircuitLog(every=max(1, recipe.n_timesteps // 100))
+            try:
+                model.learn(
+                    left, CallbackList([callback, log, *callbacks]), log_interval=1, reset_num_timesteps=kept is None
+                )
+                callback.finish()
+            except Exception as error:
+                if isinstance(error, Diverged) or has_diverged(model, error):
+                    raise Diverged(model, run.out) from error
+                raise
+    return TrainingResult(run.folder, model.num_timesteps, seconds=run.seconds(), **callback.evaluations())
+
+
+def as_begun(recipe: Recipe, run: Run) -> Recipe:
+    """Returns the recipe as a run that is resumed was begun: version 0.2.0 made LTCs where no cell was named."""
+    unnamed = recipe.policy == "NCPPolicy" and "cell" not in recipe.policy_kwargs
+    if unnamed and run.resume and has_cell_of_0_2(run.path(STATE)):
+        return replace(recipe, policy_kwargs={"cell": CELL_OF_0_2, **recipe.policy_kwargs})
+    return recipe
 
 
 class RunCallback(BaseCallback):
     """Writes a run's checkpoints and evaluations, seeds everything again after every checkpoint, and shows progress.
 
-    :param out: the run's folder
-    :param seed: the run's seed
-    :param every: steps between checkpoints
+    :param run: the run, which is open
     :param recipe: what is trained
-    :param about: the settings that make the result, as `run.json` keeps them
-    :param tracker: shows the progress
+    :param schedule: when it is evaluated, and when a checkpoint is written
     :param evaluation_envs: the environments of the evaluations by name; "" for those that choose the best policy
     """
 
-    def __init__(
-        self,
-        out: Path,
-        seed: int,
-        every: int,
-        recipe: Recipe,
-        about: dict[str, Any],
-        tracker: Tracker,
-        evaluation_envs: dict[str, VecEnv],
-    ) -> None:
+    def __init__(self, run: Run, recipe: Recipe, schedule: Schedule, evaluation_envs: dict[str, VecEnv]) -> None:
         super().__init__()
-        self.out, self.seed, self.every, self.about, self.tracker = out, seed, every, about, tracker
-        self.recipe, self.evaluation_envs = recipe, evaluation_envs
-        self.curve = LearningCurve([name for name in evaluation_envs if name])
-        self._began, self._before = time.monotonic(), 0.0
+        self.run, self.recipe, self.schedule, self.evaluation_envs = run, recipe, schedule, evaluation_envs
+        returns = [f"{name}_{moment}" for name in evaluation_envs for moment in ("mean_return", "std_return")]
+        self.curve: LearningCurve[tuple[float, ...]] = LearningCurve(
+            ["steps", *(name.lstrip("_") for name in returns)], "mean_return"
+        )
         self._segment = -1
         self._evaluated = 0  # the multiple of `eval_every` at which the last evaluation was due; "judged" in files
-
-    def recall(self, kept: dict[str, Any]) -> None:
-        """Continues from a checkpoint, given what `_write_checkpoint` described in it."""
-        with described_in(self.out / STATE, "a run that cannot go on"):
-            self.curve.recall(kept)
-            self._before, self._evaluated = float(kept["seconds"]), int(kept["judged"])
-            self.tracker.advance(int(kept["steps"]))
-
-    def seconds(self) -> float:
-        """Returns the time that the run has taken, together with the runs that it resumed."""
-        return self._before + time.monotonic() - self._began
 
     def _on_rollout_start(self) -> None:
         """Writes a checkpoint and seeds everything again where a segment begins."""
         check_training(self.model)
-        segment = self.num_timesteps // self.every
+        segment = self.num_timesteps // self.schedule.checkpoint_every
         if segment == self._segment:
             return
         if self._segment >= 0:
             self._write_checkpoint()
         self._segment = segment
-        seed_again(self.model, seed_of(self.seed, self.num_timesteps))
+        seed_again(self.model, self.run.seed_of(self.num_timesteps))
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_end(self) -> None:
         self._show_steps()
-        if self.num_timesteps // self.about["eval_every"] > self._evaluated:
+        if self.num_timesteps // self.schedule.eval_every > self._evaluated:
             self._evaluate()
 
     def finish(self) -> None:
         """Evaluates for the last time and writes the last checkpoint."""
         self._show_steps()
-        if self.curve.last_step != self.num_timesteps:
+        if not self.curve.rows or self.curve.rows[-1][0] != self.num_timesteps:
             self._evaluate()
         self._write_checkpoint()
 
     def _show_steps(self) -> None:
-        new = self.num_timesteps - self.tracker.done
-        self.tracker.advance(new, new)
+        new = self.num_timesteps - self.run.tracker.done
+        self.run.tracker.advance(new, new)
 
     def _evaluate(self) -> None:
         """Evaluates the policy, and writes it and the curve; the result depends on the policy and the step alone."""
         check_weights(self.model)
-        self._evaluated = self.num_timesteps // self.about["eval_every"]
-        state = torch.random.get_rng_state(), np.random.get_state()
-        found = {name: self._returns_in(envs) for name, envs in self.evaluation_envs.items()}
-        torch.random.set_rng_state(state[0])
-        np.random.set_state(state[1])
-        is_best = self.curve.add(self.num_timesteps, found)
-        for name, (mean, _) in found.items():
+        self._evaluated = self.num_timesteps // self.schedule.eval_every
+        # What the evaluations draw must not change what the training draws after them.
+        torch_state, numpy_state = torch.random.get_rng_state(), np.random.get_state()
+        returns = {name: self._returns_in(envs) for name, envs in self.evaluation_envs.items()}
+        torch.random.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        is_best = self.curve.add((self.num_timesteps, *(value for moments in returns.values() for value in moments)))
+        for name, (mean, _) in returns.items():
             self.logger.record(f"eval/{name}_mean_return".replace("/_", "/"), mean)
         if self.recipe.is_off_policy:  # the other algorithms write their log after every rollout
             self.logger.dump(self.num_timesteps)
-        note = self._note() | {"return": found[""][0]}
-        (self.out / POLICIES).mkdir(exist_ok=True)
-        files = [self.out / POLICIES / f"{self.num_timesteps:09d}.safetensors", self.out / LAST]
-        for path in [*files, self.out / BEST] if is_best else files:
-            save_policy(self.model, path, note)
-        self.curve.write(self.out / CURVE)
-        self.tracker.advance(note=self.curve.in_words())
+        note = {
+            **{key: getattr(self.recipe, key) for key in ("env", "env_wrapper", "env_kwargs", "algo")},
+            "seed": self.run.seed, "steps": self.num_timesteps, "return": returns[""][0],
+        }  # fmt: skip
+        self.run.path(POLICIES).mkdir(exist_ok=True)
+        for name in (f"{POLICIES}/{self.num_timesteps:09d}.safetensors", LAST, *((BEST,) if is_best else ())):
+            save_policy(self.model, self.run.path(name), note)
+        self.curve.write(self.run.folder)
+        means = ", ".join(f"{name} {mean:,.1f}".strip() for name, (mean, _) in returns.items())
+        best = cast("tuple[float, ...]", self.curve.best_row)
+        self.run.tracker.advance(note=f"return {means}, best {best[1]:,.1f}")
 
     def _returns_in(self, envs: VecEnv) -> tuple[float, float]:
         """Returns the mean and the standard deviation of the policy's returns in environments of the evaluation."""
         if isinstance(envs, VecNormalize):
             sync_envs_normalization(self.training_env, envs)
-        envs.seed(seed_of(self.seed + 1, self.num_timesteps))
-        episodes = self.about["eval_episodes"]
+        envs.seed(seed_of(self.run.seed + 1, self.num_timesteps))
         returns, _ = evaluate_policy(
-            with_masks(self.model, envs), envs, episodes, return_episode_rewards=True, warn=False
+            with_masks(self.model, envs), envs, self.schedule.eval_episodes, return_episode_rewards=True, warn=False
         )
         return float(np.mean(returns)), float(np.std(returns))
 
-    def _note(self) -> dict[str, Any]:
-        """Returns the note for a policy's file."""
-        described = {key: getattr(self.recipe, key) for key in ("env", "env_wrapper", "env_kwargs", "algo")}
-        return {**described, "seed": self.seed, "steps": self.num_timesteps}
+    def evaluations(self) -> dict[str, Any]:
+        """Returns the evaluations as `TrainingResult` and the state have them."""
+        rows, best = self.curve.rows, self.curve.best_row
+        names = [name for name in self.evaluation_envs if name]
+        return {
+            "curve": [row[:3] for row in rows],
+            "best": None if best is None else best[:2],
+            "also": {name: [row[k : k + 2] for row in rows] for name, k in zip(names, count(3, 2), strict=False)},
+        }
 
     def _write_checkpoint(self) -> None:
         """Writes the whole state of the run."""
         check_weights(self.model)
-        about = {
-            **self.curve.to_json(), "seconds": self.seconds(), "judged": self._evaluated, "steps": self.num_timesteps,
-        }  # fmt: skip
-        save_state(self.model, self.out / STATE, about)
+        about = {"seconds": self.run.seconds(), "judged": self._evaluated, "steps": self.num_timesteps}
+        save_state(self.model, self.run.path(STATE), self.evaluations() | about)
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Goes on from a checkpoint, given what `_write_checkpoint` described in it."""
+        with described_in(self.run.path(STATE), "a run that cannot go on"):
+            also = [kept["also"][name] for name in self.evaluation_envs if name]  # before 0.3 files have no "also"
+            for (step, *moments), *others in zip(kept["curve"], *also, strict=True):
+                self.curve.add((int(step), *(float(value) for pair in (moments, *others) for value in pair)))
+            self.run.earlier, self._evaluated = float(kept["seconds"]), int(kept["judged"])
+            self.run.tracker.advance(int(kept["steps"]))
 
 
 def seed_again(model: BaseAlgorithm, seed: int) -> None:

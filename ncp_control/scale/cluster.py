@@ -20,7 +20,7 @@ from typing import Any
 
 from ncp_control.base.files import temporary_name
 from ncp_control.base.processes import Event, Job, LostError, Throttled, compute, core_count, portable
-from ncp_control.base.run_folder import versions
+from ncp_control.runs.folder import versions
 from ncp_control.scale.couriers import Content, changed_files, pack, scratch_folder, unpack
 
 PACKAGES = ("ncp-control", "torch", "numpy", "gymnasium", "mujoco", "stable-baselines3", "sb3-contrib")

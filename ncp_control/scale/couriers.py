@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from ncp_control.base.files import is_temporary, temporary_folder, write_atomically
-from ncp_control.base.run_folder import LOCK
+from ncp_control.runs.folder import LOCK
 
 # Files by their paths, relative to the folder of the jobs, with / between the parts; None for one that was removed.
 Content = dict[str, bytes | None]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ncp_control.base.pages import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, new_figure, plain, save_figure
-from ncp_control.base.run_folder import read_curve
-from ncp_control.scale.plan import Run, Setting
+from ncp_control.runs.curve import read_curve
+from ncp_control.scale.plan import PlannedRun, Setting
 from ncp_control.scale.table import LOWER_IS_BETTER
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY)
@@ -32,7 +32,7 @@ def band_of(kind: str, setting: Setting, seeds: Sequence[int], out: Path) -> Ban
     across, up = AXES[kind]
     curves = []
     for seed in seeds:
-        rows = read_curve(out / Run(setting, seed).folder)
+        rows = read_curve(out / PlannedRun(setting, seed).folder)
         if rows and across in rows[0] and up in rows[0]:
             curves.append({row[across]: row[up] for row in rows})
     if not curves:

@@ -49,7 +49,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Run:
+class PlannedRun:
     """One run of a sweep, or one trial of a search.
 
     :param setting: what it runs
@@ -118,7 +118,7 @@ def settings_of(subjects: Sequence[str], values: dict[str, list[str]]) -> list[S
     ]
 
 
-def runs_of(settings: Sequence[Setting], seeds: Sequence[int]) -> list[Run]:
+def runs_of(settings: Sequence[Setting], seeds: Sequence[int]) -> list[PlannedRun]:
     """Returns the runs, all settings of a seed before the next seed; refuses two runs of one name."""
     if not seeds:
         raise ValueError("a sweep needs at least one seed")
@@ -127,7 +127,7 @@ def runs_of(settings: Sequence[Setting], seeds: Sequence[int]) -> list[Run]:
     wrong = next((seed for seed in seeds if not 0 <= seed < SEEDS), None)
     if wrong is not None:
         raise ValueError(f"a seed is a whole number from 0 to {SEEDS - 1}, not {wrong}")
-    runs = [Run(setting, seed) for seed in seeds for setting in settings]
+    runs = [PlannedRun(setting, seed) for seed in seeds for setting in settings]
     names = [run.name for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -135,7 +135,7 @@ def runs_of(settings: Sequence[Setting], seeds: Sequence[int]) -> list[Run]:
     return runs
 
 
-def words_of(kind: str, run: Run, options: Sequence[str]) -> list[str]:
+def words_of(kind: str, run: PlannedRun, options: Sequence[str]) -> list[str]:
     """Returns the words after `ncp-control` that make a run, or resume it.
 
     :param kind: the command
@@ -152,7 +152,7 @@ def words_of(kind: str, run: Run, options: Sequence[str]) -> list[str]:
     return [*words, *options, "--out", run.folder, "--resume", "--json"]
 
 
-def job_of(kind: str, run: Run, options: Sequence[str]) -> Job:
+def job_of(kind: str, run: PlannedRun, options: Sequence[str]) -> Job:
     """Returns a run as a job."""
     arguments: dict[str, Any] = {"words": words_of(kind, run, options), "log": f"{LOGS}/{run.name}.txt"}
     reads = (run.setting.subject,) if run.setting.subject.startswith(f"{INPUTS}/") else ()

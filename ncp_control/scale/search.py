@@ -15,11 +15,13 @@ from typing import Any
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.processes import Job, JobPlace, Processes
-from ncp_control.base.progress import say, tracked
-from ncp_control.base.run_folder import prepare_run, read_curve, read_record, seed_of, versions
+from ncp_control.base.progress import say
+from ncp_control.runs.curve import read_curve
+from ncp_control.runs.folder import read_record
+from ncp_control.runs.run import Run, seed_of
 from ncp_control.scale.cluster import FIX
 from ncp_control.scale.curves import AXES
-from ncp_control.scale.plan import LOGS, RUNS, Run, Setting, job_of
+from ncp_control.scale.plan import LOGS, RUNS, PlannedRun, Setting, job_of
 from ncp_control.scale.ranges import SearchRange
 from ncp_control.scale.recipes import check_trainings
 from ncp_control.scale.sweep import PACKAGES, RESULTS, Sweep, result_path
@@ -130,14 +132,14 @@ class Search:
         self.runs[run.name] = trial
         return job_of(self.what.kind, run, self.what.options)
 
-    def run_of(self, trial: Trial) -> Run:
+    def run_of(self, trial: Trial) -> PlannedRun:
         """Returns a trial as a run, whose folder has the trial's number."""
         given = {key: own[0] for key, own in self.what.values.items()}
         chosen = {
             key: f"{value:.6g}" if isinstance(value, float) else str(value) for key, value in trial.values.items()
         }
         common = tuple({**given, **chosen}.items())
-        return Run(Setting(self.subject, (), common), self.what.seeds[0], trial.number)
+        return PlannedRun(Setting(self.subject, (), common), self.what.seeds[0], trial.number)
 
     def _evaluations(self, trial: Trial) -> list[float]:
         return [row[AXES[self.what.kind][1]] for row in read_curve(self.out / self.run_of(trial).folder)]
@@ -210,28 +212,29 @@ def search(
         least = tuple((key, own.least) for key, own in ranges.items())
         check_trainings([Setting(what.subjects[0], (), (*given, *least))], what.options)
     about = what.about() | {"ranges": {key: asdict(own) for key, own in ranges.items()}}
-    with prepare_run(out, {"search": about}, resume, (TRIALS,), command=command, versions=versions(PACKAGES)):
+    run = Run(out, resume=resume, command=command, progress=progress)
+    with run.open({"search": about}, PACKAGES, results=(TRIALS,)):
         for folder in (RUNS, LOGS, RESULTS):
             (out / folder).mkdir(exist_ok=True)
         (found.subject,) = what.bring(out)
         found.recall()
         over = sum(trial.state != "running" for trial in found.trials)
-        with tracked("trials", trials, over, shown=progress) as tracker, closing(place.run(found.jobs(), out)) as told:
-            for event in told:
+        with run.doing("trials", trials, over), closing(place.run(found.jobs(), out)) as events:
+            for event in events:
                 if event.kind == "progress":
                     if found.look(event.job):
                         place.cancel(event.job)
                         found.end(event.job, "ended early")
                 elif event.kind == "done":
                     name, _ = COLUMNS[what.kind][0]
-                    run = found.run_of(found.runs[event.job])
-                    write_atomically(result_path(out, run), json.dumps(event.value, indent=2).encode())
+                    planned = found.run_of(found.runs[event.job])
+                    write_atomically(result_path(out, planned), json.dumps(event.value, indent=2).encode())
                     found.end(event.job, "finished", float(event.value[name]))
                 else:
                     found.end(event.job, "failed", reason=str(event.value) or type(event.value).__name__)
                 trial = found.runs[event.job]
                 if trial.state != "running":
-                    tracker.advance(1)
+                    run.tracker.advance(1)
                     if progress:
                         say(told_of(trial))
         found.write()

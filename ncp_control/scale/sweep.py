@@ -13,10 +13,11 @@ from typing import Any
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.processes import INPUTS, JobPlace, Processes, bring
-from ncp_control.base.progress import say, tracked
-from ncp_control.base.run_folder import prepare_run, read_record, versions
+from ncp_control.base.progress import say
+from ncp_control.runs.folder import read_record
+from ncp_control.runs.run import Run
 from ncp_control.scale.curves import draw_curves
-from ncp_control.scale.plan import KINDS, RUNS, Run, Setting, job_of, runs_of, settings_of, words_of
+from ncp_control.scale.plan import KINDS, RUNS, PlannedRun, Setting, job_of, runs_of, settings_of, words_of
 from ncp_control.scale.recipes import bring_recipe, check_trainings
 from ncp_control.scale.table import COLUMNS, SettingRow, table_csv, table_text
 
@@ -93,14 +94,13 @@ def sweep(
     """
     out, place = Path(out).absolute(), place or Processes()
     check_sweep(what)
-    with prepare_run(
-        out, {"sweep": what.about()}, resume, (RESULTS, RUNS), command=command, versions=versions(PACKAGES)
-    ):
+    run = Run(out, resume=resume, command=command, progress=progress)
+    with run.open({"sweep": what.about()}, PACKAGES, results=(RUNS, RESULTS)):
         if not (out / RUNS).exists():
             shutil.rmtree(out / INPUTS, ignore_errors=True)  # of a sweep that was begun here and did nothing
         settings = settings_of(what.bring(out), what.values)
         runs = runs_of(settings, what.seeds)
-        failed = run_all(what, runs, out, place, progress)
+        failed = run_all(what, runs, run, place)
         rows = write_table(what.kind, settings, what.seeds, out)
         draw_curves(what.kind, settings, what.seeds, out, out / FIGURE)
     return Swept(out, rows, failed)
@@ -122,39 +122,40 @@ def check_sweep(what: Sweep) -> None:
             raise FileNotFoundError(f"there is no file and no folder {subject}")
 
 
-def run_all(what: Sweep, runs: Sequence[Run], out: Path, place: JobPlace, progress: bool) -> dict[str, str]:
+def run_all(what: Sweep, planned: Sequence[PlannedRun], run: Run, place: JobPlace) -> dict[str, str]:
     """Runs what has no result yet, and returns which runs failed, with the reasons."""
-    missing = [run for run in runs if not result_path(out, run).exists()]
+    out = run.folder
+    missing = [member for member in planned if not result_path(out, member).exists()]
     failed: dict[str, str] = {}
-    shares = dict.fromkeys((run.name for run in missing), 0)
-    by_name = {run.name: run for run in missing}
-    settings = list(dict.fromkeys(run.setting for run in runs))
-    parts, done = len(runs) * WHOLE, (len(runs) - len(missing)) * WHOLE
-    jobs = [job_of(what.kind, run, what.options) for run in missing]
-    with tracked(f"percent of {len(runs)} runs", 100, 100 * done // parts, shown=progress) as tracker:
+    shares = dict.fromkeys((member.name for member in missing), 0)
+    by_name = {member.name: member for member in missing}
+    settings = list(dict.fromkeys(member.setting for member in planned))
+    parts, done = len(planned) * WHOLE, (len(planned) - len(missing)) * WHOLE
+    jobs = [job_of(what.kind, member, what.options) for member in missing]
+    with run.doing(f"percent of {len(planned)} runs", 100, 100 * done // parts):
         if not jobs:
             return failed
         with closing(place.run(jobs, out)) as events:
             for event in events:
-                run, share = by_name[event.job], shares[event.job]
+                member, share = by_name[event.job], shares[event.job]
                 if event.kind == "progress":
                     total = max(event.progress[1], 1)
                     share = max(share, min(WHOLE * event.progress[0] // total, WHOLE - 1))
                 else:
                     share = WHOLE
-                    note = conclude(event.kind, event.value, what.kind, run, out, failed)
+                    note = conclude(event.kind, event.value, what.kind, member, out, failed)
                     write_table(what.kind, settings, what.seeds, out)
-                    if progress:
-                        say(f"{run.name}: {note}")
-                if event.note and progress:
-                    say(f"{run.name}: {event.note}")
+                    if run.progress:
+                        say(f"{member.name}: {note}")
+                if event.note and run.progress:
+                    say(f"{member.name}: {event.note}")
                 done += share - shares[event.job]
                 shares[event.job] = share
-                tracker.advance(100 * done // parts - tracker.done)
+                run.tracker.advance(100 * done // parts - run.tracker.done)
     return failed
 
 
-def conclude(kind: str, value: Any, command: str, run: Run, out: Path, failed: dict[str, str]) -> str:
+def conclude(kind: str, value: Any, command: str, run: PlannedRun, out: Path, failed: dict[str, str]) -> str:
     """Keeps the result of a run that ended, or why it failed; returns it in words."""
     if kind == "done":
         (out / RESULTS).mkdir(exist_ok=True)
@@ -165,7 +166,7 @@ def conclude(kind: str, value: Any, command: str, run: Run, out: Path, failed: d
     return f"failed: {failed[run.name]}"
 
 
-def result_path(out: Path, run: Run) -> Path:
+def result_path(out: Path, run: PlannedRun) -> Path:
     """Returns the path of the result of a finished run."""
     return out / RESULTS / f"{run.name}.json"
 
@@ -174,7 +175,7 @@ def write_table(kind: str, settings: Sequence[Setting], seeds: Sequence[int], ou
     """Writes the table of what is finished, and returns its rows."""
     rows = []
     for setting in settings:
-        paths = [result_path(out, Run(setting, seed)) for seed in seeds]
+        paths = [result_path(out, PlannedRun(setting, seed)) for seed in seeds]
         rows.append(SettingRow(setting.label, len(seeds), [read_record(path) for path in paths if path.exists()]))
     write_atomically(out / TABLE, (table_text(kind, rows) + "\n").encode())
     write_atomically(out / TABLE_CSV, table_csv(kind, rows).encode())

@@ -18,6 +18,7 @@ from ncp_control.dynamics.earlier_files import first_weights
 from ncp_control.dynamics.fit_loop import EpochLoop, Fitted
 from ncp_control.dynamics.fit_run import run_fit
 from ncp_control.dynamics.settings import FitSettings
+from ncp_control.runs.run import Run
 from ncp_control.series.data import SeriesData
 from ncp_control.series.model import SeriesModel
 from ncp_control.series.model_file import save_series_model
@@ -81,8 +82,8 @@ def fit_series(
     usual = {USUAL: usual_class(parts.train)} if model.classes else {}
     return run_fit(
         partial(SeriesLoop, model, train, valid), model, partial(recorded_model, model), {"series": recorded}, "pieces",
-        settings, seed=seed, out=out, resume=resume, device=where, command=command, note={**usual, **(note or {})},
-        progress=progress, on_epoch=on_epoch,
+        settings, Run(out, seed=seed, resume=resume, command=command, progress=progress), device=where,
+        note={**usual, **(note or {})}, on_epoch=on_epoch,
     )  # fmt: skip
 
 
@@ -145,10 +146,10 @@ def recorded_part(part: SeriesData) -> dict[str, Any]:
     return {"series": len(part.series), "rows": rows, "sha256": digest.hexdigest()[:16]}
 
 
-def recorded_model(model: SeriesModel, record: Path | None = None) -> dict[str, Any]:
+def recorded_model(model: SeriesModel, record: dict[str, Any]) -> dict[str, Any]:
     """Returns what the record says of a model, which is enough to tell it from any other.
 
-    :param record: of the fit that goes on, if it has been begun
+    :param record: of the fit that goes on; empty for a new one
     """
     found = model.about()
     wiring = hashlib.sha256(str(found.pop("wiring")).encode()).hexdigest()

@@ -244,13 +244,14 @@ def one_case(seed: int, place: Path) -> tuple[str, str]:
 
 def accepts(out: Path) -> bool:
     """Whether a run folder that a refused recipe left accepts another recipe, or holds a policy worth keeping."""
-    from ncp_control.base.run_folder import prepare_run
-    from ncp_control.rl.training import BEST, CURVE, STATE
+    from ncp_control.runs.curve import CURVE
+    from ncp_control.runs.run import BEST, STATE, Run
 
     if (out / BEST).exists():
         return True
     try:
-        prepare_run(out, {"recipe": "another"}, False, results=(STATE, CURVE)).release()
+        with Run(out).open({"recipe": "another"}, (), results=(STATE, CURVE)):
+            pass
     except FileExistsError:
         return False
     return True

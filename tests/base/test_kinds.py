@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 import ncp_control as nc
 from ncp_control.activity import record_network
-from ncp_control.base.run_folder import FORMATS, RECORD, Kind, kind_of
+from ncp_control.base.kinds import FORMATS, RECORD, Kind, kind_of
 from ncp_control.base.tensors import write_tensors
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "0.2.0"
@@ -83,7 +83,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 def test_telling_needs_no_torch() -> None:
     code = f"""
 import sys
-from ncp_control.base.run_folder import kind_of
+from ncp_control.base.kinds import kind_of
 kind_of({str(GOLDEN / "model.safetensors")!r})
 sys.exit("torch" in sys.modules)
 """

@@ -14,9 +14,9 @@ from helpers.children import Child
 from helpers.collecting import same, short, steering, still
 from helpers.gates import Gate, heed
 from ncp_control.base import files
-from ncp_control.base.run_folder import LOCK
 from ncp_control.data import collect
 from ncp_control.data.collection import count_finished
+from ncp_control.runs.folder import LOCK
 
 
 @pytest.mark.system

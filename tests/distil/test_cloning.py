@@ -17,9 +17,10 @@ from helpers.distilling import numbered, pendulum, student_of, turning
 from ncp_control.base.tensors import read_tensors, write_tensors
 from ncp_control.data import Rollout, Rollouts, collect
 from ncp_control.distil import DistilSettings, Recorded, distil
-from ncp_control.distil.loop import BEST, LAST, STATE, DistilLoop
+from ncp_control.distil.loop import DistilLoop
 from ncp_control.distil.training import LabelledWindows, first_steps, train
 from ncp_control.rl import load_policy
+from ncp_control.runs.run import BEST, LAST, STATE
 
 ENV = "ncp/PendulumNoVel-v0"
 SMALL = DistilSettings(iterations=2, batches=4, batch=8, length=16, eval_episodes=2)

@@ -12,12 +12,13 @@ import torch
 from safetensors.torch import load_file
 
 from helpers.distilling import turning
-from ncp_control.base.run_folder import seed_of
 from ncp_control.base.tensors import CheckpointError
 from ncp_control.distil import DistilSettings, PruneSettings, distil
-from ncp_control.distil.loop import BEST, EVALUATIONS, LAST, STATE, DistilLoop, share_of
+from ncp_control.distil.lessons import EVALUATIONS, share_of
+from ncp_control.distil.loop import DistilLoop
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
+from ncp_control.runs.run import BEST, LAST, STATE, seed_of
 from ncp_control.wiring import AutoNCP
 
 ENV = "ncp/PendulumNoVel-v0"

@@ -13,10 +13,9 @@ from safetensors.torch import load_file
 from helpers.distilling import turning
 from ncp_control.distil import DistilSettings, distil
 from ncp_control.distil.finetuning import FOLDER, recipe_of
-from ncp_control.distil.loop import BEST
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
-from ncp_control.rl.training import LAST, STATE
+from ncp_control.runs.run import BEST, LAST, STATE
 
 ENV = "ncp/PendulumNoVel-v0"
 SMALL = DistilSettings(steps=1200, iterations=1, first=0.5, batches=4, batch=8, length=32, envs=2, eval_episodes=2)

@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import load_file
 
 from helpers.distilling import numbered, pendulum, student_of, turning
-from ncp_control.base.run_folder import seed_of
 from ncp_control.data import collect
 from ncp_control.distil import DistilSettings, PruneSettings, Recorded, distil
 from ncp_control.distil.prune_table import PrunedRow, read_rows, smallest_in_words, smallest_of, table_text, write_rows
@@ -23,6 +22,7 @@ from ncp_control.distil.training import LabelledWindows
 from ncp_control.distil.weakest import losses_without, without_weakest
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
+from ncp_control.runs.run import seed_of
 from ncp_control.wiring import Wiring
 
 ENV = "ncp/PendulumNoVel-v0"

@@ -15,15 +15,15 @@ from torch.utils._pytree import tree_leaves
 
 from helpers.oscillators import oscillators
 from ncp_control.base.muon import Muon
-from ncp_control.base.progress import Tracker
 from ncp_control.base.tensors import read_tensors
 from ncp_control.data import Rollout, Rollouts, Split, Windows
 from ncp_control.dynamics import DynamicsModel, FitSettings, captured_step, fit, fitting
 from ncp_control.dynamics.captured_step import CapturedStep
 from ncp_control.dynamics.ensemble_fit import make_seeded
-from ncp_control.dynamics.fit_loop import STATE, FitLoop
+from ncp_control.dynamics.fit_loop import FitLoop
 from ncp_control.ops import readable
 from ncp_control.ops.cpu.backend import available
+from ncp_control.runs.run import STATE, Run
 
 CPU = torch.device("cpu")
 PARTS = oscillators(actions=True).split()
@@ -78,8 +78,7 @@ def make_loop(
     model: DynamicsModel, parts: Split, settings: FitSettings = SETTINGS, graph: bool | None = False
 ) -> FitLoop:
     train, valid = (Windows(part, settings.length, settings.stride) for part in parts[:2])
-    tracker = Tracker("", 1, 0, "steps")
-    return FitLoop(model, train, valid, settings.of_cell(model.cell_name), 0, None, {}, tracker, None, None, graph)
+    return FitLoop(model, train, valid, settings.of_cell(model.cell_name), Run(None), {}, None, None, graph)
 
 
 @pytest.mark.parametrize(("cell", "optimizer"), [("ltc", "adam"), ("gru", "adam"), ("mlp", "adam"), ("cfc", "muon")])
@@ -251,7 +250,7 @@ def test_a_step_that_cannot_be_captured_is_taken_all_the_same(
         if graph is None:
             monkeypatch.setattr(captured_step, "Recorder", Refusing)
         loop = make_loop(model, PARTS, graph=graph)
-        loop.run()
+        loop.run_epochs()
     assert torch.equal(weights(models[0]), weights(models[1]))
     assert plain.captures == 1
     error = capsys.readouterr().err
@@ -260,7 +259,7 @@ def test_a_step_that_cannot_be_captured_is_taken_all_the_same(
         "when stream is capturing\n"
     )
     with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
-        make_loop(make(), PARTS, graph=True).run()
+        make_loop(make(), PARTS, graph=True).run_epochs()
 
 
 @pytest.mark.gpu

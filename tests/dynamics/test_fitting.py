@@ -15,7 +15,9 @@ from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
 from ncp_control.dynamics.ensemble_fit import make_seeded
-from ncp_control.dynamics.fit_loop import BEST, CURVE, STATE, DivergedError
+from ncp_control.dynamics.fit_loop import DivergedError
+from ncp_control.runs.curve import CURVE
+from ncp_control.runs.run import BEST, STATE
 
 PARTS = oscillators(actions=True).split()
 SETTINGS = FitSettings(epochs=4, length=16, stride=8, batch=8, average=0.9, schedule="cosine", horizon=3, robust=1.0)
@@ -72,8 +74,8 @@ def test_an_interrupted_model_has_its_best_weights(capsys: pytest.CaptureFixture
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(model, PARTS, SETTINGS, progress=False, on_epoch=interrupt)
-    assert "interrupted after 2 epochs: its best weights are in the model" in capsys.readouterr().err
+        fit(model, PARTS, SETTINGS, on_epoch=interrupt)
+    assert "interrupted: the model has its best weights" in capsys.readouterr().err
     assert not model.training
 
 

@@ -19,7 +19,8 @@ from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
 from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
-from ncp_control.dynamics.fit_loop import BEST, CURVE, STATE
+from ncp_control.runs.curve import CURVE
+from ncp_control.runs.run import BEST, STATE
 
 PARTS = oscillators(actions=True).split()
 SETTINGS = FitSettings(epochs=1, length=16, stride=4, batch=9)

@@ -17,7 +17,8 @@ from ncp_control.data import episodes
 from ncp_control.rl import evaluate, load_policy, save_policy
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_control.rl.training import BEST, train
+from ncp_control.rl.training import train
+from ncp_control.runs.run import BEST
 
 
 @pytest.mark.system

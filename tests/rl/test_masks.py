@@ -29,7 +29,8 @@ from ncp_control.data import collect
 from ncp_control.rl import RecurrentA2C, RecurrentPPO, evaluate, load_policy, save_policy, with_masks
 from ncp_control.rl.policies.masks import masked, read_masks
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.rl.training import LAST, train
+from ncp_control.rl.training import train
+from ncp_control.runs.run import LAST
 
 named = pytest.mark.parametrize("name", SPACES)
 STRICT = "StrictMasks-v0"

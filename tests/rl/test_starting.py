@@ -16,7 +16,9 @@ from ncp_control.cli import main
 from ncp_control.rl import RecurrentPPO, load_policy
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.recipe import Recipe, load_recipe
-from ncp_control.rl.training import BEST, CURVE, STATE, train
+from ncp_control.rl.training import train
+from ncp_control.runs.curve import CURVE
+from ncp_control.runs.run import BEST, STATE
 
 OTHER_WIRING = {"policy_kwargs.wiring": "AutoNCP(12, 4)", "policy_kwargs.cell": "ltc"}
 

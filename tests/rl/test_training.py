@@ -13,13 +13,15 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from helpers.gates import Gate
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
-from ncp_control.base.run_folder import RECORD
+from ncp_control.base.kinds import RECORD
 from ncp_control.base.tensors import CheckpointError
 from ncp_control.cli import main
 from ncp_control.rl import load_policy
 from ncp_control.rl.files.run_state import read_about
 from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_control.rl.training import BEST, CURVE, LAST, POLICIES, STATE, train
+from ncp_control.rl.training import POLICIES, train
+from ncp_control.runs.curve import CURVE
+from ncp_control.runs.run import BEST, LAST, STATE
 
 
 def tensors(path: Path) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from helpers.long_commands import same_training
 from helpers.remembering_environment import REMEMBERING
 from helpers.same_steps import assert_same
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
-from ncp_control.base.run_folder import RECORD
+from ncp_control.base.kinds import RECORD
 from ncp_control.cli import main
 from ncp_control.rl.recipes.building import make_envs
 from ncp_control.rl.recipes.process_envs import ProcessVecEnv
 from ncp_control.rl.recipes.recipe import Recipe, load_recipe
 from ncp_control.rl.recipes.trial import random_actions
-from ncp_control.rl.training import STATE, train
+from ncp_control.rl.training import train
+from ncp_control.runs.run import STATE
 
 FAULTY, STRICT = "Faulty-v0", "StrictFive-v0"
 
@@ -273,7 +274,7 @@ def test_ctrl_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> None:
     os.killpg(child.process, signal.SIGINT)  # as a terminal does
     ended = child.wait()
     assert (ended.code, ended.value) == (0, 130), ended.output
-    assert "interrupted at step" in ended.output
+    assert "interrupted: --resume goes on from what is in" in ended.output
     assert "Traceback" not in ended.output
     child.wait_for_group()
 

@@ -19,7 +19,9 @@ from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.rl import load_policy
 from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_control.rl.training import BEST, CURVE, LAST, STATE, train
+from ncp_control.rl.training import train
+from ncp_control.runs.curve import CURVE
+from ncp_control.runs.run import BEST, LAST, STATE
 
 gym.register("EpisodeCounter-v0", entry_point="helpers.episode_counter:EpisodeCounter")
 

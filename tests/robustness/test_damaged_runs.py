@@ -9,7 +9,7 @@ import pytest
 
 from helpers.command_line import refused_after_progress as refused
 from helpers.long_commands import collect_words, fit_words, train_words
-from ncp_control.base.run_folder import RECORD
+from ncp_control.base.kinds import RECORD
 from ncp_control.cli import main
 from ncp_control.data import collect
 

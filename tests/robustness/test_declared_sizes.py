@@ -22,8 +22,9 @@ from ncp_control.activity import Activity
 from ncp_control.activity.figures import raster_figure, saliency_figure, tuning_figure, wiring_figure
 from ncp_control.activity.layout import natural_size
 from ncp_control.activity.page import write_page
-from ncp_control.base.run_folder import RECORD, read_record
+from ncp_control.base.kinds import RECORD
 from ncp_control.data import Rollouts
+from ncp_control.runs.folder import read_record
 from ncp_control.wiring import Wiring
 
 pytest.importorskip("sb3_contrib")

@@ -17,15 +17,17 @@ from helpers.oscillators import oscillators
 
 def test_a_mutated_record(times: int, place: Path) -> None:
     """The records are `run.json` of a run, `plan.json` of a collection, and `result.json` of a comparison's fit."""
-    from ncp_control.base.run_folder import RECORD, prepare_run
+    from ncp_control.base.kinds import RECORD
     from ncp_control.data.collection import RECORD as PLAN
     from ncp_control.data.collection import CollectionPlan, path_of, prepare
     from ncp_control.dynamics.comparison import read_result
+    from ncp_control.runs.run import Run
 
     folder = place / "records"
     about = {"recipe": {"env": "x", "n_timesteps": 5}, "seed": 1, "threads": 1, "data": [1, 2]}
     plan = CollectionPlan('{"id": "x"}', 3, 0.05, 1, 2, "random", None, True)
-    prepare_run(folder, about, False).release()
+    with Run(folder).open(about, ()):
+        pass
     collected = place / "collected"
     prepare(collected, plan, False).release()
     path_of(collected, 0).write_bytes(b"")
@@ -35,7 +37,7 @@ def test_a_mutated_record(times: int, place: Path) -> None:
 
     def resume(path: Path) -> None:
         whole = path.read_bytes()
-        with prepare_run(folder, about, True):
+        with Run(folder, resume=True).open(about, ()):
             assert {key: json.loads(whole)[key] for key in about} == about
 
     def plan_again(path: Path) -> None:
@@ -64,30 +66,30 @@ def test_a_mutated_record(times: int, place: Path) -> None:
 
 def test_a_mutated_state_of_a_fit(times: int, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gymnasium")
-    from ncp_control.base.progress import Tracker
     from ncp_control.data import Windows
     from ncp_control.dynamics import DynamicsModel, FitSettings, fit, fit_loop
+    from ncp_control.runs.run import STATE, Run
 
     monkeypatch.setattr(fit_loop, "make_board", lambda folder: None)
     parts = oscillators(steps=20).split()
     settings = FitSettings(epochs=1, length=8, average=0.9).of_cell("gru")
     out = place / "fit"
     fit(DynamicsModel.of(parts.train, "gru", 3), parts, settings, out=out, device="cpu", progress=False)
-    content = (out / fit_loop.STATE).read_bytes()
+    content = (out / STATE).read_bytes()
 
     def read(path: Path) -> Any:
         train, valid = (Windows(part, 8, 10) for part in (parts.train, parts.valid))
         model = DynamicsModel.of(parts.train, "gru", 3)
-        return fit_loop.FitLoop(model, train, valid, settings, 0, out, {}, Tracker("", 1, 0, "steps"))
+        return fit_loop.FitLoop(model, train, valid, settings, Run(out), {})
 
     def whole(found: Any) -> bool:
         found.epoch(1)  # the fit goes on
-        return all(isinstance(value, float) for pair in found.fitted.curve for value in pair)
+        return all(isinstance(value, float) for _, *pair in found.curve.rows for value in pair)
 
     def mutate(random: Random) -> bytes:
         return damaged(content, random, content) if random.random() < 0.3 else forged(content, ("state",), random)
 
-    found = examine(80 * times, out / fit_loop.STATE, mutate, read, whole)
+    found = examine(80 * times, out / STATE, mutate, read, whole)
     assert min(found.values()) > 0
 
 

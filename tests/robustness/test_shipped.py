@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import ncp_control as nc
-from ncp_control.base.run_folder import Kind, kind_of
+from ncp_control.base.kinds import Kind, kind_of
 from ncp_control.cli import main
 from ncp_control.data import Scaler, collect
 from ncp_control.dynamics import one_step_error

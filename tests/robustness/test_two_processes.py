@@ -13,8 +13,8 @@ from helpers.command_line import complaint
 from helpers.command_line import refused_after_progress as refused
 from helpers.long_commands import COMMANDS, same_training, train_words
 from helpers.waiting import wait_until
-from ncp_control.base.run_folder import LOCK, Hold
 from ncp_control.cli import main
+from ncp_control.runs.folder import LOCK, Hold
 
 pytest.importorskip("sb3_contrib")
 pytestmark = pytest.mark.system

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from ncp_control.scale.curves import COLOURS, MOST, band_of, draw_curves
-from ncp_control.scale.plan import Run, Setting, settings_of
+from ncp_control.scale.plan import PlannedRun, Setting, settings_of
 
 pytest.importorskip("matplotlib")
 SETTING = Setting("a")
 
 
 def write_curve(out: Path, setting: Setting, seed: int, points: dict[float, float], kind: str = "train") -> None:
-    folder = out / Run(setting, seed).folder
+    folder = out / PlannedRun(setting, seed).folder
     folder.mkdir(parents=True)
     head = {"train": "steps,mean_return,std_return", "fit": "epoch,train,valid"}[kind]
     rows = [f"{x},{y},0" if kind == "train" else f"{x},0,{y}" for x, y in points.items()]
@@ -53,7 +53,7 @@ def test_curves_that_share_no_point_have_an_empty_band(tmp_path: Path) -> None:
 
 def test_a_damaged_curve_is_named(tmp_path: Path) -> None:
     write_curve(tmp_path, SETTING, 0, {100: 1.0})
-    path = tmp_path / Run(SETTING, 0).folder / "curve.csv"
+    path = tmp_path / PlannedRun(SETTING, 0).folder / "curve.csv"
     path.write_text(path.read_text().replace("1.0", "one"))
     with pytest.raises(ValueError, match=r"curve\.csv is not a readable curve"):
         band_of("train", SETTING, (0,), tmp_path)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ncp_control.scale.plan import (
     LONGEST_NAME,
-    Run,
+    PlannedRun,
     Setting,
     job_of,
     read_values,
@@ -98,7 +98,7 @@ def test_runs_that_could_not_be_told_apart_are_refused(
 
 @given(st.text(min_size=1, max_size=200), st.text(min_size=1, max_size=200))
 def test_every_name_can_name_a_folder(subject: str, value: str) -> None:
-    run = Run(Setting(subject, (("key", value),)), 3)
+    run = PlannedRun(Setting(subject, (("key", value),)), 3)
     assert "/" not in run.name
     assert "\0" not in run.name
     assert len(run.name) <= LONGEST_NAME + 3
@@ -113,7 +113,7 @@ def test_long_names_stay_different() -> None:
 
 def test_a_run_is_a_command_that_is_resumed() -> None:
     (setting,) = settings_of(["pendulum-novel"], {"learning_rate": ["1e-3"]})
-    words = words_of("train", Run(setting, 4), ["--steps", "100"])
+    words = words_of("train", PlannedRun(setting, 4), ["--steps", "100"])
     assert " ".join(words) == (
         "train pendulum-novel --seed 4 --set learning_rate=1e-3 --steps 100 --out runs/pendulum-novel-s4 "
         "--resume --json"
@@ -121,10 +121,10 @@ def test_a_run_is_a_command_that_is_resumed() -> None:
     (setting,) = settings_of(
         ["inputs/data"], {"cell": ["cfc"], "weight_decay": ["0.1"], "actions": ["true"], "residual": ["False"]}
     )
-    job = job_of("fit", Run(setting, 0), [])
+    job = job_of("fit", PlannedRun(setting, 0), [])
     assert " ".join(job.arguments["words"]) == (
         "fit inputs/data --seed 0 --cell cfc --weight-decay 0.1 --actions --out runs/data-s0 --resume --json"
     )
     assert job.reads == ("inputs/data",)
     assert job.writes == ("runs/data-s0", "logs/data-s0.txt")
-    assert job_of("train", Run(Setting("pendulum-novel"), 0), []).reads == ()
+    assert job_of("train", PlannedRun(Setting("pendulum-novel"), 0), []).reads == ()

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.job_places import Here
 from ncp_control.base.processes import Event, Job
-from ncp_control.base.run_folder import seed_of
+from ncp_control.runs.run import seed_of
 from ncp_control.scale.ranges import SearchRange
 from ncp_control.scale.search import TRIALS, search
 from ncp_control.scale.sweep import Sweep

@@ -15,8 +15,8 @@ from helpers.job_places import Deadly, Here
 from helpers.long_commands import DISTIL_FAST, distil_words, fit_words
 from helpers.sweeping import contents, small_sweep
 from ncp_control.base.processes import Event, Job, Processes
-from ncp_control.base.run_folder import read_curve
 from ncp_control.rl.files.run_state import read_about
+from ncp_control.runs.curve import read_curve
 from ncp_control.scale import Sweep, sweep
 from ncp_control.scale.sweep import commands_of
 

@@ -87,7 +87,7 @@ def test_a_run_whose_first_policy_is_its_best_has_no_medium(tmp_path: Path, caps
 def test_a_second_process_is_refused_and_takes_nothing_away(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ncp_control.base.run_folder import Hold
+    from ncp_control.runs.folder import Hold
 
     busy = tmp_path / "ncp" / "cartpole" / ".references.unfinished" / "expert"
     busy.mkdir(parents=True)

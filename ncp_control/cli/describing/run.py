@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ncp_control.base.run_folder import RECORD, read_curve, read_record
+from ncp_control.base.kinds import RECORD
 from ncp_control.cli.describing import facts
+from ncp_control.runs.curve import read_curve
+from ncp_control.runs.folder import read_record
 
 Described = dict[str, Any]
 

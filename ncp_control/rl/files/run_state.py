@@ -13,8 +13,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
+from ncp_control.base.kinds import read_metadata
 from ncp_control.base.notes import read_object
-from ncp_control.base.run_folder import read_metadata
 from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.rl.files.replay_rows import of_shape, replayed, set_replayed
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ncp_control._version import __version__
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import BLUE, GREEN, GREY, ORANGE, PINK, SKY, YELLOW, save_figure
-from ncp_control.base.run_folder import versions
+from ncp_control.runs.folder import versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import ncp_control as nc
-from ncp_control.base.run_folder import Kind, kind_of
+from ncp_control.base.kinds import Kind, kind_of
 from ncp_control.checkpoint import CheckpointError
 from ncp_control.checkpoint import load as load_network
 from ncp_control.rl import load_policy, save_policy

@@ -17,7 +17,7 @@ pytest.importorskip("mujoco")
 
 from helpers.command_line import refused
 from helpers.small_recipes import QUIET, recipe_file
-from ncp_control.base.run_folder import RECORD
+from ncp_control.base.kinds import RECORD
 from ncp_control.cli import main
 from ncp_control.data import Rollout, Rollouts
 from ncp_control.data.sources import write_trace
@@ -25,7 +25,9 @@ from ncp_control.dynamics import Branches, DynamicsModel, save_model
 from ncp_control.rl import load_policy
 from ncp_control.rl.recipes.imagined_envs import ImaginedVecEnv, imagined_envs
 from ncp_control.rl.recipes.recipe import Recipe, load_recipe
-from ncp_control.rl.training import BEST, CURVE, STATE, train
+from ncp_control.rl.training import train
+from ncp_control.runs.curve import CURVE
+from ncp_control.runs.run import BEST, STATE
 from ncp_envs import observation_names
 
 RECIPE = """
