@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> int:
     import numpy as np
     import torch
 
-    from ncp_control.activity.recording.ablate import ablate
+    from ncp_control.activity.recording.interventions import ablate
     from ncp_control.cli import trained_in
     from ncp_control.rl import load_policy
 

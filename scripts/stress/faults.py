@@ -213,7 +213,7 @@ FAULTS = (
     Fault(
         "greatest-value-shown-as-missing",
         "activity page",
-        "ncp_control/activity/page/quantised.py",
+        "ncp_control/activity/page/data.py",
         "/ span * (missing - 1))",
         "/ span * missing)",
         "A page leaves a gap wherever a neuron is at its highest.",

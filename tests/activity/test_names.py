@@ -11,10 +11,9 @@ import pytest
 
 from helpers.figure_texts import boxes_of
 from helpers.recordings import make_recording
-from ncp_control.activity.correlations import correlations
 from ncp_control.activity.figures import raster_figure, tuning_figure, wiring_figure
 from ncp_control.activity.layout import text_width
-from ncp_control.activity.names import input_labels
+from ncp_control.activity.names import correlations, input_labels
 from ncp_control.activity.page.data import input_names
 from ncp_control.activity.video.scene import Scene
 from ncp_control.base.pages import save_figure

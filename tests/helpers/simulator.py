@@ -11,8 +11,7 @@ import pytest
 
 from helpers.browser_page import Page
 from helpers.laboratory_scripts import open_scripts
-from ncp_control.activity.laboratory.plain_script import simulator_parts
-from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator
+from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator, simulator_parts
 from ncp_control.activity.laboratory.world import world_data
 from ncp_control.activity.laboratory.write import WORLD_SCRIPTS
 

@@ -5,7 +5,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from ncp_control.activity.recording.body import BodyPoses
+from ncp_control.activity.recording.environment import BodyPoses
 from ncp_control.rl.recipes.environments import make_env
 
 BODIES = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer", "Ant", "InvertedPendulum", "InvertedDoublePendulum")

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 import ncp_control as nc
 from helpers.sign_environment import ID, STEPS
 from ncp_control.activity import record
-from ncp_control.activity.recording.ablate import ablate
+from ncp_control.activity.recording.interventions import ablate
 from ncp_control.data import collect
 from ncp_control.data.policy_hashes import hash_of_weights
 from ncp_control.rl import RecurrentPPO, evaluate, load_policy, save_policy

@@ -14,7 +14,7 @@ from helpers.command_line import refused_after_progress as refused
 from helpers.forgeries import forge, policy_file
 from helpers.recordings import ONE, make_recording, write_recording
 from ncp_control.activity.page import write_page
-from ncp_control.activity.recording.ablate import Ablation, write_ablations
+from ncp_control.activity.recording.interventions import Ablation, write_ablations
 from ncp_control.base.progress import Tracker
 from ncp_control.cli import main
 from ncp_control.rl.files.policy_file import with_note

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ncp_control.activity.figures.body import body_figure
-from ncp_control.activity.figures.heat_maps import saliency_figure, tuning_figure
-from ncp_control.activity.figures.phase import phase_figure
-from ncp_control.activity.figures.raster import raster_figure
-from ncp_control.activity.figures.time_constants import time_constants_figure
-from ncp_control.activity.figures.traces import traces_figure
+from ncp_control.activity.figures.motion import body_figure, phase_figure
+from ncp_control.activity.figures.neurons import saliency_figure, time_constants_figure, tuning_figure
+from ncp_control.activity.figures.states import raster_figure, traces_figure
 from ncp_control.activity.figures.wiring import wiring_figure
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.base.pages import save_figure

@@ -1,26 +1,35 @@
-"""What a laboratory knows about one circuit: the circuit, its body, its names, and what is said about it."""
+"""What a laboratory knows about one circuit: the circuit, its body, its names, facts about it, and its recordings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
-from ncp_control.activity.laboratory.bodies import body_data
+from ncp_control._version import __version__
+from ncp_control.activity.body import flattened, heights
 from ncp_control.activity.laboratory.controllers import controller_data
-from ncp_control.activity.laboratory.facts import recording_facts
 from ncp_control.activity.laboratory.world import world_data
 from ncp_control.activity.page.data import numbers, wiring_data
 from ncp_control.activity.page.facts import cell_in_words, circuit_in_words
+from ncp_control.activity.recording.activity import FORMAT, VERSION
+from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.environment import env_id, vector_names
 from ncp_control.activity.recording.tap import bounds_of
+from ncp_control.base.packed import packed
 from ncp_control.base.pages import all_shown
 from ncp_control.data.environments import check_policy
 from ncp_control.neurons import cell_config
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.wiring import Wiring
+
+ROOM = 1.3  # a picture has room for a body of this many times the size that it has at rest
+GRAVITY = 9.81  # in m/s^2: forces are measured by what the body weighs on Earth
+BENT = 0.3  # in metres and radians, of every joint, to see which pieces move
 
 
 @dataclass
@@ -108,3 +117,57 @@ def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[
         ("SHA-256", exhibit.agent.sha256),
     ]
     return [(term, str(text)) for term, text in found if text]
+
+
+def body_data(env: Any) -> dict[str, Any]:
+    """Returns what never changes about the picture of an environment's MuJoCo body."""
+    from ncp_envs.body import Body, poses_of
+
+    unwrapped = env.unwrapped
+    model = unwrapped.model
+    body = Body(model)
+    rest = np.asarray(unwrapped.init_qpos, np.float64)
+    poses = poses_of(model, np.stack([rest, rest + BENT]))
+    capsules = body.capsules(*poses)
+    about = {"seen_from": body.seen_from, "ground": body.ground}
+    flat = flattened(capsules.ends, capsules.radii, body.shapes, about)
+    still = flat._replace(ends=flat.ends[:1])
+    low, high = heights(still, rare=0)
+    around = still.ends[0, :, :, 0] - still.middle[0, 0]
+    side = float(np.abs(around[flat.moving]).max() + flat.radii.max())
+    down = low if flat.above or flat.ground is None else min(low, flat.ground)
+    return {
+        "radii": flat.radii.tolist(),
+        "moving": flat.moving.tolist(),
+        "other": flat.other.tolist(),
+        "above": flat.above,
+        "flat": body.is_flat,
+        "ground": None if flat.above else flat.ground,
+        "side": ROOM * side,
+        "down": ROOM * low if flat.above else down,
+        "up": ROOM * high if flat.above else down + ROOM * (high - down),
+        "weight": float(GRAVITY * model.body_mass.sum()),
+        # The number in the world's `bodies` of the body that has each piece; -1 for the world itself.
+        "owners": [int(model.geom_bodyid[geom]) - 1 for geom in body.geoms],
+    }
+
+
+def recording_facts(controller: Controller, env: Any, name: str = "", note: Mapping[str, Any] | None = None) -> Any:
+    """Returns what is the same in every recording of an agent, as JSON values for `recordingOf` of `recording.js`.
+
+    :param controller: the agent
+    :param env: the environment, with its wrappers
+    :param name: the name under which the agent is recorded
+    :param note: JSON values that are kept in the recordings
+    :return: `about` as `record` writes it, without what happens; `wiring`, the circuit's as JSON text; `state_bounds`
+        and `time_constant_bounds`, the packed least and greatest values of all neurons; and `uses_elapsed`, whether the
+        cell has a use for the elapsed time
+    """
+    rnn = controller.rnn
+    assert rnn is not None  # `controller_data` refuses an agent without one
+    about = {
+        "format": FORMAT, "version": VERSION, "package": __version__, "body": None,
+        **policy_about(rnn.cell, env, name, note),
+    }  # fmt: skip
+    bounds = {key: [packed(bound) for bound in torch.as_tensor(both)] for key, both in bounds_of(rnn).items()}
+    return {"about": about, "wiring": rnn.wiring.to_json(), "uses_elapsed": rnn.cell.uses_elapsed, **bounds}

@@ -6,15 +6,19 @@ the same noise as in Python, bit for bit, and the same movements as far as two b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+from numpy.typing import NDArray
 
-from ncp_control.activity.laboratory.layers import layers_data
-from ncp_control.activity.laboratory.numpy_normal import normal_widths
+import ncp_envs
 from ncp_control.activity.laboratory.world_model import body_names, model_data
 from ncp_control.activity.recording.environment import action_names, vector_names
 from ncp_control.base.packed import packed
+from ncp_control.data.finite import CheckFinite
 
 # The settings of Gymnasium's tasks, by the names that `tasks.js` has for them.
 NUMBERS = {
@@ -36,6 +40,11 @@ FLAGS = {
 NORMAL_STARTS = ("HalfCheetah", "Ant", "InvertedDoublePendulum")
 RESETS = ("reset", "reset_model", "set_state")
 SEEDS = 2  # with which the starts are compared
+Layer = dict[str, Any]
+# `gymnasium.make` and `make_env` add these; the disturbances of a laboratory come around them.
+MADE = (OrderEnforcing, PassiveEnvChecker, TimeLimit, CheckFinite)
+_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64
+_MODULUS = 1 << 128
 
 
 def world_data(env: Any) -> dict[str, Any]:
@@ -162,3 +171,117 @@ def root_of(model: Any) -> dict[str, int]:
             forward = int(model.jnt_dofadr[joint])
             break
     return {"root": root, "forward": forward}
+
+
+def layers_data(env: Any) -> tuple[list[Layer], int]:
+    """Returns the wrappers of an environment, the innermost first, and how many of them disturbances come around.
+
+    Disturbances come between the environment as it was made and the wrappers of the training, as those of
+    `ncp-control record` do.
+    """
+    wrappers = []
+    while isinstance(env, gym.Wrapper):
+        wrappers.append(env)
+        env = env.env
+    found: list[Layer] = []
+    below = 0
+    for wrapper in reversed(wrappers):
+        kind = type(wrapper)
+        if kind not in KINDS:
+            raise ValueError(
+                f"a laboratory cannot build the wrapper {kind.__name__}: it knows "
+                f"{', '.join(sorted(one.__name__ for one in KINDS))}"
+            )
+        described = KINDS[kind](wrapper)
+        if described is not None:
+            found.append(described)
+        if kind in MADE:
+            below = len(found)
+    return found, below
+
+
+def _nothing(wrapper: Any) -> None:
+    """A wrapper that changes nothing in a right use of the environment."""
+
+
+def _limit(wrapper: Any) -> Layer:
+    return {"kind": "limit", "steps": int(wrapper._max_episode_steps)}
+
+
+def _finite(wrapper: Any) -> Layer:
+    return {"kind": "finite"}
+
+
+def _keep(wrapper: Any) -> Layer:
+    return {"kind": "keep", "indices": packed(wrapper._kept)}
+
+
+def _random(wrapper: Any) -> Layer:
+    return {"kind": "random", "probability": wrapper._rule._probability}
+
+
+def _noise(wrapper: Any) -> Layer:
+    return {"kind": "noise", "std": packed(wrapper._rule._std)}
+
+
+def _dropout(wrapper: Any) -> Layer:
+    rule = wrapper._rule
+    fill = float(np.ravel(rule._blank)[0]) if rule._blank.size else 0.0
+    return {
+        "kind": "dropout",
+        "probability": rule._probability,
+        "whole": bool(rule._whole),
+        "holds": bool(rule._holds),
+        "fill": fill,
+    }
+
+
+def _delay(wrapper: Any) -> Layer:
+    return {"kind": "delay", "steps": wrapper._rule._steps, "first": packed(np.asarray(wrapper._rule._first, float))}
+
+
+def _previous(wrapper: Any) -> Layer:
+    return {"kind": "previous", "reward": bool(wrapper._reward)}
+
+
+def _irregular(wrapper: Any) -> Layer:
+    return {
+        "kind": "irregular",
+        "low": wrapper._low,
+        "high": wrapper._high,
+        "nominal": wrapper._nominal,
+        "apart": wrapper._observes == "apart",
+        "observed": wrapper._observes is True,
+    }
+
+
+KINDS: dict[type, Callable[[Any], Layer | None]] = {
+    OrderEnforcing: _nothing,
+    PassiveEnvChecker: _nothing,
+    TimeLimit: _limit,
+    CheckFinite: _finite,
+    ncp_envs.KeepObservations: _keep,
+    ncp_envs.RandomActionOverwrite: _random,
+    ncp_envs.ObservationNoise: _noise,
+    ncp_envs.ObservationDropout: _dropout,
+    ncp_envs.ActionDelay: _delay,
+    ncp_envs.PreviousAction: _previous,
+    ncp_envs.IrregularTime: _irregular,
+}
+
+
+def normal_widths() -> NDArray[np.float64]:
+    """Returns the widths of the 256 layers of NumPy's ziggurat, each divided by 2^52.
+
+    NumPy does not show them. It draws a number as a random place in a layer, times the layer's width; so the number at
+    place 1 is the width. The generator is put into the states whose next 64 bits say this place and each layer.
+    """
+    bits = np.random.PCG64(0)
+    generator, back = np.random.Generator(bits), pow(_MULTIPLIER, -1, _MODULUS)
+    found = []
+    for layer in range(256):
+        wanted = 1 << 9 | layer
+        before = (wanted - 1) * back % _MODULUS
+        bits.state = {"bit_generator": "PCG64", "state": {"state": before, "inc": 1}, "has_uint32": 0, "uinteger": 0}
+        found.append(generator.standard_normal())
+    return np.array(found)

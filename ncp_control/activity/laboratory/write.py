@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
 from ncp_control.activity.laboratory.exhibits import Exhibit, exhibit_data
-from ncp_control.activity.laboratory.plain_script import simulator_parts
-from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator
+from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator, simulator_parts
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import filled, page_head, script_json
 from ncp_control.base.text import shown

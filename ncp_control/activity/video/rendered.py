@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.activity.video.body import body_view, camera_path, tick_distance
+from ncp_control.activity.video.frame import body_view, camera_path, tick_distance
 from ncp_control.activity.video.geometry import CAPSULE, Geometry, geometry
 from ncp_control.base.files import temporary_folder
 

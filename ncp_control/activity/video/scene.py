@@ -1,10 +1,12 @@
 """The frames of a video: the body, the raster with a few traces below it, and the circuit.
 
-What stays the same from frame to frame is drawn once and kept as the background. A frame adds what moves.
+What stays the same from frame to frame is drawn once and kept as the background. A frame adds what moves. Short texts
+that change with every frame are drawn as outlines, which is much faster than matplotlib's own text.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +16,9 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.body import FlatBody, capsule_outlines
 from ncp_control.activity.continued import BodyAhead
-from ncp_control.activity.figures.circuit import (
+from ncp_control.activity.figures.states import draw_raster, draw_starts, liveliest
+from ncp_control.activity.figures.style import INK, draw_scale, figure_title, halo, limits, name_layers
+from ncp_control.activity.figures.wiring import (
     colour_nodes,
     current_limit,
     current_strengths,
@@ -27,16 +31,10 @@ from ncp_control.activity.figures.circuit import (
     set_up,
     synapse_lines,
 )
-from ncp_control.activity.figures.labels import figure_title, halo, name_layers
-from ncp_control.activity.figures.raster import draw_raster, draw_starts
-from ncp_control.activity.figures.shades import INK, draw_scale, limits
-from ncp_control.activity.figures.steps import liveliest
 from ncp_control.activity.layout import FONT, Layout, place
 from ncp_control.activity.names import input_labels, shortened
 from ncp_control.activity.recording.activity import Activity
-from ncp_control.activity.video.body import View, body_view, tick_distance
-from ncp_control.activity.video.frame import INCHES, Box, body_box
-from ncp_control.activity.video.lettering import lettering, outline
+from ncp_control.activity.video.frame import INCHES, Box, View, body_box, body_view, tick_distance
 from ncp_control.base.pages import ORANGE, plain
 
 Array = NDArray[Any]
@@ -44,6 +42,7 @@ PAGE = 120  # the raster and the traces show this many steps, and then the next 
 TRACES = 3
 STRONGEST = 60  # as many currents, the strongest of the step, are drawn in each frame
 SKY, GROUND, CURSOR = "#eef3f8", "#d9d4c7", "#cc0066"
+HALF_HEIGHT = 0.365  # of digits and capitals, for a font of size 1
 
 
 class Scene:
@@ -336,3 +335,41 @@ def trace_rows(activity: Activity) -> list[tuple[str, Array]]:
         k = int(np.nan_to_num(actions).std(0).argmax())
         rows.append((f"{names[k]}" if len(names) == actions.shape[1] else f"action {k}", actions[:, k]))
     return rows
+
+
+@functools.cache
+def letter(character: str) -> tuple[Array, Array, float]:
+    """Returns a character of size 1: its outline's vertices (n, 2) and codes (n,), and its width."""
+    from matplotlib.textpath import TextPath
+
+    # A space has no outline, so the width is measured with a bar behind the character.
+    bar, both = (TextPath((0, 0), text, size=100) for text in ("|", f"{character}|"))
+    own = len(both.vertices) - len(bar.vertices)
+    width = float(both.vertices[:, 0].max() - bar.vertices[:, 0].max()) / 100
+    return np.asarray(both.vertices)[:own] / 100, np.asarray(both.codes, np.uint8)[:own], width
+
+
+def outline(texts: list[tuple[str, float, float, float]], size: float) -> Any:
+    """Returns many short texts as one path.
+
+    :param texts: (text, x, y, align) each: the point at the share `align` of the text's width is at x, its middle at y
+    :param size: size of the font
+    """
+    from matplotlib.path import Path as Outline
+
+    vertices, codes = [np.empty((0, 2))], [np.empty(0, np.uint8)]
+    for text, x, y, align in texts:
+        letters = [letter(character) for character in text]
+        at = x - align * size * sum(width for _, _, width in letters)
+        for points, kinds, width in letters:
+            vertices.append(points * size + (at, y - HALF_HEIGHT * size))
+            codes.append(kinds)
+            at += width * size
+    return Outline(np.concatenate(vertices), np.concatenate(codes))
+
+
+def lettering() -> Any:
+    """Returns an artist that shows an `outline`, empty at first."""
+    from matplotlib.patches import PathPatch
+
+    return PathPatch(outline([], 1.0), facecolor=INK, linewidth=0, zorder=3)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body
 from ncp_control.activity.continued import BodyAhead, continued_of
-from ncp_control.activity.figures.steps import last_step
+from ncp_control.activity.figures.states import last_step
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.encoder import encoder
 from ncp_control.activity.video.frame import body_box, pixels

@@ -6,7 +6,7 @@ import pytest
 from helpers.figure_texts import artist_of, boxes_of, overlaps
 from helpers.recordings import ONE, WORM, make_recording, with_unknown_currents
 from ncp_control.activity.figures import wiring_figure
-from ncp_control.activity.figures.shades import EXCITATORY, INHIBITORY, activity_colours, limits
+from ncp_control.activity.figures.style import EXCITATORY, INHIBITORY, activity_colours, limits
 from ncp_control.activity.names import neuron_labels
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, Wiring
 

@@ -17,7 +17,7 @@ from helpers.laboratory_scripts import open_scripts
 from helpers.small_agents import make, small_agent
 from ncp_control.activity import Activity, record
 from ncp_control.activity.figures import write_figures
-from ncp_control.activity.laboratory.facts import recording_facts
+from ncp_control.activity.laboratory.exhibits import recording_facts
 from ncp_control.activity.page import write_page
 from ncp_control.activity.recording.activity import NEEDED
 from ncp_control.base.packed import packed

@@ -12,8 +12,18 @@ import pytest
 
 from helpers.simulator import simulator_or_skip
 from ncp_control.activity.laboratory import simulator as simulators
-from ncp_control.activity.laboratory.plain_script import NOTICE, licences, plain_script, simulator_parts
-from ncp_control.activity.laboratory.simulator import ARCHIVE, PACKAGE, VERSION, SimulatorBuild, cache_folder, simulator
+from ncp_control.activity.laboratory.simulator import (
+    ARCHIVE,
+    NOTICE,
+    PACKAGE,
+    VERSION,
+    SimulatorBuild,
+    cache_folder,
+    licences,
+    plain_script,
+    simulator,
+    simulator_parts,
+)
 
 BY_HAND = "run `npm pack @mujoco/mujoco@3.14.0` on a machine with npm and a network, and give its file with --wasm"
 ON_LINUX = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="this rule is Linux's")

@@ -11,7 +11,7 @@ import pytest
 
 from helpers.recordings import WORM, make_recording, with_continuations, with_unknown_currents
 from ncp_control.activity.page import write_page
-from ncp_control.activity.page.quantised import quantise
+from ncp_control.activity.page.data import quantise
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.wiring import AutoNCP, Wiring
 

@@ -11,7 +11,7 @@ pytest.importorskip("stable_baselines3")
 
 from helpers.pendulum_agents import pendulum, pendulum_agent  # noqa: E402
 from ncp_control.activity import record  # noqa: E402
-from ncp_control.activity.recording.ablate import ablate  # noqa: E402
+from ncp_control.activity.recording.interventions import ablate  # noqa: E402
 from ncp_control.rl.policies.circuit import actor_circuit  # noqa: E402
 
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.recordings import ONE, make_recording, with_continuations, with_unknown_currents
 from helpers.videos import NAMED, SIZE, neuron_pixels, read_video, with_body
 from ncp_control.activity.body import flat_body
-from ncp_control.activity.figures.shades import activity_colours, limits
+from ncp_control.activity.figures.style import activity_colours, limits
 from ncp_control.activity.video import write_video
 from ncp_control.activity.video.scene import Scene
 from ncp_control.wiring import AutoNCP, FullyConnected

@@ -5,7 +5,7 @@ import pytest
 
 from helpers.videos import with_body
 from ncp_control.activity.body import capsule_outlines
-from ncp_control.activity.video.body import camera_path, tick_distance
+from ncp_control.activity.video.frame import camera_path, tick_distance
 
 
 def test_the_camera_follows_and_starts_anew_with_an_episode():
