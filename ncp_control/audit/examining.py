@@ -1,4 +1,4 @@
-"""One agent inside a box, taken apart for an audit: where its states, outputs and actions are, and their slopes."""
+"""One agent inside a box, taken apart for an audit: where its states, outputs and actions can be, and their slopes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ncp_control.audit.box import features_in
 from ncp_control.audit.differences import Differences
 from ncp_control.audit.layers import slopes_through, through
-from ncp_control.audit.reachable import of_numbers, reachable
 from ncp_control.base.intervals import Array, Interval, add, between, multiply, point
 from ncp_control.base.slopes import product_of
 from ncp_control.neurons.ranges import Elapsed, Known, Slopes, known_of, numbers
 from ncp_control.rl.controller import Controller
 
 MOST_NUMBERS = 2_000  # of a state: matrices of twice as many take gigabytes
+MOST_ROUNDS = 1000
+SETTLED = 1e-7  # a round that shrinks no interval by more than this share of its width is the last one
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,3 +135,51 @@ def step_from(seen: Examined, states: Interval, features: Interval) -> tuple[Int
         outputs = known.outputs(states)
     raw = through(controller.head, outputs)
     return states, raw if controller.chooses else clipped(controller, raw)
+
+
+def reachable(known: Known, features: Interval) -> Interval:
+    """Returns bounds of every state that the cell can reach from zero while it reads `features`, (N,).
+
+    It begins with bounds that hold for any input, and makes them smaller round by round: while all states are in X,
+    none leaves the hull of zero and `known.settled(X)`, which is where they then are. In a circuit without cycles this
+    ends after as many rounds as the circuit is deep; every round's result holds for all states that are numbers.
+
+    :param features: bounds of what the cell reads, (F,)
+    """
+    states, zero = known.outer(), between(0.0, 0.0, known.size)
+    for _ in range(MOST_ROUNDS):
+        smaller = known.settled(states, features).hull(zero).within(states)
+        with np.errstate(invalid="ignore"):
+            moved = [smaller.low - states.low, states.high - smaller.high]
+            shrunk = np.nan_to_num(moved, nan=0.0, posinf=np.inf).max(axis=0)
+        states = smaller
+        if not (shrunk > SETTLED * np.nan_to_num(states.width, posinf=0.0)).any():
+            break
+    return states
+
+
+def of_numbers(known: Known, states: Interval, features: Interval) -> Interval:
+    """Returns the bounds of the states that are surely numbers, and infinite ones for those that can become NaN.
+
+    These are all that overflow, and all behind them: even a synapse of weight zero passes NaN on.
+
+    :param states: what `reachable` returned
+    :param features: bounds of what the cell reads, (F,)
+    """
+    numbers = known.settled(states, features).is_finite | known.stays_finite
+    return states.where(~behind(known, ~numbers))
+
+
+def behind(known: Known, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Returns the chosen numbers of the state and all that synapses carry them to, (N,)."""
+    if not known.has_neurons:  # every number can depend on every other one
+        return np.full(known.size, bool(chosen.any()))
+    synapses, gaps = known.cell.wiring.synapses, known.cell.wiring.gap_junctions
+    source = np.concatenate([synapses.source, gaps[:, 0], gaps[:, 1]])
+    target = np.concatenate([synapses.target, gaps[:, 1], gaps[:, 0]])
+    found: NDArray[np.bool_] = chosen.copy()
+    count = 0
+    while found.sum() > count:
+        count = int(found.sum())
+        found[target[found[source]]] = True
+    return found

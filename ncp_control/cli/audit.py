@@ -183,8 +183,7 @@ def write(arguments: Arguments, found: list[Any]) -> None:
 
         write_certificate(found[0], arguments.html)
     if arguments.markdown is not None:
-        from ncp_control.audit.printed import as_markdown
-        from ncp_control.audit.side_by_side import side_by_side_markdown
+        from ncp_control.audit.printed import as_markdown, side_by_side_markdown
 
         text = as_markdown(found[0]) if len(found) == 1 else side_by_side_markdown(found[0], found[1])
         write_atomically(arguments.markdown, text.encode("utf-8"))
@@ -194,8 +193,7 @@ def write(arguments: Arguments, found: list[Any]) -> None:
 
 def show(arguments: Arguments, found: list[Any]) -> None:
     """Prints one certificate, or two beside each other, and where the files are."""
-    from ncp_control.audit.printed import as_text
-    from ncp_control.audit.side_by_side import side_by_side
+    from ncp_control.audit.printed import as_text, side_by_side
     from ncp_control.base.progress import say
     from ncp_control.cli.arguments import screen_width
 

@@ -10,7 +10,7 @@ import ncp_control as nc
 from helpers.audited_cells import grown
 from helpers.cells import names
 from ncp_control.audit.differences import Differences, shrinking
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import Interval, between, point
 from ncp_control.neurons.ranges import Elapsed, Slopes, known_of
 

@@ -10,8 +10,7 @@ pytest.importorskip("matplotlib")
 from helpers.small_agents import KINDS, small_agent
 from ncp_control.audit import audit
 from ncp_control.audit.page import write_certificate
-from ncp_control.audit.printed import as_markdown, as_text
-from ncp_control.audit.side_by_side import side_by_side
+from ncp_control.audit.printed import as_markdown, as_text, side_by_side
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ncp_control.activity.layout import Layout, curves, natural_size, place
 from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate, CertifiedSynapse
-from ncp_control.audit.circuit_sections import by_layer
+from ncp_control.audit.sections import by_layer
 from ncp_control.base.text import shown
 from ncp_control.wiring import Wiring
 from ncp_control.wiring.edges import Edges

@@ -6,7 +6,7 @@ import torch
 
 from helpers.audited_cells import box, grown, outside
 from helpers.cells import CHAIN, DENSE_5, SOLITARY
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import Interval, between, exactly, point
 from ncp_control.neurons import CTRNN, Cell, NeuralLTC, NeuralODE
 from ncp_control.neurons.parameters import raw_of

@@ -6,7 +6,7 @@ import torch
 
 from helpers.audited_cells import grown
 from helpers.cells import CHAIN, NCP_7
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import between, point
 from ncp_control.neurons import CfC
 from ncp_control.neurons.ranges import Elapsed, known_of

@@ -7,7 +7,7 @@ import torch
 from helpers.audited_cells import grown, outside
 from helpers.cells import CHAIN, NCP_7, SOLITARY
 from ncp_control.audit.differences import Differences
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import Interval, between, point
 from ncp_control.neurons import Cell, DualLTC
 from ncp_control.neurons.dual.ranges import KnownDual

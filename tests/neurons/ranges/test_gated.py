@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from helpers.audited_cells import grown
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import between, point
 from ncp_control.neurons import GRU, LSTM, Cell
 from ncp_control.neurons.ranges import Elapsed, known_of

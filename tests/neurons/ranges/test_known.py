@@ -8,7 +8,7 @@ from torch.nn.utils import parametrize
 
 from helpers.audited_cells import KNOWN
 from helpers.cells import ZOO, build
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import between, point
 from ncp_control.neurons import GRU, LTC, CfC, Held
 from ncp_control.neurons.affine.ranges import KnownAffine

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import Interval, exactly, point
 from ncp_control.neurons import LaggedMLP
 from ncp_control.neurons.ranges import Elapsed, known_of

@@ -6,7 +6,7 @@ import torch
 
 from helpers.audited_cells import grown, inside, outside
 from helpers.cells import SOLITARY, build
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import Interval, between, exactly, point
 from ncp_control.neurons import LTC
 from ncp_control.neurons.ltc.ranges import mean_range

@@ -16,7 +16,7 @@ from helpers.audited_cells import (
     times_in,
 )
 from helpers.cells import WIDE, ZOO
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import Interval
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])

@@ -10,7 +10,7 @@ import ncp_control as nc
 from helpers.audited_cells import grown
 from helpers.cell_values import close_to, set_values
 from helpers.cells import REPRESENTATIVES, build, compiled, kept
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit.examining import reachable
 from ncp_control.base.intervals import between
 from ncp_control.neurons.ranges import Elapsed, known_of
 from ncp_control.ops.cpu import launch

@@ -6,8 +6,8 @@ import torch
 
 from helpers.audited_cells import KNOWN, TIMES, box, grown, outside
 from helpers.cells import CHAIN, build
-from ncp_control.audit import reachable as module
-from ncp_control.audit.reachable import reachable
+from ncp_control.audit import examining as module
+from ncp_control.audit.examining import reachable
 from ncp_control.base import intervals
 from ncp_control.base.intervals import between
 from ncp_control.neurons import CTRNN, NeuralODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ncp_control.audit.reach import reach
+from ncp_control.audit.certify import reach
 from ncp_control.base.intervals import Interval, point
 from ncp_control.neurons.ranges import Slopes
 
