@@ -20,7 +20,7 @@ import tyro
 from ray.cluster_utils import Cluster as Nodes
 
 from ncp_control.base.processes import Event, Job
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect_dataset
 from ncp_control.rl import load_policy
 from ncp_control.scale.cluster import Cluster
 from ncp_control.scale.collecting import on_place

@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data import Rollouts, collect, collect_dataset
+from ncp_control.data.collect import tidy
 from ncp_control.data.collection import remove_finished
-from ncp_control.data.dataset import tidy
 from ncp_control.data.environments import spec_of
 from ncp_control.data.minari_files import place_of
 from ncp_control.rl.training import POLICIES

@@ -84,7 +84,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Collects rollouts, writes the dataset, and prints a summary."""
-    from ncp_control.data.dataset import tidy, unfinished
+    from ncp_control.data.collect import tidy, unfinished
     from ncp_control.data.environments import spec_of, with_limit
     from ncp_control.data.minari_files import place_of
 
@@ -109,8 +109,8 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
     :param keep: the folder for finished rollouts; the collection continues from those that are there
     :return: the rollouts
     """
+    from ncp_control.data.collect import collect_dataset
     from ncp_control.data.collection import count_finished
-    from ncp_control.data.dataset import collect_dataset
 
     words = f"{arguments.rollouts} rollouts of {name} in {spec.id}, {100 * arguments.random:.3g} % random actions"
     words += f", bursts of others with probability {arguments.bursts:g}" if arguments.bursts else ""

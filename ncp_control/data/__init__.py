@@ -1,7 +1,6 @@
 """Rollouts: collected, stored, loaded, split, and cut into windows."""
 
-from ncp_control.data.collect import collect
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect, collect_dataset
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts, Split
 from ncp_control.data.scaler import Scaler

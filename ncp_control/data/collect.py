@@ -4,15 +4,17 @@ Rollouts are divided into groups of a fixed size, and the policy acts on a whole
 the same rollouts, whichever process collects it, and everything random follows from the rollouts' own seeds. So the
 result is the same, bit for bit, for any number of workers and after an interruption; each rollout has an environment
 of its own, which remembers no other. Gymnasium's MuJoCo bodies remember nothing: they are used again, and stepped
-together. Every rollout is written to disk as soon as it is finished.
+together. Every rollout is written to disk as soon as it is finished. A dataset is written when all of them are there.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import gymnasium as gym
@@ -20,15 +22,17 @@ from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.base.files import temporary_folder
 from ncp_control.base.machine import one_thread
+from ncp_control.base.processes import end_with_parent, portable, worker_context
 from ncp_control.base.progress import tracked
+from ncp_control.data import minari_files
 from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
-from ncp_control.data.collection import CollectionPlan, path_of, prepare
+from ncp_control.data.collection import CollectionPlan, path_of, prepare, remove_finished
 from ncp_control.data.environments import check_policy, check_spaces, choices_of, make, names_of, range_of, spec_of
 from ncp_control.data.groups import Report, collect_groups
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.sources import read_trace
-from ncp_control.data.workers import in_processes
+from ncp_control.runs.folder import Hold
 
 Elsewhere = Callable[[list[range], CollectionPlan, Path, Report], None]  # takes groups, their plan and their folder
 
@@ -148,3 +152,104 @@ def remove_damaged(folder: Path, plan: CollectionPlan) -> None:
             reason = str(error)
         path.unlink()
         print(f"{reason}: this rollout is collected again", file=sys.stderr)
+
+
+def unfinished(folder: Path) -> Path:
+    """Returns the folder for the finished rollouts of a dataset that is not written yet."""
+    return folder.with_name(f".{folder.name}.unfinished")
+
+
+def tidy(folder: Path) -> None:
+    """Removes what a collection left beside its dataset, if it was interrupted after it had written that."""
+    if unfinished(folder).exists():
+        remove_finished(unfinished(folder))
+
+
+def collect_dataset(
+    policy: Any,
+    env: str | EnvSpec | gym.Env[Any, Any],
+    out: str,
+    root: Path | None = None,
+    record: dict[str, Any] | None = None,
+    resume: bool = True,
+    **settings: Any,
+) -> Rollouts:
+    """Collects rollouts and writes them as a Minari dataset. An interrupted collection goes on when it is called again.
+
+    Example::
+
+        collect_dataset(load_policy("best.safetensors"), "HalfCheetah-v5", "ncp/halfcheetah/expert-v0", rollouts=25)
+
+    :param policy: the policy, as `collect` takes it
+    :param env: the environment, as `collect` takes it
+    :param out: a Minari id, or the path of the dataset's folder, which must not exist yet
+    :param root: the folder that Minari ids lead into, in place of Minari's own
+    :param record: what else to keep with the dataset (see `fields_of`), as JSON values
+    :param resume: go on from the finished rollouts of an earlier call; False refuses if there are any
+    :param settings: further arguments of `collect`, except `keep`
+    :return: the rollouts as they are read from the dataset
+    """
+    dataset_id, folder = minari_files.place_of(out, root)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists already: choose another name, or remove it first")
+    spec, keep = spec_of(env), unfinished(folder)
+    rollouts = collect(policy, spec, keep=keep, resume=resume, **settings)
+    about = {**rollouts.about, "observation_names": list(rollouts.observation_names), **(record or {})}
+    with Hold(keep):
+        minari_files.write_minari(rollouts, dataset_id, folder, spec, about, keep)
+    remove_finished(keep)
+    return Rollouts.load(folder)
+
+
+def in_processes(
+    groups: list[range], plan: CollectionPlan, policy: BatchPolicy, folder: Path, report: Report, workers: int
+) -> None:
+    """Collects groups in worker processes, each of which takes the next group when it is free."""
+    context = worker_context()  # a fork need not pickle the policy
+    waiting, reports = context.Queue(), context.Queue()
+    for group in [*groups, *[None] * workers]:
+        waiting.put(group)
+    started = [
+        context.Process(target=_work, args=(waiting, reports, plan, policy, folder), daemon=True)
+        for _ in range(workers)
+    ]
+    try:
+        for process in started:
+            process.start()
+        busy = workers
+        while busy:
+            try:
+                message = reports.get(timeout=1.0)
+            except Empty:
+                lost = [process.exitcode for process in started if process.exitcode not in (None, 0)]
+                if lost:
+                    raise ChildProcessError(f"a worker process ended with code {lost[0]}") from None
+                continue
+            if message is None:
+                busy -= 1
+            elif isinstance(message, BaseException):
+                raise message
+            else:
+                report(*message)
+    finally:
+        for process in started:
+            if process.is_alive() and process.pid is not None:
+                process.terminate()
+            if process.pid is not None:
+                process.join()
+
+
+def _work(waiting: Any, reports: Any, plan: CollectionPlan, policy: BatchPolicy, folder: Path) -> None:
+    """Collects groups in a worker process until none is left. The parent process handles Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+
+    def report(rollouts: int, steps: int) -> None:
+        reports.put((rollouts, steps))
+
+    try:
+        with one_thread():
+            collect_groups(iter(waiting.get, None), plan, policy, folder, report)
+        reports.put(None)
+    except Exception as error:
+        reports.put(portable(error))

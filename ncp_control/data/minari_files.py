@@ -1,13 +1,18 @@
-"""Writing rollouts as a Minari dataset that Minari's own loader can read, and reading any Minari dataset."""
+"""Writing rollouts as a Minari dataset that Minari's own loader can read, and reading any Minari dataset.
+
+A dataset from an untrusted source is checked before Minari reads it. Its metadata hold what Minari's users expect to
+know of it: its algorithm, author, versions, reference scores and returns.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +24,17 @@ from ncp_control.base.files import check_room, temporary_folder
 from ncp_control.base.notes import read_object
 from ncp_control.base.tensors import UNREADABLE
 from ncp_control.data.environments import choices_of, make, range_of
-from ncp_control.data.minari_checks import MAIN_FILE, RECORD, check_description, sha256_of
-from ncp_control.data.minari_metadata import about_of, fields_of, statistics_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
+from ncp_control.data.scores import ENDS, scale_in
 
 VECTORS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
+REQUIRED = ("ncp-control", "gymnasium", "mujoco")  # what makes the environment again
+# Minari's names of entries, and the names that they have in `Rollouts.about`.
+KEPT = {"algorithm_name": "algorithm", "description": "description", "code_permalink": "code_link"}
+# The key of our own record in Minari's metadata.
+RECORD = "ncp_control"
+MAIN_FILE = "main_data.hdf5"
 
 
 def datasets_root() -> Path:
@@ -254,3 +264,75 @@ def _rollout(episode: Any, seed: int | None) -> Rollout:
         seed=seed,
         name=f"episode {episode.id}",
     )
+
+
+def fields_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arguments of Minari's `create_dataset_from_buffers`.
+
+    :param record: the record of a collection. Its `controller` and `versions` are always read; `description`,
+        `algorithm`, `author`, `author_email`, `code_link` and `references` (see `References`) where they are known
+    """
+    versions = record.get("versions", {})
+    fields = {
+        "algorithm_name": str(record.get("algorithm") or record.get("controller", {}).get("name", "unknown")),
+        "description": str(record.get("description", "")),
+        "requirements": [f"{name}=={versions[name]}" for name in REQUIRED if name in versions],
+        "author": record.get("author"),
+        "author_email": record.get("author_email"),
+        "code_permalink": record.get("code_link"),
+    }
+    if references := record.get("references"):
+        fields |= dict(zip(ENDS, (references["random"], references["expert"]), strict=True))
+        fields["num_episodes_average_score"] = references["episodes"]
+    return fields
+
+
+def statistics_of(rollouts: Sequence[Rollout]) -> list[dict[str, float]]:
+    """Returns what Minari's own collector notes of every episode's rewards."""
+    kinds = ("sum", "mean", "std", "max", "min")
+    return [{f"rewards_{kind}": float(getattr(rollout.rewards, kind)()) for kind in kinds} for rollout in rollouts]
+
+
+def about_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the entries of a dataset's metadata, whoever wrote them, that belong into `Rollouts.about`."""
+    about: dict[str, Any] = {name: text for key, name in KEPT.items() if isinstance(text := metadata.get(key), str)}
+    authors, parts = metadata.get("author"), metadata.get("combined_datasets")
+    if isinstance(authors, list | set) and authors:
+        about["author"] = ", ".join(sorted(map(str, authors)))
+    if isinstance(parts, list) and parts:
+        about["combined_from"] = [str(part) for part in parts]
+    scale = scale_in(metadata)
+    return about if scale is None else about | dict(zip(ENDS, scale, strict=True))
+
+
+def check_description(metadata: dict[str, Any], record: Any, main: Path) -> None:
+    """Refuses metadata that would make Minari run code, and data that does not match the metadata.
+
+    :param metadata: the content of `metadata.json`
+    :param record: our own entry in it
+    :param main: the HDF5 file
+    """
+    for key in ("observation_space", "action_space"):
+        if not isinstance(metadata.get(key), str):
+            raise ValueError(
+                f"it does not say its {key}; the environment that it names would have one, but making an environment "
+                "that a file names could run any code"
+            )
+    if metadata.get("data_format") != "hdf5":
+        raise ValueError(f"it is stored as {metadata.get('data_format')}, and only hdf5 is read")
+    episodes, size = metadata.get("total_episodes"), main.stat().st_size
+    if isinstance(episodes, bool) or not isinstance(episodes, int) or not 0 < episodes <= size:
+        raise ValueError(f"its metadata claim {episodes} episodes")
+    if not isinstance(record, dict) or not isinstance(record.get("observation_names", []), list):
+        raise ValueError(f"the entry {RECORD} of its metadata is not the record of a collection")
+    if "sha256" in record and record["sha256"] != sha256_of(main):
+        raise ValueError(f"{MAIN_FILE} does not match the checksum in metadata.json: the file was altered or damaged")
+
+
+def sha256_of(path: Path) -> str:
+    """Returns the checksum of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
+    return digest.hexdigest()

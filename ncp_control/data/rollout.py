@@ -1,9 +1,12 @@
-"""One rollout: the observations, actions and rewards of an episode, checked; and what a source of rollouts holds."""
+"""One rollout: the observations, actions and rewards of an episode, checked; and what a source of rollouts holds.
+
+Actions from a `Discrete` space are choices, whose order means nothing: a model reads each as a vector.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,6 +16,7 @@ from ncp_control.data.columns import StoredArray
 
 Array = NDArray[Any]
 PARTS = ("train", "valid", "test")  # of a split
+MOST_CHOICES = 10_000
 
 
 @dataclass(frozen=True)
@@ -141,3 +145,39 @@ def check_finite(name: str, key: str, values: Array) -> None:
         first = np.argwhere(bad)[0].tolist()
         more = f" ({int(bad.sum()) - 1} more like it)" if bad.sum() > 1 else ""
         raise ValueError(f"{name}: {key}{first} is {values[tuple(first)]}{more}: clean the data before you use it")
+
+
+def in_words(choices: range) -> str:
+    """Says which choices there are."""
+    return f"the choices {choices.start} to {choices.stop - 1}"
+
+
+def need_one_hot(choices: range | None) -> bool:
+    """Whether actions are choices that one number does not tell apart without an order; two choices have none."""
+    return choices is not None and len(choices) > 2
+
+
+def one_hot(rollout: Rollout, choices: range) -> Rollout:
+    """Returns a rollout with each choice as a vector that is 1 at the choice's place and 0 elsewhere.
+
+    :param rollout: its actions are whole numbers, (T,)
+    :param choices: what there is to choose from, such as range(5, 8) for `Discrete(3, start=5)`
+    """
+    if len(choices) > MOST_CHOICES:
+        raise ValueError(f"{rollout.name}: {len(choices)} choices are too many for a model that reads each as a number")
+    acts = rollout.actions
+    if acts is None or acts.ndim != 1 or acts.dtype.kind not in "iu":
+        found = "none" if acts is None else f"an array of {acts.dtype} and shape {acts.shape}"
+        raise ValueError(f"{rollout.name}: choices must be one whole number a step, and its actions are {found}")
+    acts = np.asarray(acts)
+    rows = acts.astype(np.int64) - choices.start
+    wrong = (rows < 0) | (rows >= len(choices))
+    if wrong.any():
+        step = int(np.argmax(wrong))
+        raise ValueError(f"{rollout.name}: actions[{step}] is {acts[step]}, which is none of {in_words(choices)}")
+    return replace(rollout, actions=np.eye(len(choices), dtype=np.float32)[rows])
+
+
+def range_of_one_hot(choices: range) -> Array:
+    """Returns the least and the greatest value of each entry of such a vector, (2, m)."""
+    return np.stack([np.zeros(len(choices)), np.ones(len(choices))])

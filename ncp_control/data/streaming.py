@@ -11,10 +11,9 @@ import numpy as np
 
 from ncp_control.base.files import check_room
 from ncp_control.base.machine import memory_size
-from ncp_control.data.choices import need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.columns import Array, Column, StoredArray
 from ncp_control.data.minari_files import minari_folder
-from ncp_control.data.rollout import Rollout, StoredRollouts
+from ncp_control.data.rollout import Rollout, StoredRollouts, need_one_hot, one_hot, range_of_one_hot
 from ncp_control.data.sources import KEYS, read_source
 from ncp_control.data.table_rollouts import table_source
 

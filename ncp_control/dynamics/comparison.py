@@ -18,7 +18,7 @@ from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report,
 from ncp_control.base.settings import without_added
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
-from ncp_control.data.splitting import is_paper_data
+from ncp_control.data.rollouts import is_paper_data
 from ncp_control.dynamics.earlier_files import SERIES
 from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.errors import rollout_errors, window_errors

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from ncp_control.data import Rollouts, Scaler
-from ncp_control.data.choices import in_words, need_one_hot
+from ncp_control.data.rollout import in_words, need_one_hot
 from ncp_control.data.scaler import blocks
 from ncp_control.dynamics.simulator import Array, Simulator
 from ncp_control.neurons import Cell, cell_config, make_cell, named_cell

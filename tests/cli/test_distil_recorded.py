@@ -14,7 +14,7 @@ from helpers.collecting import short
 from helpers.command_line import described, printed, refused
 from helpers.distilling import turning
 from ncp_control.cli import main
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect_dataset
 from ncp_control.rl import load_policy
 
 ROOT = Path(__file__).parents[2]

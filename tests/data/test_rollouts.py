@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from helpers.rollouts import assert_same, trace
 from ncp_control.data import Rollout, Rollouts, Split, Windows
-from ncp_control.data.splitting import is_paper_data
+from ncp_control.data.rollouts import is_paper_data
 
 
 def test_lists_tensors_and_arrays_make_the_same_rollout() -> None:

@@ -16,7 +16,7 @@ from minari.utils import create_dataset_from_buffers
 import ncp_envs
 from helpers.collecting import short, steering, still
 from ncp_control.data import Rollout, Rollouts
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect_dataset
 from ncp_control.distil import Recorded, distil, load_teacher
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.recorded_env import recipe_in

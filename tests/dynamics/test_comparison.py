@@ -15,7 +15,7 @@ from helpers.job_places import Here
 from helpers.oscillators import oscillators
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect_dataset
 from ncp_control.data.linear import linear_error
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import load_model, one_step_error

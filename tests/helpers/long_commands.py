@@ -13,7 +13,7 @@ from stable_baselines3 import PPO, SAC
 
 from helpers.oscillators import oscillators
 from ncp_control.data import Rollouts
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect_dataset
 from ncp_control.data.sources import write_trace
 from ncp_control.rl import save_policy
 

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.collecting import same, short, still
 from ncp_control.data import Rollout, collect
-from ncp_control.data.dataset import collect_dataset
+from ncp_control.data.collect import collect_dataset
 from scripts.level_plans import (
     Level,
     LevelPlan,
