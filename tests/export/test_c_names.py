@@ -15,7 +15,7 @@ import ncp_control as nc
 from helpers.c_programs import STRICT, BareController, Stepper, compiled, needs_compiler, written
 from helpers.cells import build
 from ncp_control.export import export_c
-from ncp_control.export.c.comments import comment, harmless, numbered_names
+from ncp_control.export.c.header import comment, harmless, numbered_names
 from ncp_control.export.c.write import texts_of
 from ncp_control.rl import Controller
 
