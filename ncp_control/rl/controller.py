@@ -13,8 +13,7 @@ from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtr
 from torch import Tensor, nn
 
 from ncp_control.ops import check_backend
-from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_control.rl.files.normalizer import Normalizer
+from ncp_control.rl.files.loaded_policy import LoadedPolicy, Normalizer
 from ncp_control.rl.monitor import ELAPSED, NOT_FINITE, OBSERVATION, STATE, Monitor
 from ncp_control.rl.policies.circuit import Circuit
 from ncp_control.rl.policies.elapsed import KEY, TimedExtractor, is_timed

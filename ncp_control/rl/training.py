@@ -27,7 +27,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_nor
 from ncp_control.base.machine import pick_device
 from ncp_control.base.tensors import described_in
 from ncp_control.data.policy_hashes import hash_of_weights
-from ncp_control.rl.buffers.n_step import cut_episodes
+from ncp_control.rl.buffers.replay import cut_episodes
 from ncp_control.rl.circuit_log import CircuitLog
 from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
@@ -35,10 +35,9 @@ from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import has_cell_of_0_2, load_state, read_about, save_state
 from ncp_control.rl.masking import with_masks
 from ncp_control.rl.policies.circuit import CELL_OF_0_2
-from ncp_control.rl.recipes.building import make_envs, make_model
+from ncp_control.rl.recipes.building import make_envs, make_model, try_out
 from ncp_control.rl.recipes.imagined_envs import Imagined
 from ncp_control.rl.recipes.recipe import Recipe
-from ncp_control.rl.recipes.trial import try_out
 from ncp_control.runs.curve import CURVE, LearningCurve
 from ncp_control.runs.run import BEST, LAST, STATE, Run, seed_of
 

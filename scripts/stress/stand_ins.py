@@ -15,7 +15,7 @@ import stable_baselines3
 from stable_baselines3.common.torch_layers import NatureCNN
 
 from ncp_control.rl import off_policy, on_policy
-from ncp_control.rl.policies.arguments import LSTMS
+from ncp_control.rl.policies.checks import LSTMS
 from ncp_control.rl.policies.recurrent import NCPPolicy
 from ncp_control.rl.policies.sequence import SACSequencePolicy, TD3SequencePolicy
 from ncp_control.wiring import AutoNCP

@@ -20,7 +20,7 @@ from helpers.small_agents import KINDS, agent_of, small_agent
 from ncp_control.export import export_c
 from ncp_control.rl import Controller, LoadedPolicy
 from ncp_control.rl.controller import Normalize
-from ncp_control.rl.files.normalizer import Normalizer
+from ncp_control.rl.files.loaded_policy import Normalizer
 from ncp_control.wiring import Wiring
 
 pytestmark = needs_compiler

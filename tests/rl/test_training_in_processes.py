@@ -23,10 +23,9 @@ from helpers.same_steps import assert_same
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.base.kinds import RECORD
 from ncp_control.cli import main
-from ncp_control.rl.recipes.building import make_envs
+from ncp_control.rl.recipes.building import make_envs, random_actions
 from ncp_control.rl.recipes.process_envs import ProcessVecEnv
 from ncp_control.rl.recipes.recipe import Recipe, load_recipe
-from ncp_control.rl.recipes.trial import random_actions
 from ncp_control.rl.training import train
 from ncp_control.runs.run import STATE
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import Tensor
 
@@ -195,3 +195,16 @@ class SequenceReplayBuffer(ReplayBuffer):
 
 class SequenceDictReplayBuffer(SequenceReplayBuffer, DictReplayBuffer):
     """A `SequenceReplayBuffer` for observations that are dictionaries."""
+
+
+def cut_episodes(buffer: ReplayBuffer | None) -> None:
+    """Makes the newest steps the last ones of their episodes, as if a time limit had cut them off.
+
+    Stable-Baselines3's buffer adds up the rewards of following rows until an episode ends. Environments that are reset
+    in the middle of an episode would let a sum run on into the next one.
+
+    :param buffer: the buffer of an algorithm whose environments are reset now; only one of n-step returns is changed
+    """
+    if isinstance(buffer, NStepReplayBuffer) and buffer.size():
+        newest = buffer.pos - 1
+        buffer.timeouts[newest] = np.maximum(buffer.timeouts[newest], 1 - buffer.dones[newest])

@@ -1,20 +1,28 @@
-"""A policy that was read from a file, ready to act."""
+"""A policy that was read from a file, ready to act.
+
+It brings the normalisation of observations that it was trained with, without Stable-Baselines3's environments. If its
+file holds the actor alone, `NoCritic` stands in the place of its critics.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
+from torch import nn
 
 from ncp_control.data.masks import takes_masks
-from ncp_control.rl.files.no_critic import NoCritic
-from ncp_control.rl.files.normalizer import Normalizer
+from ncp_control.rl.policies.checks import check_observation
 from ncp_control.rl.policies.numpy_actor import numpy_actor
-from ncp_control.rl.policies.predict_checks import check_observation
 
 Array = NDArray[Any]
+NO_CRITICS = (
+    "the critics of this policy are not in its file, which holds the actor only: load a file that was saved with them, "
+    "such as those in the folder of a training"
+)
 
 
 class LoadedPolicy:
@@ -103,3 +111,82 @@ class LoadedPolicy:
             return self._numpy_actor(seen), state
         actions, after = self.policy.predict(seen, state, episode_start, deterministic)
         return actions, after
+
+
+class Normalizer:
+    """Normalises observations as `VecNormalize` does: `clip((x - mean) / sqrt(var + epsilon))`.
+
+    :param statistics: the mean and the variance for every normalised entry of a dictionary; for vectors the one key ""
+    :param epsilon: added to the variances
+    :param clip: normalised numbers are clipped to [-clip, clip]
+    :ivar statistics: as given
+    :ivar scales: for every key of `statistics` the mean, and the standard deviation that the difference is divided by
+    """
+
+    def __init__(self, statistics: dict[str, tuple[Array, Array]], epsilon: float, clip: float) -> None:
+        self.statistics, self.epsilon, self.clip = statistics, epsilon, clip
+        self.scales = {key: (mean, np.sqrt(var + epsilon)) for key, (mean, var) in statistics.items()}
+
+    @classmethod
+    def read(cls, described: dict[str, Any], tensors: dict[str, torch.Tensor], space: Any) -> Normalizer:
+        """Makes a normaliser from the contents of a policy file.
+
+        :param described: the JSON values that `normalization_of` gave
+        :param tensors: the file's tensors by name
+        :param space: the policy's observation space
+        """
+        statistics = {}
+        keys = described.get("keys", [""])
+        if not isinstance(space, spaces.Dict) and keys != [""]:
+            raise ValueError(f"it normalises the entries {keys} of dictionaries, and the observations are vectors")
+        for key in keys:
+            suffix = f".{key}" if key else ""
+            mean, var = (tensors[f"normalize.{name}{suffix}"].numpy() for name in ("mean", "var"))
+            shape = (space[key] if key else space).shape
+            if mean.shape != shape or var.shape != shape:
+                raise ValueError(
+                    f"it normalises observations of shape {shape} by statistics of shapes {mean.shape} and {var.shape}"
+                )
+            statistics[key] = mean, var
+        return cls(statistics, float(described["epsilon"]), float(described["clip"]))
+
+    def __call__(self, observation: Any) -> Any:
+        """Returns normalised observations."""
+        if not isinstance(observation, dict):
+            return self._one("", observation)
+        return {key: self._one(key, value) if key in self.scales else value for key, value in observation.items()}
+
+    def _one(self, key: str, values: Array) -> Array:
+        mean, scale = self.scales[key]
+        return np.clip((values - mean) / scale, -self.clip, self.clip).astype(np.float32)
+
+
+class MissingCritic(AttributeError, ValueError):
+    """Somebody asked for a critic that was not saved."""
+
+    def __init__(self) -> None:
+        super().__init__(NO_CRITICS)
+
+
+class NoCritic(nn.Module):
+    """Refuses to be called and has nothing of a critic, so that no untrained weights are ever used for one."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises the error."""
+        raise MissingCritic
+
+    def set_training_mode(self, mode: bool) -> None:
+        """Does nothing; a policy calls this for all its networks."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python asks for such names when it copies, and does without them
+            raise AttributeError(name)
+        raise MissingCritic
+
+
+def without_critics(policy: Any) -> Any:
+    """Returns a policy with `NoCritic` in the place of its critics."""
+    for name in ("critic", "critic_target"):
+        if hasattr(policy, name):
+            setattr(policy, name, NoCritic())
+    return policy

@@ -22,11 +22,14 @@ from ncp_control.base.notes import read_note, read_object, write_note
 from ncp_control.base.tensors import building, described_in, read_tensors, write_tensors
 from ncp_control.data.normalizing import normalization_of
 from ncp_control.neurons import Cell
-from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_control.rl.files.no_critic import MissingCritic, NoCritic
-from ncp_control.rl.files.normalizer import Normalizer
-from ncp_control.rl.files.policy_json import as_actor_only, policy_from_json, policy_to_json
-from ncp_control.rl.files.space_json import space_from_json, space_to_json
+from ncp_control.rl.files.loaded_policy import LoadedPolicy, MissingCritic, NoCritic, Normalizer
+from ncp_control.rl.files.policy_json import (
+    as_actor_only,
+    policy_from_json,
+    policy_to_json,
+    space_from_json,
+    space_to_json,
+)
 
 FORMAT = "ncp_control.policy"
 VERSION = 1

@@ -17,7 +17,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import PyTorchObs
 from torch import Tensor
 
-from ncp_control.rl.policies.predict_checks import check_alone
+from ncp_control.rl.policies.checks import check_alone
 
 
 def first_choice(space: spaces.Space[Any]) -> Any:

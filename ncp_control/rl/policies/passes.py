@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ncp_control.rl.policies import gaussian
 from ncp_control.rl.policies.circuit import unroll
-from ncp_control.rl.policies.masked_policy import MaskedPolicy
+from ncp_control.rl.policies.masks import MaskedPolicy
 
 
 class CircuitPasses(MaskedPolicy):

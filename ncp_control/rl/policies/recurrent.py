@@ -9,19 +9,24 @@ import torch
 from gymnasium import spaces
 from stable_baselines3.common.distributions import DiagGaussianDistribution
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor, create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from ncp_control.rl.policies import gaussian
-from ncp_control.rl.policies.arguments import check_choice, check_names, choose_extractor
+from ncp_control.rl.policies.checks import (
+    check_choice,
+    check_names,
+    check_numbers,
+    check_state,
+    choose_extractor,
+    rows_of,
+)
 from ncp_control.rl.policies.choices import ChoicesFromZero, from_first_choice
 from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring, unroll
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
-from ncp_control.rl.policies.heads import Heads, two_layers
 from ncp_control.rl.policies.passes import CircuitPasses
-from ncp_control.rl.policies.predict_checks import check_numbers, check_state, rows_of
 
 CRITICS = ("circuit", "lstm", "mlp", "shared")
 HEADS = ("linear", "motor")
@@ -214,3 +219,38 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
         return {**data, "share_features_extractor": self.share_features_extractor, **self.circuit_kwargs}
+
+
+class Heads(nn.Module):
+    """The hidden layers between the circuits and the action and value layers: none, by default.
+
+    :param pi: the number of the actor's outputs
+    :param vf: the number of the critic's outputs
+    :param net_arch: hidden layers, as in Stable-Baselines3
+    :param activation: the activation after every hidden layer
+    """
+
+    def __init__(
+        self, pi: int, vf: int, net_arch: list[int] | dict[str, list[int]], activation: type[nn.Module]
+    ) -> None:
+        super().__init__()
+        layers = net_arch if isinstance(net_arch, dict) else {"pi": net_arch, "vf": net_arch}
+        self.actor = nn.Sequential(*create_mlp(pi, -1, layers.get("pi", []), activation))
+        self.critic = nn.Sequential(*create_mlp(vf, -1, layers.get("vf", []), activation))
+        self.latent_dim_pi = layers.get("pi", [])[-1] if layers.get("pi") else pi
+        self.latent_dim_vf = layers.get("vf", [])[-1] if layers.get("vf") else vf
+
+    def forward_actor(self, features: Tensor) -> Tensor:
+        """Returns the inputs of the action layer."""
+        found: Tensor = self.actor(features) if len(self.actor) else features
+        return found
+
+    def forward_critic(self, features: Tensor) -> Tensor:
+        """Returns the inputs of the value layer."""
+        found: Tensor = self.critic(features) if len(self.critic) else features
+        return found
+
+
+def two_layers(features: int, units: int) -> nn.Sequential:
+    """Makes a critic without memory."""
+    return nn.Sequential(nn.Linear(features, units), nn.Tanh(), nn.Linear(units, units), nn.Tanh())

@@ -16,10 +16,17 @@ from stable_baselines3.td3.policies import Actor as TD3Actor
 from stable_baselines3.td3.policies import TD3Policy
 from torch import Tensor, nn
 
-from ncp_control.rl.policies.arguments import check_choice, check_names, choose_extractor
+from ncp_control.rl.policies.checks import (
+    check_alone,
+    check_choice,
+    check_names,
+    check_numbers,
+    check_state,
+    choose_extractor,
+    rows_of,
+)
 from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
-from ncp_control.rl.policies.predict_checks import check_alone, check_numbers, check_state, rows_of
 from ncp_control.rl.policies.sequence_extractor import Features, SequenceExtractor
 from ncp_control.rl.policies.window_extractor import WindowExtractor
 

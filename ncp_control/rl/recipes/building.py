@@ -1,4 +1,4 @@
-"""Makes environments and models from recipes."""
+"""Makes environments and models from recipes, and tries the environments out before a run begins."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sb3_contrib
 import stable_baselines3
 import torch
 from gymnasium import spaces
+from sb3_contrib.common.maskable.utils import get_action_masks
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
@@ -19,10 +20,12 @@ from ncp_control.base.machine import TooMuchMemory, bounded_memory
 from ncp_control.base.values import check_known
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_json import ACTIVATIONS
+from ncp_control.rl.masking import supports_masks
 from ncp_control.rl.off_policy import RecurrentSAC, RecurrentTD3
 from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 from ncp_control.rl.policies.extractor import NCPExtractor
+from ncp_control.rl.policies.masks import draw_allowed, read_masks
 from ncp_control.rl.recipes.environments import make_env as make_env
 from ncp_control.rl.recipes.environments import reason_of
 from ncp_control.rl.recipes.imagined_envs import Imagined, imagined_envs
@@ -43,6 +46,7 @@ from ncp_control.rl.updates.sac import SAC
 from ncp_control.wiring import WiringError
 from ncp_control.wiring.plan_text import parse_plan
 
+TRIAL_STEPS = 2  # that environments take before a run begins
 OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC)}
 
 
@@ -200,3 +204,29 @@ def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
         if isinstance(where, dict) and isinstance(where.get("wiring"), str):
             where["wiring"] = parse_plan(where["wiring"])
     return found
+
+
+def try_out(envs: VecEnv, recipe: Recipe) -> None:
+    """Lets environments take random actions for a few steps; raises ValueError if they cannot.
+
+    :param envs: environments that are seeded and reset again before they are used
+    :param recipe: what they were made from
+    """
+    try:
+        envs.seed(0)
+        envs.action_space.seed(0)
+        envs.reset()
+        for _ in range(TRIAL_STEPS):
+            envs.step(random_actions(envs))
+    except Exception as error:
+        raise ValueError(
+            f"the environment {recipe.env} of this recipe cannot take a step: {reason_of(error)}"
+        ) from error
+
+
+def random_actions(envs: VecEnv) -> Any:
+    """Returns a random action for each environment, one that it allows if it has masks."""
+    space = envs.action_space
+    if supports_masks(envs):
+        return draw_allowed(read_masks(get_action_masks(envs), space, envs.num_envs), space)
+    return np.array([space.sample() for _ in range(envs.num_envs)])

@@ -13,8 +13,7 @@ from torch import nn
 from torch.nn.utils import prune
 
 from ncp_control.ops.dispatch import available_backends
-from ncp_control.rl.policies.circuit import Circuit
-from ncp_control.rl.policies.single_step import single_step
+from ncp_control.rl.policies.circuit import Circuit, single_step
 from ncp_control.wiring import AutoNCP
 
 pytestmark = pytest.mark.skipif(not available_backends()["cpu"][0], reason="no compiled kernels")

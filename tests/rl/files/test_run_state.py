@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from helpers.stock_models import Anything
 from ncp_control.base.tensors import CheckpointError, pack, read_tensors, write_tensors
-from ncp_control.rl.files import replay_rows
+from ncp_control.rl.files import run_state as replay_rows
 from ncp_control.rl.files.run_state import DESCRIBED, FORMAT, VERSION, load_state, save_state
 
 DIGITS = spaces.Box(-1.0, 1.0, (17,), np.float64)
