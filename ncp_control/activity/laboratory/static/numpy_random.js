@@ -45,7 +45,7 @@ function seedWords(seed, key = []) {
 }
 
 // The layers of the ziggurat under the normal density. Its widths come from the installed NumPy (see
-// `numpy_normal.py`), because every bit of them is in the numbers that are drawn; all else follows from them.
+// `world.py`), because every bit of them is in the numbers that are drawn; all else follows from them.
 class Ziggurat {
   constructor(widths) {
     const edges = widths.map((width) => width * 2 ** 52);
