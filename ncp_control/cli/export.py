@@ -51,8 +51,8 @@ def run(arguments: Arguments) -> int:
     from ncp_control.cli import trained_in
     from ncp_control.cli.named_numbers import names_of
     from ncp_control.export import checking
-    from ncp_control.export.folder import check_free, new_folder
     from ncp_control.export.readme import Origin, write_readme
+    from ncp_control.export.shared import check_free, new_folder
     from ncp_control.rl import Controller, load_policy
 
     if arguments.to not in KINDS:

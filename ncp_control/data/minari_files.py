@@ -1,7 +1,7 @@
 """Writing rollouts as a Minari dataset that Minari's own loader can read, and reading any Minari dataset.
 
 A dataset from an untrusted source is checked before Minari reads it. Its metadata hold what Minari's users expect to
-know of it: its algorithm, author, versions, reference scores and returns.
+know of it: its algorithm, author, versions, returns, and the reference scores that put returns on a scale from 0 to 1.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from ncp_control.base.files import check_room, temporary_folder
 from ncp_control.base.notes import read_object
 from ncp_control.base.tensors import UNREADABLE
 from ncp_control.data.environments import choices_of, make, range_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
-from ncp_control.data.scores import ENDS, scale_in
 
 VECTORS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
@@ -35,6 +35,8 @@ KEPT = {"algorithm_name": "algorithm", "description": "description", "code_perma
 # The key of our own record in Minari's metadata.
 RECORD = "ncp_control"
 MAIN_FILE = "main_data.hdf5"
+ENDS = ("ref_min_score", "ref_max_score")  # Minari's names of the returns that score 0 and 1
+LARGEST_SCORE = 1e300  # so that a difference of two scores never overflows
 
 
 def datasets_root() -> Path:
@@ -336,3 +338,25 @@ def sha256_of(path: Path) -> str:
         while block := file.read(2**20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def scale_in(metadata: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Returns the returns that score 0 and 1, as a dataset's metadata name them; None where they name no such scale."""
+    found = [metadata.get(name) for name in ENDS]
+    numbers = [float(value) for value in found if value is not None and is_number(value)]
+    return (numbers[0], numbers[1]) if len(numbers) == len(ENDS) and numbers[0] != numbers[1] else None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number, and a finite one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST_SCORE < value < LARGEST_SCORE
+
+
+def normalized(returns: NDArray[Any], scale: tuple[float, float]) -> NDArray[Any]:
+    """Returns scores, (return - least) / (greatest - least), as `minari.get_normalized_score` does.
+
+    :param returns: the returns of episodes
+    :param scale: the returns that score 0 and 1
+    """
+    least, greatest = scale
+    return np.asarray((returns - least) / (greatest - least))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.data.minari_files import ENDS, normalized, scale_in
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.data.scaler import std_of
-from ncp_control.data.scores import ENDS, normalized, scale_in
 
 
 def summarize(rollouts: Rollouts) -> dict[str, Any]:

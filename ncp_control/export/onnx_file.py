@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from ncp_control.export.folder import new_folder
 from ncp_control.export.program_file import controller_of, program_of
+from ncp_control.export.shared import new_folder
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.monitor import Monitor

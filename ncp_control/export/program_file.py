@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from ncp_control.export.agents import as_controller
-from ncp_control.export.folder import new_folder
+from ncp_control.export.shared import as_controller, new_folder
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.monitor import Monitor

@@ -13,8 +13,7 @@ from ncp_control._version import __version__
 from ncp_control.activity.body import flattened, heights
 from ncp_control.activity.laboratory.controllers import controller_data
 from ncp_control.activity.laboratory.world import world_data
-from ncp_control.activity.page.data import numbers, wiring_data
-from ncp_control.activity.page.facts import cell_in_words, circuit_in_words
+from ncp_control.activity.page.data import cell_in_words, circuit_in_words, numbers, wiring_data
 from ncp_control.activity.recording.activity import FORMAT, VERSION
 from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.environment import env_id, vector_names

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from ncp_control.activity.page.data import activity_data, input_names, wiring_data
-from ncp_control.activity.page.facts import heading_of
+from ncp_control.activity.page.data import activity_data, heading_of, input_names, wiring_data
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import all_shown, filled, page_head, script_json

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
-from ncp_control.export.agents import as_controller
 from ncp_control.export.c.header import header_text
 from ncp_control.export.c.program import program_text
 from ncp_control.export.c.source import source_text
 from ncp_control.export.c.vectors import vectors_text
-from ncp_control.export.folder import new_folder
+from ncp_control.export.shared import as_controller, new_folder
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.monitor import Monitor

@@ -27,8 +27,7 @@ from ncp_control.rl.policies.checks import (
 )
 from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
-from ncp_control.rl.policies.sequence_extractor import Features, SequenceExtractor
-from ncp_control.rl.policies.window_extractor import WindowExtractor
+from ncp_control.rl.policies.sequence_extractor import Features, SequenceExtractor, WindowExtractor
 
 CRITICS = ("circuit", "lstm", "mlp", "window")
 # The actor's motor neurons go straight to its action layers; the critic has two more layers.

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.diverged import check_training
-from ncp_control.rl.policies.sequence_extractor import SequenceExtractor
-from ncp_control.rl.policies.window_extractor import WindowExtractor
+from ncp_control.rl.policies.sequence_extractor import SequenceExtractor, WindowExtractor
 from ncp_control.rl.updates.sac import Update, fused
 
 # The circuit learns once for so many updates of the guide, from so many windows of the latest steps.

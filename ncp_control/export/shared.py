@@ -1,4 +1,4 @@
-"""A folder for an export, which appears when everything is in it."""
+"""What every kind of export begins with: a controller of the agent, and a folder that appears when it is full."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ncp_control.base.files import errors_name, temporary_folder
+from ncp_control.rl.controller import Controller
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.monitor import Monitor
+
+
+def as_controller(agent: LoadedPolicy | Controller, monitor: Monitor | None) -> Controller:
+    """Returns the agent as a `Controller`, made of torch's own operations if it has to be made."""
+    if not isinstance(agent, Controller):
+        return Controller(agent, "reference", monitor)
+    if monitor is not None:
+        raise ValueError("a Controller brings its monitor: give it as Controller(agent, monitor=...)")
+    return agent
 
 
 @contextmanager
