@@ -22,8 +22,7 @@ from ncp_control.data.rollouts import is_paper_data
 from ncp_control.dynamics.earlier_files import SERIES
 from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.errors import rollout_errors, window_errors
-from ncp_control.dynamics.fit_loop import DivergedError, Fitted
-from ncp_control.dynamics.fit_run import PACKAGES
+from ncp_control.dynamics.fit_loop import PACKAGES, DivergedError, Fitted
 from ncp_control.dynamics.fitting import fit
 from ncp_control.dynamics.model import READS, DynamicsModel
 from ncp_control.dynamics.questions import STARTS, ask

@@ -1,4 +1,4 @@
-"""The epochs of a fit, and the state from which they can be resumed."""
+"""The epochs of a fit in its folder: the record, the passes over the windows, and the state from which they go on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -21,16 +22,15 @@ from ncp_control.base.muon import Muon
 from ncp_control.base.notes import read_object
 from ncp_control.base.ranks import Ranks
 from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
-from ncp_control.data import Windows
 from ncp_control.dynamics.captured_step import CapturedStep
-from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
-from ncp_control.dynamics.loss import draw_starts, fit_loss
-from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.dynamics.model_file import save_model
-from ncp_control.dynamics.settings import ASTRAY, FitSettings
+from ncp_control.dynamics.earlier_files import settings_of_run
+from ncp_control.dynamics.settings import FitSettings
 from ncp_control.runs.curve import LearningCurve
 from ncp_control.runs.run import BEST, STATE, Run
 
+PACKAGES = ("ncp-control", "torch", "numpy")
+RANKS = "processes"  # how many share the fit, in the record if there are several
+DEVICE = "device"  # what it computes on, in the record if this is not a CPU, which rounds otherwise
 FORMAT, VERSION, DESCRIBED = "ncp_control.fit", 1, ("state",)
 SECONDS_BETWEEN_CHECKPOINTS = 10.0
 SECONDS_VARIABLE = "NCP_CONTROL_FIT_SECONDS"  # the environment variable that changes them
@@ -58,7 +58,7 @@ class Fitted:
 
 
 class EpochLoop(ABC, Generic[M]):
-    """The epochs of a fit, whatever is fitted; it continues from the state in its folder if there is one.
+    """The epochs of a fit, whatever is fitted.
 
     Several processes may share it. Each has the same model and windows, and computes the gradients of its share of
     every batch, which are then averaged; so the models remain the same. Only the first process has a folder.
@@ -75,6 +75,8 @@ class EpochLoop(ABC, Generic[M]):
         they can be captured
     """
 
+    unit = "windows"  # of the work whose rate is shown
+
     def __init__(
         self,
         model: M,
@@ -87,16 +89,9 @@ class EpochLoop(ABC, Generic[M]):
         ranks: Ranks | None = None,
         graph: bool | None = False,
     ) -> None:
-        self.model, self.settings, self.run = model, settings, run
-        self.note, self.on_epoch, self.ranks = note, on_epoch, ranks or Ranks()
-        self.windows, self.device = windows, device
-        # the model that is validated and kept: the running average of the weights, or the model itself
-        self.validated = copy.deepcopy(model) if settings.average else model
-        self.optimizer = make_optimizer(model, settings)
-        size = min(settings.batch, windows)
-        self.captured: CapturedStep | None = None
-        if graph is not False:
-            self.captured = CapturedStep(self.update, self.optimizer, size, device, needed=bool(graph))
+        self.model, self.windows, self.device, self.run = model, windows, device, run
+        self.note, self.on_epoch, self.ranks, self.graph = note, on_epoch, ranks or Ranks(), graph
+        self.settings = self.ranks.from_first(lambda: settings_of_run(settings, run.before))
         self.steps = -(-windows // settings.batch)
         self.curve: LearningCurve[tuple[int, float, float]] = LearningCurve(
             ("epoch", "loss", "valid"), "valid", least=True
@@ -104,14 +99,10 @@ class EpochLoop(ABC, Generic[M]):
         self.best: dict[str, Tensor] = {}  # the weights after the best epoch
         self.unwritten: dict[str, Any] | None = None  # the state after the last epoch, until it is written
         self.written = time.monotonic()
-        self.board: Any = None
-        state = self.ranks.from_first(lambda: read_state(run.path(STATE)) if run.has(STATE) else None)
-        if state is not None:
-            self.go_on(*state)
-        if run.out is not None:
-            if state is None:
-                shutil.rmtree(run.path("board"), ignore_errors=True)
-            self.board = make_board(run.path("board"))
+
+    @abstractmethod
+    def recorded(self) -> dict[str, Any]:
+        """Returns what the record says of the model and of the data, which tells them from any others."""
 
     @abstractmethod
     def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
@@ -132,6 +123,59 @@ class EpochLoop(ABC, Generic[M]):
     @abstractmethod
     def save(self, model: M, path: Path, note: dict[str, Any]) -> None:
         """Writes a model with a note."""
+
+    def fit(self) -> Fitted:
+        """Does all epochs that are left, in the run's folder; the model then has its best weights."""
+        with ExitStack() as held:
+            self.ranks.from_first(lambda: held.enter_context(self.run.open(self.about(), PACKAGES, results=(STATE,))))
+            held.enter_context(
+                self.run.doing("fitting", self.settings.epochs, unit=self.unit, kept="the model has its best weights")
+            )
+            held.callback(self.model.to, next(self.model.parameters()).device)
+            self.begin()
+            try:
+                self.run_epochs()
+            finally:
+                self.finish()
+        return self.fitted()
+
+    def about(self) -> dict[str, Any]:
+        """Returns what makes the result, for the record; refuses to resume a fit elsewhere, which would change it."""
+        count, device, before = self.ranks.count, self.device.type, self.run.before
+        begun_by, begun_on = (before.get(RANKS, 1), before.get(DEVICE, "cpu")) if before else (count, device)
+        if begun_by != count:
+            raise ValueError(
+                f"{self.run.out} holds a fit whose number of processes is {begun_by}, and now it is {count}: start as "
+                "many, with torchrun if there are several, or choose another folder"
+            )
+        if begun_on != device:
+            raise ValueError(
+                f"{self.run.out} holds a fit whose device is {begun_on}, and now it is {device}: use --device "
+                f"{begun_on}, or choose another folder"
+            )
+        return {
+            **self.recorded(), "settings": self.settings.recorded(), "seed": self.run.seed,
+            "threads": torch.get_num_threads(), **({RANKS: count} if count > 1 else {}),
+            **({DEVICE: device} if device != "cpu" else {}),
+        }  # fmt: skip
+
+    def begin(self) -> None:
+        """Brings the model to its device, makes its optimizer, and goes on from the state if there is one."""
+        settings, run = self.settings, self.run
+        self.model.to(self.device)
+        # the model that is validated and kept: the running average of the weights, or the model itself
+        self.validated = copy.deepcopy(self.model) if settings.average else self.model
+        self.optimizer = make_optimizer(self.model, settings)
+        self.captured: CapturedStep | None = None
+        if self.graph is not False:
+            size = min(settings.batch, self.windows)
+            self.captured = CapturedStep(self.update, self.optimizer, size, self.device, needed=bool(self.graph))
+        state = self.ranks.from_first(lambda: read_state(run.path(STATE)) if run.has(STATE) else None)
+        if state is not None:
+            self.go_on(*state)
+        elif run.out is not None:
+            shutil.rmtree(run.path("board"), ignore_errors=True)
+        self.board: Any = None if run.out is None else make_board(run.path("board"))
 
     def run_epochs(self) -> None:
         """Does all epochs that are left."""
@@ -274,58 +318,6 @@ class EpochLoop(ABC, Generic[M]):
         best = self.curve.best_row
         curve = [(loss, valid) for _, loss, valid in self.curve.rows]
         return Fitted(curve, None if best is None else (best[0], best[2]), self.run.seconds())
-
-
-class FitLoop(EpochLoop[DynamicsModel]):
-    """The epochs of the fit of a model of the dynamics.
-
-    :param model: the model that is fitted
-    :param train: windows of the training part
-    :param valid: windows of the validation part
-    :param settings: how the model is fitted; this and the others are those of `EpochLoop`
-    """
-
-    def __init__(
-        self, model: DynamicsModel, train: Windows, valid: Windows, settings: FitSettings, *others: Any
-    ) -> None:
-        self.train, self.valid = train, valid
-        self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
-        # a state that has parted from the recorded one has nothing to teach: without a limit it would drown the rest
-        usual = 1.0 if settings.loss == "normalised" else float(model.std.square().mean())
-        self.astray = settings.robust or ASTRAY * usual
-        super().__init__(model, len(train), train.device, settings, *others)
-
-    def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
-        """Yields a batch of training windows for each tensor of their numbers."""
-        return self.train.batches(numbers)
-
-    def draw(self, horizon: int, generator: torch.Generator) -> Tensor | None:
-        """Draws the steps from which the model continues on its own."""
-        return draw_starts(self.train.length, horizon, generator, self.device)
-
-    def loss(self, batch: Any, horizon: int, drawn: Tensor | None) -> Tensor:
-        """Returns the mean loss of the next observation and, with a horizon, of the model's own continuation."""
-        settings = self.settings
-        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, drawn, settings.forced, self.astray)
-
-    def valid_error(self) -> float:
-        """Returns the median error over the validation rollouts."""
-        return robust_error(self.valid_errors(), self.valid)
-
-    def save(self, model: DynamicsModel, path: Path, note: dict[str, Any]) -> None:
-        """Writes a model with a note."""
-        save_model(model, path, note)
-
-    def valid_errors(self) -> Tensor:
-        """Returns the validation error of every window, (W,): that of the next observation and, with a horizon, also
-        that of the model's own continuation, weighted as in the loss."""
-        settings, model, valid, weight = self.settings, self.validated, self.valid, self.weight
-        errors = window_errors(model, valid, weight, self.ranks)
-        horizon = min(settings.ahead, valid.length)
-        if horizon == 1:
-            return errors
-        free = free_errors(model, valid, horizon, weight, self.astray, self.ranks)
-        return settings.forced * errors + (1 - settings.forced) * free
 
 
 def make_optimizer(model: nn.Module, settings: FitSettings) -> torch.optim.Optimizer:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ncp_control.base.machine import pick_device
+from ncp_control.base.progress import say
 from ncp_control.base.ranks import joined
 from ncp_control.data import Rollouts, Split, Windows
 from ncp_control.data.digits import check_digits
@@ -22,10 +22,12 @@ from ncp_control.dynamics.earlier_files import (
     first_weights,
     noted_split,
 )
-from ncp_control.dynamics.fit_loop import FitLoop, Fitted
-from ncp_control.dynamics.fit_run import run_fit
+from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
+from ncp_control.dynamics.fit_loop import EpochLoop, Fitted
+from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
-from ncp_control.dynamics.settings import FitSettings
+from ncp_control.dynamics.model_file import save_model
+from ncp_control.dynamics.settings import ASTRAY, FitSettings
 from ncp_control.runs.run import Run
 
 
@@ -74,29 +76,87 @@ def fit(
     settings = (settings or FitSettings()).of_cell(model.cell_name)
     parts = rollouts if isinstance(rollouts, Split) else rollouts.split()
     check(model, parts)
-    short = sum(rollout.steps < settings.length for rollout in parts.train)
-    where = pick_device(device)
-    with joined(where) as ranks:
-        graph, place = graph_of(graph, where, ranks.count), ranks.device(where)
-        if progress and ranks.first and 0 < short < len(parts.train):
-            print(
-                f"{short} of {len(parts.train)} training rollouts are shorter than a window of {settings.length} steps "
-                "and are not used: a smaller length uses them",
-                file=sys.stderr,
-            )
-        train = Windows(parts.train, settings.length, settings.stride, device=place)
-        valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=place)
-        steps = [part.steps for part in parts]
-        if len(set(ranks.gather((len(train), len(valid), *steps)))) > 1:
-            raise ValueError("the processes were given different rollouts: give all the same")
-        model.load_state_dict(ranks.from_first(model.state_dict))
-        first = ranks.first  # the others write nothing
+    wanted = pick_device(device)
+    with joined(wanted) as ranks:
+        graph, first = graph_of(graph, wanted, ranks.count), ranks.first  # only the first process writes
         run = Run(out if first else None, seed=seed, resume=resume, command=command, progress=progress and first)
-        data = {"data": {"steps": steps, **({SERIES: True} if parts.train.about.get(SERIES) else {})}}
-        return run_fit(
-            partial(FitLoop, model, train, valid), model, partial(recorded_model, model), data, "windows", settings,
-            run, device=place, note={**noted_split(parts), **(note or {})}, on_epoch=on_epoch, ranks=ranks, graph=graph,
-        )  # fmt: skip
+        short = sum(rollout.steps < settings.length for rollout in parts.train)
+        if run.progress and 0 < short < len(parts.train):
+            say(
+                f"{short} of {len(parts.train)} training rollouts are shorter than a window of {settings.length} steps "
+                "and are not used: a smaller length uses them"
+            )
+        note = {**noted_split(parts), **(note or {})}
+        return FitLoop(model, parts, ranks.device(wanted), settings, run, note, on_epoch, ranks, graph).fit()
+
+
+class FitLoop(EpochLoop[DynamicsModel]):
+    """The epochs of the fit of a model of the dynamics.
+
+    :param model: the model that is fitted
+    :param parts: the rollouts
+    :param device: where the windows are, and the fit is computed; this and the others are those of `EpochLoop`
+    """
+
+    def __init__(
+        self, model: DynamicsModel, parts: Split, device: torch.device, settings: FitSettings, *others: Any
+    ) -> None:
+        self.parts = parts
+        self.train = Windows(parts.train, settings.length, settings.stride, device=device)
+        self.valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=device)
+        super().__init__(model, len(self.train), device, settings, *others)
+        self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
+        # A state that has parted from the recorded one has nothing to teach: without a limit it would drown the rest.
+        usual = 1.0 if settings.loss == "normalised" else float(model.std.square().mean())
+        self.astray = settings.robust or ASTRAY * usual
+        steps = [part.steps for part in parts]
+        if len(set(self.ranks.gather((len(self.train), len(self.valid), *steps)))) > 1:
+            raise ValueError("the processes were given different rollouts: give all the same")
+        model.load_state_dict(self.ranks.from_first(model.state_dict))
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns what the record says of the model and of the data, which tells them from any others."""
+        about = self.model.about()
+        del about["action_range"]  # it belongs to the data, whose checksum is in the record, and is not fitted
+        wiring = hashlib.sha256(json.dumps(about.pop("wiring")).encode()).hexdigest()
+        weights = first_weights(self.model.state_dict(), self.run.before)
+        series = {SERIES: True} if self.parts.train.about.get(SERIES) else {}
+        return {
+            "model": {**about, "wiring_sha256": wiring, **weights},
+            "data": {"steps": [part.steps for part in self.parts], **series},
+        }
+
+    def batches(self, numbers: Iterable[Tensor]) -> Iterator[Any]:
+        """Yields a batch of training windows for each tensor of their numbers."""
+        return self.train.batches(numbers)
+
+    def draw(self, horizon: int, generator: torch.Generator) -> Tensor | None:
+        """Draws the steps from which the model continues on its own."""
+        return draw_starts(self.train.length, horizon, generator, self.device)
+
+    def loss(self, batch: Any, horizon: int, drawn: Tensor | None) -> Tensor:
+        """Returns the mean loss of the next observation and, with a horizon, of the model's own continuation."""
+        settings = self.settings
+        return fit_loss(self.model, batch, self.weight, settings.robust, horizon, drawn, settings.forced, self.astray)
+
+    def valid_error(self) -> float:
+        """Returns the median error over the validation rollouts."""
+        return robust_error(self.valid_errors(), self.valid)
+
+    def save(self, model: DynamicsModel, path: Path, note: dict[str, Any]) -> None:
+        """Writes a model with a note."""
+        save_model(model, path, note)
+
+    def valid_errors(self) -> Tensor:
+        """Returns the validation error of every window, (W,): that of the next observation and, with a horizon, also
+        that of the model's own continuation, weighted as in the loss."""
+        settings, model, valid, weight = self.settings, self.validated, self.valid, self.weight
+        errors = window_errors(model, valid, weight, self.ranks)
+        horizon = min(settings.ahead, valid.length)
+        if horizon == 1:
+            return errors
+        free = free_errors(model, valid, horizon, weight, self.astray, self.ranks)
+        return settings.forced * errors + (1 - settings.forced) * free
 
 
 def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool | None:
@@ -110,17 +170,6 @@ def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool 
             "a CUDA graph holds the steps of one process: leave --graph yes out, or start without torchrun"
         )
     return False
-
-
-def recorded_model(model: DynamicsModel, record: dict[str, Any]) -> dict[str, Any]:
-    """Returns what the record says of a model, which is enough to tell it from any other.
-
-    :param record: of the fit that goes on; empty for a new one
-    """
-    found, weights = model.about(), model.state_dict()
-    del found["action_range"]  # it belongs to the data, whose checksum is in the record, and is not fitted
-    wiring = hashlib.sha256(json.dumps(found.pop("wiring")).encode()).hexdigest()
-    return {**found, "wiring_sha256": wiring, **first_weights(weights, record)}
 
 
 def check(model: DynamicsModel, parts: Split) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from ncp_control.base.machine import pick_device
 from ncp_control.data.digits import check_columns
 from ncp_control.dynamics.earlier_files import first_weights
 from ncp_control.dynamics.fit_loop import EpochLoop, Fitted
-from ncp_control.dynamics.fit_run import run_fit
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.runs.run import Run
 from ncp_control.series.data import SeriesData
@@ -75,33 +73,39 @@ def fit_series(
     if not model.classes:
         told = np.concatenate([one.targets for one in parts.train.series])
         check_columns(told.reshape(len(told), -1), model.targets)
-    where = pick_device(device)
-    train = SeriesRows(parts.train, settings.length, settings.stride, where)
-    valid = SeriesRows(parts.valid, device=where)
-    recorded = {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, parts, strict=True)}
+    run = Run(out, seed=seed, resume=resume, command=command, progress=progress)
     usual = {USUAL: usual_class(parts.train)} if model.classes else {}
-    return run_fit(
-        partial(SeriesLoop, model, train, valid), model, partial(recorded_model, model), {"series": recorded}, "pieces",
-        settings, Run(out, seed=seed, resume=resume, command=command, progress=progress), device=where,
-        note={**usual, **(note or {})}, on_epoch=on_epoch,
-    )  # fmt: skip
+    return SeriesLoop(model, parts, pick_device(device), settings, run, {**usual, **(note or {})}, on_epoch).fit()
 
 
 class SeriesLoop(EpochLoop[SeriesModel]):
     """The epochs of the fit of a model of series.
 
     :param model: the model that is fitted
-    :param train: pieces of the training part
-    :param valid: whole series of the validation part
-    :param settings: how the model is fitted; this and the others are those of `EpochLoop`
+    :param parts: the series
+    :param device: where the pieces are, and the fit is computed; this and the others are those of `EpochLoop`
     """
 
+    unit = "pieces"
+
     def __init__(
-        self, model: SeriesModel, train: SeriesRows, valid: SeriesRows, settings: FitSettings, *others: Any
+        self, model: SeriesModel, parts: SeriesSplit, device: torch.device, settings: FitSettings, *others: Any
     ) -> None:
-        self.train, self.valid = train, valid
-        super().__init__(model, len(train), train.device, settings, *others)
+        self.parts = parts
+        self.train = SeriesRows(parts.train, settings.length, settings.stride, device)  # pieces
+        self.valid = SeriesRows(parts.valid, device=device)  # whole series
+        super().__init__(model, len(self.train), device, settings, *others)
         model.note = self.note
+
+    def recorded(self) -> dict[str, Any]:
+        """Returns what the record says of the model and of the data, which tells them from any others."""
+        about = self.model.about()
+        wiring = hashlib.sha256(str(about.pop("wiring")).encode()).hexdigest()
+        weights = first_weights(self.model.state_dict(), self.run.before)
+        return {
+            "model": {**about, "wiring_sha256": wiring, **weights},
+            "series": {name: recorded_part(part) for name, part in zip(SeriesSplit._fields, self.parts, strict=True)},
+        }
 
     def batches(self, numbers: Iterable[Tensor]) -> Iterator[SeriesBatch]:
         """Yields a batch of pieces for each tensor of their numbers."""
@@ -144,13 +148,3 @@ def recorded_part(part: SeriesData) -> dict[str, Any]:
             digest.update(b"none" if values is None else np.ascontiguousarray(values).tobytes())
     rows = sum(len(one.inputs) for one in part.series)
     return {"series": len(part.series), "rows": rows, "sha256": digest.hexdigest()[:16]}
-
-
-def recorded_model(model: SeriesModel, record: dict[str, Any]) -> dict[str, Any]:
-    """Returns what the record says of a model, which is enough to tell it from any other.
-
-    :param record: of the fit that goes on; empty for a new one
-    """
-    found = model.about()
-    wiring = hashlib.sha256(str(found.pop("wiring")).encode()).hexdigest()
-    return {**found, "wiring_sha256": wiring, **first_weights(model.state_dict(), record)}

@@ -16,11 +16,11 @@ from torch.utils._pytree import tree_leaves
 from helpers.oscillators import oscillators
 from ncp_control.base.muon import Muon
 from ncp_control.base.tensors import read_tensors
-from ncp_control.data import Rollout, Rollouts, Split, Windows
+from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.dynamics import DynamicsModel, FitSettings, captured_step, fit, fitting
 from ncp_control.dynamics.captured_step import CapturedStep
 from ncp_control.dynamics.ensemble_fit import make_seeded
-from ncp_control.dynamics.fit_loop import FitLoop
+from ncp_control.dynamics.fitting import FitLoop
 from ncp_control.ops import readable
 from ncp_control.ops.cpu.backend import available
 from ncp_control.runs.run import STATE, Run
@@ -77,8 +77,10 @@ def weights(model: torch.nn.Module) -> Tensor:
 def make_loop(
     model: DynamicsModel, parts: Split, settings: FitSettings = SETTINGS, graph: bool | None = False
 ) -> FitLoop:
-    train, valid = (Windows(part, settings.length, settings.stride) for part in parts[:2])
-    return FitLoop(model, train, valid, settings.of_cell(model.cell_name), Run(None), {}, None, None, graph)
+    settings = settings.of_cell(model.cell_name)
+    loop = FitLoop(model, parts, CPU, settings, Run(None, progress=False), {}, None, None, graph)
+    loop.begin()
+    return loop
 
 
 @pytest.mark.parametrize(("cell", "optimizer"), [("ltc", "adam"), ("gru", "adam"), ("mlp", "adam"), ("cfc", "muon")])

@@ -66,8 +66,10 @@ def test_a_mutated_record(times: int, place: Path) -> None:
 
 def test_a_mutated_state_of_a_fit(times: int, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gymnasium")
-    from ncp_control.data import Windows
+    import torch
+
     from ncp_control.dynamics import DynamicsModel, FitSettings, fit, fit_loop
+    from ncp_control.dynamics.fitting import FitLoop
     from ncp_control.runs.run import STATE, Run
 
     monkeypatch.setattr(fit_loop, "make_board", lambda folder: None)
@@ -78,9 +80,9 @@ def test_a_mutated_state_of_a_fit(times: int, place: Path, monkeypatch: pytest.M
     content = (out / STATE).read_bytes()
 
     def read(path: Path) -> Any:
-        train, valid = (Windows(part, 8, 10) for part in (parts.train, parts.valid))
-        model = DynamicsModel.of(parts.train, "gru", 3)
-        return fit_loop.FitLoop(model, train, valid, settings, Run(out), {})
+        loop = FitLoop(DynamicsModel.of(parts.train, "gru", 3), parts, torch.device("cpu"), settings, Run(out), {})
+        loop.begin()
+        return loop
 
     def whole(found: Any) -> bool:
         found.epoch(1)  # the fit goes on
