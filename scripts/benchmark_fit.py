@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from ncp_control import from_ncps
 from ncp_control.data import Rollout, Rollouts, Windows
 from ncp_control.dynamics import DynamicsModel, FitSettings
-from ncp_control.dynamics.loss import fit_loss
+from ncp_control.dynamics.fitting import fit_loss
 
 
 @dataclass

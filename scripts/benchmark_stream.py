@@ -27,7 +27,7 @@ from ncp_control.base.machine import peak_memory
 from ncp_control.base.tensors import hash_of_tensors
 from ncp_control.data import Rollouts
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit
-from ncp_control.dynamics.ensemble_fit import make_seeded
+from ncp_control.dynamics.fitting import make_seeded
 
 OBSERVATIONS, ACTIONS, EPISODE = 17, 6, 1000  # sizes of the half-cheetah's
 

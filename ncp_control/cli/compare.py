@@ -61,8 +61,7 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Compares models and prints the table."""
-    from ncp_control.dynamics.comparison import Comparison, compare
-    from ncp_control.dynamics.rows import ROWS, choose_rows
+    from ncp_control.dynamics.comparison import ROWS, Comparison, choose_rows, compare
     from ncp_control.dynamics.table import AHEAD, table_text
 
     if arguments.rows == ("list",):

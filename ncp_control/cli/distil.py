@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from ncp_control.cli.arguments import typed_command
-from ncp_control.distil.prune_settings import PruneSettings
-from ncp_control.distil.settings import DistilSettings
+from ncp_control.distil.settings import DistilSettings, PruneSettings
 from ncp_control.neurons.catalogue import words
 
 SELDOM = (

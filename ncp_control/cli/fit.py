@@ -136,7 +136,7 @@ def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.data import Split
     from ncp_control.dynamics import DynamicsModel, Simulator, fit, one_step_error
-    from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
+    from ncp_control.dynamics.fitting import fit_ensemble, make_seeded
     from ncp_control.dynamics.model import READS
     from ncp_control.runs.run import BEST
     from ncp_control.wiring.plan_text import parse_plan

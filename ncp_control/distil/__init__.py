@@ -11,18 +11,16 @@ from ncp_control.base.imports import names_of
 
 if TYPE_CHECKING:
     from ncp_control.distil.distilling import Distilled, distil
-    from ncp_control.distil.prune_settings import PruneSettings
     from ncp_control.distil.pruning import Pruned
     from ncp_control.distil.recorded import Recorded
-    from ncp_control.distil.settings import DistilSettings
+    from ncp_control.distil.settings import DistilSettings, PruneSettings
     from ncp_control.distil.teachers import load_teacher
 
 _HOME = {
     "ncp_control.distil.distilling": ("Distilled", "distil"),
-    "ncp_control.distil.prune_settings": ("PruneSettings",),
     "ncp_control.distil.pruning": ("Pruned",),
     "ncp_control.distil.recorded": ("Recorded",),
-    "ncp_control.distil.settings": ("DistilSettings",),
+    "ncp_control.distil.settings": ("DistilSettings", "PruneSettings"),
     "ncp_control.distil.teachers": ("load_teacher",),
 }
 

@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ncp_control.distil import cloning
 from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
 from ncp_control.distil.finetuning import Finetuned, finetune
-from ncp_control.distil.lessons import LAST_SEED, Asking, Lessons, share_of, try_out
+from ncp_control.distil.lessons import LAST_SEED, Asking, Cloning, Lessons, settings_for_cloning, share_of, try_out
 from ncp_control.distil.loop import DistilLoop, Row
-from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.pruning import Pruned, prune
 from ncp_control.distil.recorded import METHOD, Recorded
 from ncp_control.distil.rewiring import check_count, check_growable
-from ncp_control.distil.settings import DistilSettings
+from ncp_control.distil.settings import DistilSettings, PruneSettings
 from ncp_control.distil.smaller import check_prunable
 from ncp_control.distil.student import DEFAULT_CELL, Student, make_student, wiring_of
 from ncp_control.distil.teachers import about_teacher
@@ -138,7 +136,7 @@ def distil(
     method = {}
     known: EnvRecipe | None
     if isinstance(teacher, Recorded):
-        teacher, settings = cloning.settings_for(teacher, settings)
+        teacher, settings = settings_for_cloning(teacher, settings)
         known = teacher.recipe(teacher_env)
         env_kwargs = known.arguments if env_kwargs is None else env_kwargs
         describe, method = Recorded.about, {"method": METHOD}
@@ -150,7 +148,7 @@ def distil(
     check_smaller(student, settings, pruning)
     lessons: Lessons
     if isinstance(teacher, Recorded):
-        lessons = cloning.Cloning(teacher, recipe, teacher.recipe(teacher_env), settings, seed)
+        lessons = Cloning(teacher, recipe, teacher.recipe(teacher_env), settings, seed)
     else:
         place = partial(make_place, recipe, teacher, known)
         try_out(place(), teacher)

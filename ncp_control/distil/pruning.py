@@ -17,19 +17,18 @@ from torch import Tensor
 from ncp_control.base.machine import one_thread
 from ncp_control.distil.lessons import share_of
 from ncp_control.distil.loop import DistilLoop
-from ncp_control.distil.prune_settings import PruneSettings
 from ncp_control.distil.prune_table import TABLE, PrunedRow, read_rows, smallest_of, write_rows
-from ncp_control.distil.settings import DistilSettings
-from ncp_control.distil.smaller import Numbers, check_prunable, smaller_wiring
+from ncp_control.distil.settings import DistilSettings, PruneSettings
+from ncp_control.distil.smaller import Mask, Numbers, check_prunable, places_of, smaller_wiring, strengths
 from ncp_control.distil.student import Student, smaller_student, student_of
 from ncp_control.distil.training import LabelledWindows, train
-from ncp_control.distil.weakest import losses_without, without_weakest
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, save_policy
 from ncp_control.runs.folder import differences
 from ncp_control.wiring import Wiring, WiringError
 
+WINDOWS = 64
 PRUNED = "pruned"
 # What the seeds of a pruning are for; they are apart from those of the distillation.
 SCORES, CHOICES, EVALUATION = range(2**32, 2**32 + 3)
@@ -201,3 +200,51 @@ def pruned_wiring(wiring: Wiring, sensory: Tensor, synapses: Tensor, share: floa
         except WiringError:
             count //= 2
     return None
+
+
+@torch.no_grad()
+def losses_without(student: Student, windows: LabelledWindows, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Returns the loss without each of the sensory synapses (S,), and without each of the others (E,).
+
+    Each synapse is cut by itself, and the loss computed on the same windows. Gradients would be faster, but a synapse
+    that is cut is far from what they know: without the half of the synapses that these losses choose, an LTC circuit
+    had a third of the loss that it had without the half that `|w dL/dw|` chose.
+
+    :param student: the student, with the weights that gave the windows' states
+    :param windows: what it has learnt from
+    :param generator: chooses the windows
+    """
+    cell: Any = student.circuit.cell
+    check_prunable(cell)
+    features, states, starts, labels, counts = windows.batch(WINDOWS, WINDOWS // 4, WINDOWS // 8, generator)
+
+    def loss() -> float:
+        outputs, _ = student.outputs(features, states, starts)
+        return float(student.loss(student.errors(outputs[counts], labels[counts])))
+
+    student.policy.set_training_mode(False)
+    found = []
+    for strength, places in zip(strengths(cell), places_of(cell), strict=True):
+        losses = torch.zeros(len(places), dtype=torch.float64)
+        for k, place in enumerate(places):
+            before = strength[..., place].clone()
+            strength[..., place] = cell.absent
+            losses[k] = loss()
+            strength[..., place] = before
+        found.append(losses)
+    if cell.feeds_itself:
+        found[1][torch.as_tensor(cell.wiring.synapses.source == cell.wiring.synapses.target)] = -torch.inf
+    return found[0], found[1]
+
+
+def without_weakest(sensory: Tensor, synapses: Tensor, count: int) -> tuple[Mask, Mask]:
+    """Returns which sensory synapses stay, and which others, without the weakest of all.
+
+    :param sensory: the loss without each sensory synapse, (S,)
+    :param synapses: the loss without each other synapse, (E,)
+    :param count: how many of all of them go
+    """
+    losses = torch.cat([sensory, synapses])
+    stays = np.ones(len(losses), dtype=bool)
+    stays[torch.argsort(losses, stable=True)[:count].numpy()] = False
+    return stays[: len(sensory)], stays[len(sensory) :]

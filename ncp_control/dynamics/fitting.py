@@ -1,4 +1,4 @@
-"""`fit`: fits a model to rollouts, in a folder from which the fit can be resumed."""
+"""`fit` and `fit_ensemble`: fit a model to rollouts, in a folder from which the fit can be resumed; and the loss."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from torch import Tensor
 from ncp_control.base.machine import pick_device
 from ncp_control.base.progress import say
 from ncp_control.base.ranks import joined
-from ncp_control.data import Rollouts, Split, Windows
+from ncp_control.data import Batch, Rollouts, Split, Windows
 from ncp_control.data.digits import check_digits
+from ncp_control.dynamics.confidence import calibrate
 from ncp_control.dynamics.earlier_files import (
     SERIES,
     first_weights,
     noted_split,
 )
-from ncp_control.dynamics.errors import free_errors, robust_error, window_errors
+from ncp_control.dynamics.ensemble import Ensemble
+from ncp_control.dynamics.errors import free_errors, read_batch, robust_error, window_errors
 from ncp_control.dynamics.fit_loop import EpochLoop, Fitted
-from ncp_control.dynamics.loss import draw_starts, fit_loss
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.model_file import save_model
 from ncp_control.dynamics.settings import ASTRAY, FitSettings
-from ncp_control.runs.run import Run
+from ncp_control.runs.run import BEST, Run, seed_of
+
+STARTS = 4  # steps of each window from which the model continues on its own predictions
 
 
 def fit(
@@ -159,6 +162,65 @@ class FitLoop(EpochLoop[DynamicsModel]):
         return settings.forced * errors + (1 - settings.forced) * free
 
 
+def fit_loss(
+    model: DynamicsModel, batch: Batch, weight: Tensor | None, robust: float, horizon: int, starts: Tensor | None,
+    share: float = 0.5, astray: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Returns the loss of a batch. Nothing here waits for a GPU, so that a CUDA graph can hold it.
+
+    If the horizon H is longer than one step, this is the weighted mean of two losses: the teacher-forced one, and that
+    of steps 2 .. H which the model predicts from its own predictions, starting at a few random steps of the windows.
+
+    :param weight: weights of the features' squared errors, (n,); None gives all the same weight
+    :param robust: R, or 0 (see `FitSettings`)
+    :param horizon: H
+    :param starts: these steps, as `draw_starts` returns them
+    :param share: the weight of the teacher-forced loss, 0 to 1
+    :param astray: R for the steps that the model predicts from its own predictions
+    """
+    if starts is None:
+        predictions, _ = model(**read_batch(model, batch))
+        return step_loss(predictions, batch.targets, weight, robust)
+    read = read_batch(model, batch)
+    predictions, states = model.unrolled(**read)  # type: ignore[arg-type]
+    forced = step_loss(predictions, batch.targets, weight, robust)
+    spans = starts[:, None] + torch.arange(horizon, device=starts.device)
+
+    def steps(values: Any, first: int, last: int) -> Any:
+        """Returns steps start + first .. start + last of every window for each start, (STARTS * B, ...)."""
+        if not isinstance(values, Tensor) or values.dim() < 2:
+            return values
+        return torch.cat([values.index_select(1, span[first:last]) for span in spans])
+
+    actions, ahead = steps(read["actions"], 1, horizon), steps(read["ahead"], 1, horizon)
+    last, state = steps(predictions, 0, 1), steps(states, 0, 1)[:, 0]
+    found, _ = model.run_free(last, state, horizon - 1, actions, ahead)
+    free = step_loss(found, steps(batch.targets, 1, horizon), weight, astray)
+    return share * forced + (1 - share) * free
+
+
+def draw_starts(length: int, horizon: int, generator: torch.Generator, device: torch.device) -> Tensor | None:
+    """Draws the steps from which a model continues on its own predictions, (STARTS,), without waiting for a GPU.
+
+    :param length: steps of a window
+    :param horizon: steps that follow from each; 1 needs no steps to start from, and nothing is drawn
+    """
+    if horizon == 1:
+        return None
+    starts = torch.randint(0, length - horizon + 1, (STARTS,), generator=generator)
+    return starts.to(device, non_blocking=True)
+
+
+def step_loss(predictions: Tensor, targets: Tensor, weight: Tensor | None, robust: float) -> Tensor:
+    """Returns the mean over steps of e, the mean squared error of a step, or of `R log(1 + e / R)` if R is given."""
+    errors = (predictions - targets).square()
+    if weight is not None:
+        errors = errors * weight
+    if not robust:
+        return errors.mean()
+    return robust * torch.log1p(errors.mean(-1) / robust).mean()
+
+
 def graph_of(wanted: bool | None, device: torch.device, processes: int) -> bool | None:
     """Returns whether the steps come from a CUDA graph, None if that is to be tried; refuses one that cannot be."""
     if device.type == "cuda" and processes == 1:
@@ -194,3 +256,52 @@ def check(model: DynamicsModel, parts: Split) -> None:
 def longest(rollouts: Rollouts) -> int:
     """Returns the number of steps of the longest rollout."""
     return max(rollout.steps for rollout in rollouts)
+
+
+def make_seeded(make: Callable[[], DynamicsModel], seed: int) -> DynamicsModel:
+    """Makes a model whose first weights follow from the seed, and leaves torch's own random state as it is."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
+
+
+def fit_ensemble(
+    make: Callable[[], DynamicsModel],
+    parts: Split,
+    settings: FitSettings,
+    members: int,
+    *,
+    seed: int = 0,
+    out: Path | None = None,
+    note: dict[str, Any] | None = None,
+    **arguments: Any,
+) -> tuple[Ensemble, list[Fitted]]:
+    """Fits members one after the other, each from its own seed, in `out/member-K`; then calibrates the ensemble's
+    intervals on the validation part, and writes `out/best.safetensors`.
+
+    :param make: makes a new model, with first weights drawn from torch's random state
+    :param parts: the rollouts
+    :param settings: how each member is fitted
+    :param members: number of members
+    :param seed: the members' seeds follow from it; the first one's is the seed itself
+    :param out: a folder for this ensemble alone; None writes nothing
+    :param note: kept in the files
+    :param arguments: further arguments of `fit`
+    """
+    if members < 2:
+        raise ValueError(f"an ensemble needs at least two members, got {members}")
+    models, found = [], []
+    for k in range(members):
+        own = seed if k == 0 else seed_of(seed, 1_000_000 + k)
+        model = make_seeded(make, own)
+        folder = None if out is None else out / f"member-{k}"
+        found.append(fit(model, parts, settings, seed=own, out=folder, note=note, **arguments))
+        models.append(model)
+    ensemble = Ensemble(models)
+    progress = bool(arguments.get("progress", True))
+    with joined(pick_device(arguments.get("device", "auto"))) as ranks:
+        first = ranks.first
+        ensemble.calibrations = ranks.from_first(lambda: calibrate(ensemble, parts.valid, progress=progress))
+    if out is not None and first:
+        save_model(ensemble, out / BEST, {**noted_split(parts), **(note or {}), "seed": seed, "members": members})
+    return ensemble, found

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.distilling import CHOICES, STUDENTS, pendulum, student_of
 from ncp_control.data.episodes import stack
-from ncp_control.distil.acting import Actor
+from ncp_control.distil.collecting import Actor
 from ncp_control.distil.demonstrations import demonstrations_of
 
 BOX = gym.spaces.Box(np.array([-1, -2], np.float32), np.array([1, 0.5], np.float32))

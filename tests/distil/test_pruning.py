@@ -16,10 +16,16 @@ from helpers.distilling import numbered, pendulum, student_of, turning
 from ncp_control.data import collect
 from ncp_control.distil import DistilSettings, PruneSettings, Recorded, distil
 from ncp_control.distil.prune_table import PrunedRow, read_rows, smallest_in_words, smallest_of, table_text, write_rows
-from ncp_control.distil.pruning import EVALUATION, Pruning, pruned_wiring, smaller_student
+from ncp_control.distil.pruning import (
+    EVALUATION,
+    Pruning,
+    losses_without,
+    pruned_wiring,
+    smaller_student,
+    without_weakest,
+)
 from ncp_control.distil.smaller import smaller_wiring
 from ncp_control.distil.training import LabelledWindows
-from ncp_control.distil.weakest import losses_without, without_weakest
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.runs.run import seed_of

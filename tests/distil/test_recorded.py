@@ -19,7 +19,7 @@ from ncp_control.data import Rollout, Rollouts
 from ncp_control.data.collect import collect_dataset
 from ncp_control.distil import Recorded, distil, load_teacher
 from ncp_control.distil.environments import EnvRecipe
-from ncp_control.distil.recorded_env import recipe_in
+from ncp_control.distil.recorded import recipe_in
 
 PENDULUM = json.loads(gym.spec("Pendulum-v1").to_json())
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from helpers.teachers import MODELS, WITH_MEMORY, algo_of, forget_modules_in, model_of, observations_of, save, starts_of
 from ncp_control.data.policy_hashes import hash_of_weights
-from ncp_control.distil.acting import Actor
+from ncp_control.distil.collecting import Actor
 from ncp_control.distil.teachers import about_teacher, load_teacher
 from ncp_control.rl import load_policy, save_policy
 

@@ -19,8 +19,7 @@ from ncp_control.base.tensors import read_tensors
 from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.dynamics import DynamicsModel, FitSettings, captured_step, fit, fitting
 from ncp_control.dynamics.captured_step import CapturedStep
-from ncp_control.dynamics.ensemble_fit import make_seeded
-from ncp_control.dynamics.fitting import FitLoop
+from ncp_control.dynamics.fitting import FitLoop, make_seeded
 from ncp_control.ops import readable
 from ncp_control.ops.cpu.backend import available
 from ncp_control.runs.run import STATE, Run

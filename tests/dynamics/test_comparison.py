@@ -19,10 +19,9 @@ from ncp_control.data.collect import collect_dataset
 from ncp_control.data.linear import linear_error
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import load_model, one_step_error
-from ncp_control.dynamics.comparison import Comparison, compare
+from ncp_control.dynamics.comparison import ROWS, Comparison, ComparisonRow, choose_rows, compare
 from ncp_control.dynamics.open_loop import open_loop
 from ncp_control.dynamics.questions import ask
-from ncp_control.dynamics.rows import ROWS, ComparisonRow, choose_rows
 from ncp_control.runs.run import STATE
 
 TIMES = ("seconds",)

@@ -7,7 +7,7 @@ import torch
 
 from helpers.oscillators import oscillators
 from ncp_control.dynamics import DynamicsModel, FitSettings, load_model
-from ncp_control.dynamics.ensemble_fit import fit_ensemble
+from ncp_control.dynamics.fitting import fit_ensemble
 from ncp_control.runs.run import BEST
 
 PARTS = oscillators(actions=True).split()

@@ -14,8 +14,8 @@ from ncp_control.cli import main
 from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
-from ncp_control.dynamics.ensemble_fit import make_seeded
 from ncp_control.dynamics.fit_loop import DivergedError
+from ncp_control.dynamics.fitting import make_seeded
 from ncp_control.runs.curve import CURVE
 from ncp_control.runs.run import BEST, STATE
 

@@ -18,7 +18,7 @@ from ncp_control.base.ranks import joined
 from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
-from ncp_control.dynamics.ensemble_fit import fit_ensemble, make_seeded
+from ncp_control.dynamics.fitting import fit_ensemble, make_seeded
 from ncp_control.runs.curve import CURVE
 from ncp_control.runs.run import BEST, STATE
 

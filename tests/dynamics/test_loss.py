@@ -5,7 +5,7 @@ import torch
 from helpers.dynamics_models import make_model
 from helpers.oscillators import oscillators
 from ncp_control.data import Windows
-from ncp_control.dynamics.loss import draw_starts, fit_loss, step_loss
+from ncp_control.dynamics.fitting import draw_starts, fit_loss, step_loss
 
 
 def test_a_robust_loss_counts_outliers_less() -> None:

@@ -13,8 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 import ncp_envs
 from helpers.memory_tasks import Steps
 from helpers.on_policy_models import build
-from ncp_control.distil.acting import Actor
-from ncp_control.distil.collecting import Collector, Place
+from ncp_control.distil.collecting import Actor, Collector, Place
 from ncp_control.distil.demonstrations import Demonstrations, demonstrations_of
 from ncp_control.distil.student import Student
 

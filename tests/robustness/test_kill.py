@@ -50,9 +50,8 @@ from ncp_control.base.tensors import read_tensors
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.dynamics import comparison
-from ncp_control.dynamics.comparison import Comparison, compare
+from ncp_control.dynamics.comparison import Comparison, choose_rows, compare
 from ncp_control.dynamics.fit_loop import FORMAT, VERSION
-from ncp_control.dynamics.rows import choose_rows
 from ncp_control.rl.files.run_state import read_about
 from ncp_control.runs.run import STATE
 
