@@ -1,4 +1,4 @@
-"""Values that a user writes as text: numbers, rates that fall, and names that may be misspelt."""
+"""Values of settings: numbers and falling rates as text, misspelt names, and what earlier versions did not write."""
 
 from __future__ import annotations
 
@@ -65,3 +65,22 @@ def shortened(value: Any) -> str:
     """Writes a value for a sentence, in at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def without_added(values: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """Returns the entries of a record without those that stand for what earlier versions did, so that work which these
+    began can be resumed.
+
+    :param values: the entries
+    :param added: entries that earlier versions did not write, with the values that stand for what they did
+    """
+    return {name: value for name, value in values.items() if name not in added or value != added[name]}
+
+
+OPTIMIZERS = ("adam", "muon")
+
+
+def check_optimizer_name(name: str) -> None:
+    """Refuses a name that is none of an optimizer."""
+    if name not in OPTIMIZERS:
+        raise ValueError(f"optimizer is {' or '.join(OPTIMIZERS)}, not {name!r}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ncp_control.base.files import write_atomically
-from ncp_control.base.settings import without_added
+from ncp_control.base.values import without_added
 from ncp_control.runs.folder import Hold, check_same, read_record, versions
 
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, inf, pi
 from typing import Any
 
-from ncp_control.base.settings import check_optimizer_name, without_added
+from ncp_control.base.values import check_optimizer_name, without_added
 from ncp_control.neurons.catalogue import row_named
 
 RISE = 0.1  # the share of the batches in which the learning rate rises

@@ -15,7 +15,7 @@ import torch
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report, bring
-from ncp_control.base.settings import without_added
+from ncp_control.base.values import without_added
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.rollouts import is_paper_data

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import cos, pi
 from typing import Any
 
-from ncp_control.base.settings import check_optimizer_name, without_added
+from ncp_control.base.values import check_optimizer_name, without_added
 from ncp_control.neurons.catalogue import row_named
 
 ADDED = {"forced": 0.5, "optimizer": "adam"}  # settings that earlier versions did not have, with what they did
