@@ -134,14 +134,14 @@ def is_abandoned(path: Path) -> bool:
     another machine that shares the disk. Its lock alone does not tell either, because a file is made before it is
     locked, and because some disks have no locks.
     """
-    found = OWN.match(path.name)
-    if found is None or sys.platform == "win32":
+    match = OWN.match(path.name)
+    if match is None or sys.platform == "win32":
         return False
     try:
         kind = path.lstat()
         if not (stat.S_ISREG(kind.st_mode) or stat.S_ISDIR(kind.st_mode)):
             return False
-        runs = is_running(int(found[1]))
+        runs = is_running(int(match[1]))
         if runs and time.time() - kind.st_mtime < YOUNG:
             return False
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -17,16 +17,16 @@ def pick_device(device: str | torch.device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        found = torch.device(device)
+        chosen = torch.device(device)
     except RuntimeError:
         raise ValueError(f"there is no device {device!r}: choose cpu, cuda or auto") from None
-    if found.type not in ("cpu", "cuda"):  # mps has no float64, which scans on the reference take
-        raise ValueError(f"nothing here runs on {found.type}: choose cpu, cuda or auto")
-    if found.type == "cuda" and not torch.cuda.is_available():
+    if chosen.type not in ("cpu", "cuda"):  # mps has no float64, which scans on the reference take
+        raise ValueError(f"nothing here runs on {chosen.type}: choose cpu, cuda or auto")
+    if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("there is no GPU that torch can use here: choose device cpu, or auto")
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"there is no device {found}: the last one is cuda:{torch.cuda.device_count() - 1}")
-    return found
+    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"there is no device {chosen}: the last one is cuda:{torch.cuda.device_count() - 1}")
+    return chosen
 
 
 def use_threads(threads: int) -> None:

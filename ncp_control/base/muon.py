@@ -43,14 +43,14 @@ class LinearWeights(NamedTuple):
 def linear_weights(model: nn.Module) -> list[LinearWeights]:
     """Returns the weights of all linear maps in a model: those of `nn.Linear`, and what modules with a method
     `linear_weights` name, as cells do."""
-    found: dict[int, LinearWeights] = {}
+    weights: dict[int, LinearWeights] = {}
     for module in model.modules():
         if isinstance(module, nn.Linear):
             own: Iterable[LinearWeights] = [LinearWeights(module.weight, (1, *module.weight.shape))]
         else:
             own = getattr(module, "linear_weights", list)()
-        found.update({id(one.parameter): one for one in own})
-    return list(found.values())
+        weights.update({id(one.parameter): one for one in own})
+    return list(weights.values())
 
 
 class Muon(torch.optim.Optimizer):
@@ -118,13 +118,13 @@ class Muon(torch.optim.Optimizer):
         if not state:
             state["step"] = torch.zeros((), device=parameter.device)
             state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        one, other = self.betas
+        first_beta, second_beta = self.betas
         state["step"] += 1
-        state["mean"].lerp_(gradient, 1 - one)
-        state["square"].lerp_(gradient.square(), 1 - other)
+        state["mean"].lerp_(gradient, 1 - first_beta)
+        state["square"].lerp_(gradient.square(), 1 - second_beta)
         steps: Tensor = state["step"]
-        mean: Tensor = state["mean"] / (1 - one**steps)
-        square: Tensor = state["square"] / (1 - other**steps)
+        mean: Tensor = state["mean"] / (1 - first_beta**steps)
+        square: Tensor = state["square"] / (1 - second_beta**steps)
         return mean / (square.sqrt() + self.eps)
 
 
@@ -132,10 +132,10 @@ def orthogonal(matrices: Tensor) -> Tensor:
     """Returns the orthogonal factors of matrices (..., m, n), roughly: their singular values come near 1."""
     a, b, c = NEWTON_SCHULZ
     wide = matrices.shape[-2] <= matrices.shape[-1]
-    found = matrices if wide else matrices.mT
-    size: Tensor = found.flatten(-2).norm(dim=-1)
-    found = found / (size[..., None, None] + 1e-12)
+    moved = matrices if wide else matrices.mT
+    size: Tensor = moved.flatten(-2).norm(dim=-1)
+    moved = moved / (size[..., None, None] + 1e-12)
     for _ in range(STEPS):
-        gram = found @ found.mT
-        found = a * found + (b * gram + c * gram @ gram) @ found
-    return found if wide else found.mT
+        gram = moved @ moved.mT
+        moved = a * moved + (b * gram + c * gram @ gram) @ moved
+    return moved if wide else moved.mT

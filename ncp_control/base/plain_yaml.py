@@ -90,10 +90,10 @@ def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> d
     :param words: the values with their keys
     :param example: one for the message that refuses another word
     """
-    found = {}
+    changes = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise ValueError(f"write a change as KEY=VALUE, such as {example}, not as {word!r}")
-        found[key] = read_yaml(value, word)
-    return found
+        changes[key] = read_yaml(value, word)
+    return changes

@@ -115,14 +115,14 @@ class Ranks:
                 packed = pickle.dumps(value)
             except Exception as error:
                 failed = error
-        told = self.gather((packed, None if failed is None else in_words(failed)))
+        answers = self.gather((packed, None if failed is None else in_words(failed)))
         if failed is not None:
             raise failed
-        for _, reason in told:
+        for _, reason in answers:
             if reason is not None:
                 raise ValueError(reason)
         if self.rank != maker:
-            value = pickle.loads(told[maker][0])
+            value = pickle.loads(answers[maker][0])
         self.gather(None)
         return value  # type: ignore[no-any-return]
 
@@ -163,7 +163,7 @@ def joined(device: torch.device | None = None) -> Iterator[Ranks]:
     if _group:
         yield _group[-1]
         return
-    rank, count, local = place()
+    rank, count, local = process_numbers()
     if dist.is_available() and dist.is_initialized():
         yield Ranks(dist.get_rank(), dist.get_world_size(), local)
         return
@@ -199,7 +199,7 @@ def joined(device: torch.device | None = None) -> Iterator[Ranks]:
         dist.destroy_process_group()
 
 
-class RankPlace(NamedTuple):
+class ProcessNumbers(NamedTuple):
     """The number of this process, the number of all, and this one's number on its machine."""
 
     rank: int
@@ -207,11 +207,11 @@ class RankPlace(NamedTuple):
     local: int
 
 
-def place() -> RankPlace:
-    """Returns the place of this process among others, as torchrun says."""
+def process_numbers() -> ProcessNumbers:
+    """Returns the number of this process among others, as torchrun says."""
     words = [os.environ.get(name) for name in VARIABLES]
     if words[0] in (None, "", "1"):
-        return RankPlace(0, 1, 0)
+        return ProcessNumbers(0, 1, 0)
     for name, word in zip(VARIABLES, words, strict=True):
         if word is None or not word.isdigit():
             said = "is not set" if word is None else f"is {word!r}"
@@ -219,7 +219,7 @@ def place() -> RankPlace:
     count, rank, local = (int(word) for word in words if word is not None)
     if not 0 <= local <= rank < count:
         raise ValueError(f"there is no process {rank} of {count} with number {local} on its machine: use torchrun")
-    return RankPlace(rank, count, local)
+    return ProcessNumbers(rank, count, local)
 
 
 def take_gpu(device: torch.device, local: int) -> None:

@@ -38,14 +38,14 @@ def read_number(value: Any) -> Any:
     if not isinstance(value, str) or not any(letter.isdigit() for letter in value):
         return value
     try:
-        found = float(value.removeprefix(LINEAR))
+        number = float(value.removeprefix(LINEAR))
     except ValueError:
         return value
-    if not math.isfinite(found):
+    if not math.isfinite(number):
         return value
     if value.startswith(LINEAR):
-        return Linear(found)
-    return int(found) if found.is_integer() and abs(found) <= 2**53 else found
+        return Linear(number)
+    return int(number) if number.is_integer() and abs(number) <= 2**53 else number
 
 
 def check_known(given: Iterable[str], known: Collection[str], where: str) -> None:

@@ -124,7 +124,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         env = env_name(Path(arguments.teacher), note, arguments.env)
     wiring, pruning = arguments.wiring, PruneSettings(rounds=arguments.prune_rounds)
     out = arguments.out or Path("runs") / f"distil-{arguments.cell}-s{arguments.seed}"
-    found = distil(
+    distilled = distil(
         teacher,
         env,
         int(wiring) if wiring is not None and wiring.isdigit() else wiring,
@@ -141,37 +141,38 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         resume=arguments.resume,
         command=command,
     )
-    teachers = float(np.mean(found.teacher_returns))
+    teachers = float(np.mean(distilled.teacher_returns))
     summary = {
-        "out": str(out), **in_numbers(found.returns), "teacher_return": teachers, "share": found.share,
-        "episodes": len(found.returns), "steps": found.steps, "seconds": found.seconds,
-        "parameters": found.parameters,
+        "out": str(out), **in_numbers(distilled.returns), "teacher_return": teachers, "share": distilled.share,
+        "episodes": len(distilled.returns), "steps": distilled.steps, "seconds": distilled.seconds,
+        "parameters": distilled.parameters,
     }  # fmt: skip
-    took, whose = f"{found.steps:,} steps in {found.seconds / 60:.1f} minutes", "the teacher's"
-    if found.agent.note.get("method") == METHOD:
-        random = found.agent.note["teacher"]["random"]
+    took, whose = f"{distilled.steps:,} steps in {distilled.seconds / 60:.1f} minutes", "the teacher's"
+    if distilled.agent.note.get("method") == METHOD:
+        random = distilled.agent.note["teacher"]["random"]
         summary |= {"method": METHOD, "recorded_random": random}
-        took = f"{METHOD} of {found.steps:,} recorded steps in {found.seconds / 60:.1f} minutes"
+        took = f"{METHOD} of {distilled.steps:,} recorded steps in {distilled.seconds / 60:.1f} minutes"
         whose = f"the recorded episodes'{random_in_words(random)}"
     text = (
-        f"{took}: return {in_words(found.returns)} over {len(found.returns)} "
-        f"episodes, {100 * found.share:.1f} % of {whose} {teachers:,.1f}, with {found.parameters:,} "
+        f"{took}: return {in_words(distilled.returns)} over {len(distilled.returns)} "
+        f"episodes, {100 * distilled.share:.1f} % of {whose} {teachers:,.1f}, with {distilled.parameters:,} "
         f"parameters\nwritten to {out}\n"
     )
     best = out / BEST
-    if found.pruned is not None:
-        rows, smallest = found.pruned.rows, found.pruned.smallest
+    if distilled.pruned is not None:
+        rows, smallest = distilled.pruned.rows, distilled.pruned.smallest
         summary |= {"pruned": [vars(row) for row in rows], "smallest": vars(smallest)}
         words = smallest_in_words(rows, smallest, pruning.keep)
         text += f"\n{table_text(rows)}\n\n{words}\nwritten to {out / PRUNED}\n"
         best = best if smallest is rows[0] else out / PRUNED / smallest.file
-    if found.finetuned is not None:
-        more, folder = found.finetuned, out / FOLDER
-        share = found.share_of(more.returns)
+    if distilled.finetuned is not None:
+        more, folder = distilled.finetuned, out / FOLDER
+        share = distilled.share_of(more.returns)
         summary["finetuned"] = {
             **in_numbers(more.returns), "share": share, "steps": more.steps, "seconds": more.seconds,
         }  # fmt: skip
-        best = folder / BEST if found.pruned is None and np.mean(more.returns) >= np.mean(found.returns) else best
+        is_better = np.mean(more.returns) >= np.mean(distilled.returns)
+        best = folder / BEST if distilled.pruned is None and is_better else best
         text += (
             f"fine-tuned for {more.steps:,} steps in {more.seconds / 60:.1f} minutes: return "
             f"{in_words(more.returns)}, {100 * share:.1f} % of {whose}\n"

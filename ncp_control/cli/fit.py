@@ -90,18 +90,18 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Fits a model and prints the result; of several processes, the first one prints."""
-    from ncp_control.base.ranks import LostRankError, place
+    from ncp_control.base.ranks import LostRankError, process_numbers
     from ncp_control.cli import INTERRUPTED, REFUSED
 
     try:
-        found, text = outcome(arguments, typed_command())
+        summary, text = outcome(arguments, typed_command())
     except (ValueError, OSError, KeyboardInterrupt) as error:
-        if place().rank == 0 or (isinstance(error, LostRankError) and not error.reason):
+        if process_numbers().rank == 0 or (isinstance(error, LostRankError) and not error.reason):
             raise
         # the first process says what is wrong
         raise SystemExit(INTERRUPTED if isinstance(error, KeyboardInterrupt) else REFUSED) from None
-    if place().rank == 0:
-        print(json.dumps(found) if arguments.json else text)
+    if process_numbers().rank == 0:
+        print(json.dumps(summary) if arguments.json else text)
     return 0
 
 
@@ -145,7 +145,7 @@ def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[
         raise ValueError(f"members must be at least 1, got {arguments.members}")
     settings = arguments.settings
     out = arguments.out or Path("runs") / f"fit-{arguments.cell}-s{arguments.seed}"
-    parts = Split.joined([one.split() for one in read(arguments, out, ranks)])
+    parts = Split.joined([fitted.split() for fitted in read(arguments, out, ranks)])
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
     changes = cell_settings(arguments.set)
 
@@ -167,25 +167,25 @@ def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[
         model = make_seeded(make, arguments.seed)
         fits = [fit(model, parts, settings, **common)]
     length = min(settings.length, min(rollout.steps for rollout in parts.test))
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "out": str(out),
         "test_mse": one_step_error(model, parts.test, length, ranks=ranks),
         "test_normalised_mse": one_step_error(model, parts.test, length, scale=model.std, ranks=ranks),
-        "valid_mse": sum(one.best[1] for one in fits if one.best) / len(fits),
-        "epochs": sum(len(one.curve) for one in fits),
-        "best_epoch": [one.best[0] for one in fits if one.best],
-        "seconds": sum(one.seconds for one in fits),
+        "valid_mse": sum(fitted.best[1] for fitted in fits if fitted.best) / len(fits),
+        "epochs": sum(len(fitted.curve) for fitted in fits),
+        "best_epoch": [fitted.best[0] for fitted in fits if fitted.best],
+        "seconds": sum(fitted.seconds for fitted in fits),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "peak_memory": ranks.gather(peak_memory()),
     }
     evaluate = shlex.join(["ncp-control", "evaluate", str(out / BEST), "--data", arguments.data[0]])
-    sizes = " and ".join(f"{size / 2**20:,.0f}" for size in found["peak_memory"])
+    sizes = " and ".join(f"{size / 2**20:,.0f}" for size in summary["peak_memory"])
     memory = f"{ranks.count} processes, with at most {sizes} MiB of memory\n" if ranks.count > 1 else ""
-    return found, (
-        f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
-        f"{found['seconds'] / 60:.1f} minutes\n"
-        f"mean squared error of the next observation on the test rollouts: {found['test_mse']:.4g} "
-        f"(normalised {found['test_normalised_mse']:.4g})\n"
+    return summary, (
+        f"{arguments.cell}, {summary['parameters']:,} parameters, {summary['epochs']} epochs in "
+        f"{summary['seconds'] / 60:.1f} minutes\n"
+        f"mean squared error of the next observation on the test rollouts: {summary['test_mse']:.4g} "
+        f"(normalised {summary['test_normalised_mse']:.4g})\n"
         f"{memory}written to {out}\n"
         f"evaluate it with:  {evaluate}"
     )
@@ -204,11 +204,11 @@ def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:
     if arguments.stream == "auto":
         stream = ranks.from_first(lambda: is_large(*arguments.data, processes=here))
     beside = next(folder for folder in out.absolute().parents if folder.is_dir())
-    found = []
+    rollouts_of = []
     for source in arguments.data:
         if stream:
-            found.append(Rollouts.stream(source, beside, one_hot=arguments.actions, ranks=ranks))
+            rollouts_of.append(Rollouts.stream(source, beside, one_hot=arguments.actions, ranks=ranks))
         else:
             rollouts = Rollouts.load(source)
-            found.append(rollouts.one_hot() if arguments.actions else rollouts)
-    return found
+            rollouts_of.append(rollouts.one_hot() if arguments.actions else rollouts)
+    return rollouts_of

@@ -43,7 +43,7 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
         device=arguments.device, command=command, note={"data": arguments.data[0], "command": command},
     )  # fmt: skip
     scores = score(model, parts.test)
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "out": str(out), **scores.as_json(), "epochs": len(fitted.curve),
         "best_epoch": fitted.best[0] if fitted.best else None, "seconds": fitted.seconds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -51,13 +51,13 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
     }  # fmt: skip
     try:
         save_figure(picture(model, parts.test, scores, fitted.curve), out / FIGURE, dpi=130)
-        found["figure"] = str(out / FIGURE)
+        summary["figure"] = str(out / FIGURE)
     except ImportError:
         print('there is no picture without matplotlib: pip install "ncp-control[plot]"', file=sys.stderr)
-    drawn = f", with the picture {found['figure']}" if found["figure"] else ""
-    return found, (
-        f"{arguments.cell}, {found['parameters']:,} parameters, {found['epochs']} epochs in "
-        f"{fitted.seconds / 60:.1f} minutes, best after epoch {found['best_epoch']}\n"
+    drawn = f", with the picture {summary['figure']}" if summary["figure"] else ""
+    return summary, (
+        f"{arguments.cell}, {summary['parameters']:,} parameters, {summary['epochs']} epochs in "
+        f"{fitted.seconds / 60:.1f} minutes, best after epoch {summary['best_epoch']}\n"
         f"{words_of(scores)}\n"
         f"written to {out}{drawn}\n"
         f"evaluate it with:  {shlex.join(['ncp-control', 'evaluate', str(out / BEST), '--data', arguments.data[0]])}"
@@ -71,16 +71,16 @@ def part_rows(part: Any) -> int:
 
 def check(arguments: Any) -> None:
     """Refuses options that have no meaning for series."""
-    from ncp_control.base.ranks import place
+    from ncp_control.base.ranks import process_numbers
 
-    for given, word, why in (
+    for is_given, word, why in (
         (arguments.actions, "--actions", "what read= names is read anyway"),
         (arguments.residual, "--residual", "it predicts how an observation changes"),
         (arguments.members != 1, "--members", "several models are fitted by several commands with other seeds"),
         (arguments.graph == "yes", "--graph", "a graph holds steps whose windows are all of one length"),
         (arguments.stream == "yes", "--stream", "a table is read into memory"),
     ):
-        if given:
+        if is_given:
             raise ValueError(f"{word} has no meaning for series with labels, values or missing cells: {why}")
-    if place().size > 1:
+    if process_numbers().size > 1:
         raise ValueError("series are fitted by one process: start the command without torchrun")

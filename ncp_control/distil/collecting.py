@@ -79,16 +79,16 @@ Report = Callable[[int], None]
 REPORT_EVERY = 1000
 
 
-@dataclass
-class Place:
+class TeachingEnv(gym.Wrapper[Any, Any, Any, Any]):
     """An environment in which a student acts, with what its teacher sees of it.
 
     :param env: the student's environment
     :param view: the teacher's view; None if the teacher sees what the student sees
     """
 
-    env: gym.Env[Any, Any]
-    view: TeacherView | None = None
+    def __init__(self, env: gym.Env[Any, Any], view: TeacherView | None = None) -> None:
+        super().__init__(env)
+        self.view = view
 
     def seen_by_teacher(self, observation: Any) -> Any:
         """Returns the teacher's observation.
@@ -101,15 +101,15 @@ class Place:
 class Running:
     """An episode under way.
 
-    :param place: its environment
+    :param env: its environment
     :param seed: everything random in the episode follows from it
     :param patience: steps over which rewards are averaged
     """
 
-    def __init__(self, place: Place, seed: int, patience: int) -> None:
-        self.place, self.random, self.patience = place, np.random.default_rng(spawned_seed(seed, 1)), patience
+    def __init__(self, env: TeachingEnv, seed: int, patience: int) -> None:
+        self.env, self.random, self.patience = env, np.random.default_rng(spawned_seed(seed, 1)), patience
         self.level = self.random.random()  # the episode's own share of the largest noise, or of the teacher's part
-        self.observation = copy_of(place.env.reset(seed=seed)[0])
+        self.observation = copy_of(env.reset(seed=seed)[0])
         self.seen: list[Any] = []
         self.labels: list[Any] = []
         self.rewards: list[float] = []
@@ -120,7 +120,7 @@ class Running:
     @property
     def seen_by_teacher(self) -> Any:
         """What the teacher sees now."""
-        return self.place.seen_by_teacher(self.observation)
+        return self.env.seen_by_teacher(self.observation)
 
     def step(self, label: Any, action: Any) -> bool:
         """Executes an action, and returns whether the episode is over.
@@ -130,7 +130,7 @@ class Running:
         """
         self.seen.append(self.observation)
         self.labels.append(label)
-        found, reward, terminated, truncated, _ = self.place.env.step(action)
+        found, reward, terminated, truncated, _ = self.env.step(action)
         self.observation = copy_of(found)
         self.rewards.append(float(reward))
         return bool(terminated or truncated)
@@ -179,16 +179,16 @@ class Collected:
 class Collector:
     """Lets a student and its teacher act.
 
-    :param places: environments of one kind
+    :param envs: environments of one kind
     :param teacher: acts by what it sees of each of them
     :param student: acts by what their `step` returns
     :param patience: steps over which rewards are averaged
     :ivar floor: the mean reward over so many steps below which the teacher takes over
     """
 
-    def __init__(self, places: Sequence[Place], teacher: Actor, student: Actor, patience: int) -> None:
-        self.places, self.teacher, self.student, self.patience = places, teacher, student, patience
-        self.space = places[0].env.action_space
+    def __init__(self, envs: Sequence[TeachingEnv], teacher: Actor, student: Actor, patience: int) -> None:
+        self.envs, self.teacher, self.student, self.patience = envs, teacher, student, patience
+        self.space = envs[0].action_space
         self.floor = -np.inf
 
     def set_floor(self, rewards: Sequence[Array]) -> None:
@@ -220,46 +220,47 @@ class Collector:
         """
         parts: list[Demonstrations] = []
         rewards: list[Array] = []
-        own, begun, lost, taken, told = teachers_share >= 1, 0, 0, 0, 0
+        own, begun, lost, taken, reported = teachers_share >= 1, 0, 0, 0, 0
         running: list[Running] = []
-        for place in self.places[:episodes]:
-            running.append(Running(place, spawned_seed(seed, begun), self.patience))
+        for env in self.envs[:episodes]:
+            running.append(Running(env, spawned_seed(seed, begun), self.patience))
             begun += 1
         starts, ended = np.ones(len(running), dtype=bool), np.zeros(len(running), dtype=bool)
         self.teacher.begin()
         self.student.begin()
         while not ended.all() and taken != steps:
-            labels = self.teacher.act(stack([one.seen_by_teacher for one in running]), starts)
-            actions = labels if own else self.student.act(stack([one.observation for one in running]), starts)
+            labels = self.teacher.act(stack([episode.seen_by_teacher for episode in running]), starts)
+            actions = labels if own else self.student.act(stack([episode.observation for episode in running]), starts)
             starts = np.zeros(len(running), dtype=bool)
-            for k, one in enumerate(running):
+            for k, episode in enumerate(running):
                 if ended[k] or taken == steps:
                     continue
                 taken += 1
-                over = one.step(labels[k], self._chosen(one, labels[k], actions[k], teachers_share, disturbance))
-                if not (one.check(self.floor) or over):
+                action = self._chosen(episode, labels[k], actions[k], teachers_share, disturbance)
+                over = episode.step(labels[k], action)
+                if not (episode.check(self.floor) or over):
                     continue
-                parts.append(one.build(own))
-                lost += one.is_lost
-                rewards.append(np.array(one.rewards))
+                parts.append(episode.build(own))
+                lost += episode.is_lost
+                rewards.append(np.array(episode.rewards))
                 ended[k] = begun == episodes
                 if not ended[k]:
-                    running[k], starts[k] = Running(one.place, spawned_seed(seed, begun), self.patience), True
+                    running[k], starts[k] = Running(episode.env, spawned_seed(seed, begun), self.patience), True
                     begun += 1
-            if report is not None and (taken - told >= REPORT_EVERY or taken == steps or ended.all()):
-                report(taken - told)
-                told = taken
-        parts += [one.build(own) for k, one in enumerate(running) if not ended[k]]
+            if report is not None and (taken - reported >= REPORT_EVERY or taken == steps or ended.all()):
+                report(taken - reported)
+                reported = taken
+        parts += [episode.build(own) for k, episode in enumerate(running) if not ended[k]]
         return Collected(Demonstrations.joined(parts), rewards, lost)
 
-    def _chosen(self, one: Running, label: Any, action: Any, share: float, disturbance: float) -> Any:
+    def _chosen(self, episode: Running, label: Any, action: Any, share: float, disturbance: float) -> Any:
         """Returns the action to execute: the teacher's or the student's."""
-        if one.rescued_at is not None:
+        if episode.rescued_at is not None:
             return label
         if share < 1:
-            return label if one.random.random() < share * one.level else action
+            return label if episode.random.random() < share * episode.level else action
         if not disturbance or not isinstance(self.space, gym.spaces.Box):
             return label
         half = (self.space.high - self.space.low) / 2
-        noise = one.random.normal(size=self.space.shape) * disturbance * one.level * half
+        noise = episode.random.normal(size=self.space.shape) * disturbance * episode.level * half
         return np.clip(label + noise, self.space.low, self.space.high).astype(self.space.dtype)

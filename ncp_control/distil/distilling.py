@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ncp_control.distil.environments import EnvRecipe, make_place, recipe_of_teacher
+from ncp_control.distil.environments import EnvRecipe, make_teaching_env, recipe_of_teacher
 from ncp_control.distil.finetuning import Finetuned, finetune
 from ncp_control.distil.lessons import LAST_SEED, Asking, Cloning, Lessons, settings_for_cloning, share_of, try_out
 from ncp_control.distil.loop import DistilLoop, Row
@@ -150,9 +150,9 @@ def distil(
     if isinstance(teacher, Recorded):
         lessons = Cloning(teacher, recipe, teacher.recipe(teacher_env), settings, seed)
     else:
-        place = partial(make_place, recipe, teacher, known)
-        try_out(place(), teacher)
-        lessons = Asking(teacher, place, student, settings, run)
+        make_env = partial(make_teaching_env, recipe, teacher, known)
+        try_out(make_env(), teacher)
+        lessons = Asking(teacher, make_env, student, settings, run)
     about = {
         **recipe.note(), "wiring": str(wiring), "cell": cell, "cell_kwargs": cell_kwargs, "seed": seed,
         "teacher": describe(teacher), "teacher_env": None if known is None else known.note(),

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from ncp_control.data.environments import check_policy
-from ncp_control.distil.collecting import Place
+from ncp_control.distil.collecting import TeachingEnv
 from ncp_control.distil.views import TeacherView
 from ncp_control.rl.recipes.environments import make_env
 from ncp_control.rl.recipes.recipe import refuse_import
@@ -55,7 +55,7 @@ def recipe_of_teacher(teacher: Any, env: str | None = None) -> EnvRecipe | None:
     return EnvRecipe(name, wrappers, arguments)
 
 
-def make_place(student: EnvRecipe, teacher: Any, known: EnvRecipe | None) -> Place:
+def make_teaching_env(student: EnvRecipe, teacher: Any, known: EnvRecipe | None) -> TeachingEnv:
     """Makes an environment of the student, and the teacher's view of it.
 
     A teacher whose environment is not known sees what its observation space fits: what the student sees, or everything
@@ -68,15 +68,15 @@ def make_place(student: EnvRecipe, teacher: Any, known: EnvRecipe | None) -> Pla
     env = student.make()
     try:
         if known is None and fits(teacher, env):
-            return Place(env)
-        place = Place(env, TeacherView(env, None if known is None else known.make()))
+            return TeachingEnv(env)
+        teaching = TeachingEnv(env, TeacherView(env, None if known is None else known.make()))
         shown = gym.Wrapper(env)
-        shown.observation_space = place.view.observation_space if place.view else env.observation_space
+        shown.observation_space = teaching.view.observation_space if teaching.view else env.observation_space
         check_policy(teacher, shown)
     except ValueError as error:
         env.close()
         raise ValueError(f"this teacher does not fit the student's environment, {student.env}: {error}") from error
-    return place
+    return teaching
 
 
 def fits(teacher: Any, env: gym.Env[Any, Any]) -> bool:

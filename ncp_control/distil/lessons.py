@@ -17,7 +17,7 @@ import numpy as np
 from ncp_control.base.machine import one_thread
 from ncp_control.base.progress import say
 from ncp_control.data.episodes import copy_of, stack
-from ncp_control.distil.collecting import Actor, Collector, Place
+from ncp_control.distil.collecting import Actor, Collector, TeachingEnv
 from ncp_control.distil.demonstrations import Demonstrations
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.recorded import METHOD, Recorded
@@ -99,19 +99,24 @@ class Asking(Lessons):
     well, because a beginner's own episodes lead where neither of them needs to be.
 
     :param teacher: as `Actor` takes it
-    :param make_place: makes an environment of the student, with the teacher's view of it
+    :param make_env: makes an environment of the student, with the teacher's view of it
     :param student: the student
     :param settings: how the student learns
     :param run: the run, from whose seed everything random follows
     """
 
     def __init__(
-        self, teacher: Any, make_place: Callable[[], Place], student: Student, settings: DistilSettings, run: Run
+        self,
+        teacher: Any,
+        make_env: Callable[[], TeachingEnv],
+        student: Student,
+        settings: DistilSettings,
+        run: Run,
     ) -> None:
         super().__init__(settings)
         space = student.model.action_space
         self.teacher, self.student = Actor(teacher, space, "the teacher"), Actor(student.model, space, "the student")
-        self.make_place, self.run = make_place, run
+        self.make_env, self.run = make_env, run
 
     def collect(self, iteration: int) -> int:
         """Adds the demonstrations of an iteration; returns how many episodes were lost."""
@@ -130,12 +135,12 @@ class Asking(Lessons):
     @contextmanager
     def collector(self) -> Iterator[Collector]:
         """Gives a collector in new environments, which are closed afterwards."""
-        places = [self.make_place() for _ in range(self.settings.envs)]
+        envs = [self.make_env() for _ in range(self.settings.envs)]
         try:
-            yield Collector(places, self.teacher, self.student, self.settings.patience)
+            yield Collector(envs, self.teacher, self.student, self.settings.patience)
         finally:
-            for place in places:
-                place.env.close()
+            for env in envs:
+                env.close()
 
     def teach(self, collector: Collector) -> int:
         """Lets the teacher act, first alone and then with noise; returns how many episodes were lost."""
@@ -220,14 +225,14 @@ class Cloning(Lessons):
         return iterations * self.settings.batches
 
 
-def try_out(place: Place, teacher: Any) -> None:
+def try_out(env: TeachingEnv, teacher: Any) -> None:
     """Lets the teacher act once, so that one that does not fit is refused before anything is written."""
     try:
-        observation = copy_of(place.env.reset(seed=0)[0])
-        actor = Actor(teacher, place.env.action_space, "the teacher")
-        actor.act(stack([place.seen_by_teacher(observation)]), np.ones(1, dtype=bool))
+        observation = copy_of(env.reset(seed=0)[0])
+        actor = Actor(teacher, env.action_space, "the teacher")
+        actor.act(stack([env.seen_by_teacher(observation)]), np.ones(1, dtype=bool))
     finally:
-        place.env.close()
+        env.close()
 
 
 def settings_for_cloning(recorded: Recorded, settings: DistilSettings) -> tuple[Recorded, DistilSettings]:

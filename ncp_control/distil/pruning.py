@@ -223,7 +223,7 @@ def losses_without(student: Student, windows: LabelledWindows, generator: torch.
         return float(student.loss(student.errors(outputs[counts], labels[counts])))
 
     student.policy.set_training_mode(False)
-    found = []
+    without_each = []
     for strength, places in zip(strengths(cell), places_of(cell), strict=True):
         losses = torch.zeros(len(places), dtype=torch.float64)
         for k, place in enumerate(places):
@@ -231,10 +231,10 @@ def losses_without(student: Student, windows: LabelledWindows, generator: torch.
             strength[..., place] = cell.absent
             losses[k] = loss()
             strength[..., place] = before
-        found.append(losses)
+        without_each.append(losses)
     if cell.feeds_itself:
-        found[1][torch.as_tensor(cell.wiring.synapses.source == cell.wiring.synapses.target)] = -torch.inf
-    return found[0], found[1]
+        without_each[1][torch.as_tensor(cell.wiring.synapses.source == cell.wiring.synapses.target)] = -torch.inf
+    return without_each[0], without_each[1]
 
 
 def without_weakest(sensory: Tensor, synapses: Tensor, count: int) -> tuple[Mask, Mask]:

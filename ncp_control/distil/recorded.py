@@ -191,14 +191,14 @@ def arguments_in(spec: Mapping[str, Any], registered: EnvSpec) -> dict[str, Any]
     """Returns the arguments with which the recorded environment differs from the registered one."""
     given = spec.get("kwargs")
     usual = json.loads(registered.to_json())
-    found = {
+    arguments = {
         key: value for key, value in (given if isinstance(given, dict) else {}).items()
         if key not in RENDERING and usual["kwargs"].get(key) != value
     }  # fmt: skip
     if "max_episode_steps" in spec and spec["max_episode_steps"] != registered.max_episode_steps:
         limit = spec["max_episode_steps"]
-        found["max_episode_steps"] = NO_LIMIT if limit is None else limit
-    return found
+        arguments["max_episode_steps"] = NO_LIMIT if limit is None else limit
+    return arguments
 
 
 def wrappers_in(spec: Mapping[str, Any], registered: EnvSpec, data: str) -> list[dict[str, Any]]:
@@ -212,16 +212,17 @@ def wrappers_in(spec: Mapping[str, Any], registered: EnvSpec, data: str) -> list
         left = left[len(own) :]
     if left and left[0] == keeps_entries_of(registered.id):
         left.pop(0)  # earlier versions wrote what a task's entry point does among the wrappers
-    found = []
-    for one in left:
-        name, place = (str(one.get(key)) if isinstance(one, dict) else str(one) for key in ("name", "entry_point"))
-        if name not in ncp_envs.__all__ or not place.startswith("ncp_envs."):
+    wrappers = []
+    for wrapper in left:
+        described = wrapper if isinstance(wrapper, dict) else {"name": wrapper}
+        name, entry_point = (str(described.get(key)) for key in ("name", "entry_point"))
+        if name not in ncp_envs.__all__ or not entry_point.startswith("ncp_envs."):
             raise ValueError(
                 f"{data} was recorded behind the wrapper {name}, and only those of ncp_envs can be made again: record "
                 "without it"
             )
-        found.append({name: one.get("kwargs") or {}})
-    return found
+        wrappers.append({name: described.get("kwargs") or {}})
+    return wrappers
 
 
 def keeps_entries_of(env: str) -> dict[str, Any] | None:

@@ -140,13 +140,13 @@ def replay(recorded: Recorded, student: EnvRecipe, known: EnvRecipe, seed: int) 
     """
     player = Replayer(recorded, student, known)
     try:
-        found = [
+        shown = [
             player.play(one, spawned_seed(seed, k) if one.seed is None else one.seed)
             for k, one in enumerate(recorded.rollouts)
         ]
     finally:
         player.close()
-    return Replay(Demonstrations.joined([steps for steps, _ in found]), [gained for _, gained in found])
+    return Replay(Demonstrations.joined([steps for steps, _ in shown]), [gained for _, gained in shown])
 
 
 def info_of(rollout: Rollout, row: int) -> Info:
@@ -205,14 +205,14 @@ def layer_like(student: gym.Env[Any, Any], origin: gym.Env[Any, Any], env: str, 
     :param env: the student's environment in messages
     :param known: the recorded environment in messages
     """
-    ours, theirs = layers_of(student), layers_of(origin)
-    if [described(one) for one in ours[: len(theirs)]] != [described(one) for one in theirs]:
+    students, theirs = layers_of(student), layers_of(origin)
+    if [described(one) for one in students[: len(theirs)]] != [described(one) for one in theirs]:
         names = ", ".join(type(one).__name__ for one in theirs)
         raise ValueError(
             f"what was recorded is what {known} shows through {names}, from which nobody can tell what {env} shows: "
             f"choose a student's environment with the same wrappers innermost, such as {known}, or record without them"
         )
-    return ours[len(theirs) - 1] if theirs else student.unwrapped
+    return students[len(theirs) - 1] if theirs else student.unwrapped
 
 
 def described(wrapper: Any) -> tuple[type, str]:

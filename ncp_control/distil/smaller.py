@@ -44,7 +44,7 @@ def smaller_wiring(wiring: Wiring, sensory: Mask, synapses: Mask) -> tuple[Wirin
     sizes = [(name, int(stays[part].sum())) for name, part in wiring.layers.items() if stays[part].any()]
     inter = inter_layers(sum(name not in ("command", "motor") for name, _ in sizes))
     neurons = np.flatnonzero(stays)
-    found = Wiring(
+    smaller = Wiring(
         wiring.inputs,
         tuple((inter[k] if k < len(inter) else name, size) for k, (name, size) in enumerate(sizes)),
         Edges(wiring.sensory.source[sensory], number[wiring.sensory.target[sensory]], wiring.sensory.polarity[sensory]),
@@ -57,7 +57,7 @@ def smaller_wiring(wiring: Wiring, sensory: Mask, synapses: Mask) -> tuple[Wirin
         wiring.input_names,
         tuple(wiring.neuron_names[k] for k in neurons),
     )
-    return found, neurons
+    return smaller, neurons
 
 
 def spread(first: Numbers, source: Numbers, target: Numbers, units: int) -> Mask:
@@ -97,14 +97,14 @@ def copy_parameters(cell: Cell, smaller: Cell, neurons: Numbers) -> None:
     :param smaller: a cell of the same kind, over a wiring of `smaller_wiring`
     :param neurons: the numbers that its neurons have in the larger circuit
     """
-    one, other = ends_of(cell, np.arange(cell.units)), ends_of(smaller, neurons)
+    larger_ends, smaller_ends = ends_of(cell, np.arange(cell.units)), ends_of(smaller, neurons)
     kept: dict[str, Any] = {
         "neurons": neurons,
         "inputs": np.arange(cell.inputs),
         "motor": neurons[neurons >= cell.motor_start] - cell.motor_start,
     }
-    for part, pairs in other.items():
-        place = {pair: k for k, pair in enumerate(one[part])}
+    for part, pairs in smaller_ends.items():
+        place = {pair: k for k, pair in enumerate(larger_ends[part])}
         kept[part] = [place[pair] for pair in pairs]
     with torch.no_grad():
         for part, names in check_prunable(cell).items():

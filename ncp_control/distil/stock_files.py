@@ -78,8 +78,8 @@ def read_settings(path: Path) -> Settings:
             missing = {"data", "policy.pth"} - set(archive.namelist())
             if missing:
                 raise ValueError(f"it has no {' and no '.join(sorted(missing))}")
-            found = json.loads(archive.read("data"))
-        if not isinstance(found, dict):
+            settings = json.loads(archive.read("data"))
+        if not isinstance(settings, dict):
             raise ValueError("its data are no settings")
     except PermissionError:
         raise
@@ -88,7 +88,7 @@ def read_settings(path: Path) -> Settings:
             f"{path} is no file that a model of Stable-Baselines3 was saved in, or was cut short ({words_of(error)}): "
             "name such a file, or copy it again"
         ) from error
-    return found
+    return settings
 
 
 def algorithm_of(path: Path, settings: Settings, algo: str | None) -> Kind:

@@ -77,18 +77,18 @@ def imported(module: str, name: str) -> Any:
     :param module: the module
     :param name: the name of the function in the module
     """
-    found: Any = import_module_of(module, f"has the teacher {name!r}", f"teacher {module}:{name}")
+    member: Any = import_module_of(module, f"has the teacher {name!r}", f"teacher {module}:{name}")
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(member, part):
             raise ValueError(f"there is no teacher {module}:{name}, because {module} has no {name!r}: correct the name")
-        found = getattr(found, part)
-    if isinstance(found, type) or not is_teacher(found):
-        what = "a class" if isinstance(found, type) else f"of the type {type(found).__name__}"
+        member = getattr(member, part)
+    if isinstance(member, type) or not is_teacher(member):
+        what = "a class" if isinstance(member, type) else f"of the type {type(member).__name__}"
         raise ValueError(
             f"{module}:{name} is {what}: name a function from observations (B, n) to actions (B, m), or an object with "
             "Stable-Baselines3's predict"
         )
-    return found
+    return member
 
 
 def is_teacher(teacher: Any) -> bool:
@@ -117,14 +117,14 @@ def about_teacher(teacher: Any) -> dict[str, Any]:
     else:
         kind = "function"
     policy: Any = FunctionPolicy(teacher) if kind == "function" else PredictPolicy(teacher)
-    found = {
+    about = {
         "name": function_name(teacher) or policy.name,
         "kind": kind,
         "algorithm": algorithm,
         "sha256": policy.sha256,
         "env": env,
     }
-    return {key: value if isinstance(value, str) else None for key, value in found.items()}
+    return {key: value if isinstance(value, str) else None for key, value in about.items()}
 
 
 def function_name(function: Any) -> str | None:

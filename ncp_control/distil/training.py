@@ -88,7 +88,7 @@ def states_before(student: Student, features: Tensor, starts: Tensor) -> Tensor:
     """
     begins = starts.nonzero()[:, 0].tolist()
     lengths = [end - begin for begin, end in zip(begins, [*begins[1:], len(starts)], strict=True)]
-    found = features.new_zeros(len(starts), student.circuit.hidden_size)
+    before = features.new_zeros(len(starts), student.circuit.hidden_size)
     order = sorted(range(len(begins)), key=lambda k: lengths[k])
     with torch.no_grad():
         for row in range(0, len(order), ROWS):
@@ -99,8 +99,8 @@ def states_before(student: Student, features: Tensor, starts: Tensor) -> Tensor:
                 padded[place, : lengths[k]] = features[begins[k] : begins[k] + lengths[k]]
             _, states = student.circuit.run(padded, None, None)
             for place, k in enumerate(group):
-                found[begins[k] + 1 : begins[k] + lengths[k]] = states[place, : lengths[k] - 1]
-    return found
+                before[begins[k] + 1 : begins[k] + lengths[k]] = states[place, : lengths[k] - 1]
+    return before
 
 
 def fill(parameters: Sequence[Tensor], values: Sequence[Tensor]) -> None:

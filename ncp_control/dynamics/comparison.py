@@ -263,10 +263,10 @@ def fit_row(
     parts = read_rollouts(what).split(series=series)
     model = make_seeded(lambda: DynamicsModel.of(parts.train, row.cell, row.wiring, reads=READS[what.actions]), seed)
     settings = row.settings(what.epochs, what.loss, what.horizon)
-    found: Fitted | None = None
+    fitted: Fitted | None = None
     trouble = ""
     try:
-        found = fit(
+        fitted = fit(
             model, parts, settings, seed=seed, out=path.parent, resume=True, device="cpu", progress=False,
             on_epoch=lambda epoch: report(epoch, what.epochs, ""),
         )  # fmt: skip
@@ -275,10 +275,10 @@ def fit_row(
     result = {
         "error": None,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "seconds": found.seconds if found else None,
-        "best_epoch": found.best[0] if found and found.best else None,
+        "seconds": fitted.seconds if fitted else None,
+        "best_epoch": fitted.best[0] if fitted and fitted.best else None,
         "trouble": trouble,
-        **(errors_of(model, parts.test, what) if found else {}),
+        **(errors_of(model, parts.test, what) if fitted else {}),
     }
     write_atomically(path, json.dumps(result).encode())
     return f"{row.name}, seed {seed}: {trouble or format(result['error'], '.4g')}"
@@ -294,28 +294,28 @@ def errors_of(model: DynamicsModel, test: Rollouts, what: Comparison) -> dict[st
     windows = Windows(test, LENGTH, STRIDE)
     errors = window_errors(model, windows, weight)
     each = [None if math.isnan(error) else error for error in rollout_errors(errors, windows).tolist()]
-    found = {
+    known = {
         "error": float(errors.mean()),
         "rollouts": [[rollout.name, error] for rollout, error in zip(test, each, strict=True)],
     }
     horizon = min(FAR, max(len(rollout.observations) for rollout in test[:STARTS]) - LENGTH)
     if horizon < 1:
-        return {**found, "open_loop": {}}
+        return {**known, "open_loop": {}}
     rows = ask(model, test, horizon, LENGTH, floors=False).rows(range(1, horizon + 1))
     keys = {"recorded": "mean", "foreign": "foreign_mean"}
     ahead = {f"{after} {k}": rows[k - 1][keys[after]] for after, k in OPEN_LOOP if k <= horizon}
-    return {**found, "open_loop": {name: error for name, error in ahead.items() if error is not None}}
+    return {**known, "open_loop": {name: error for name, error in ahead.items() if error is not None}}
 
 
 def read_result(path: Path) -> dict[str, Any]:
     """Reads the result that `fit_row` wrote. Those of earlier versions have neither "rollouts" nor "open_loop"."""
-    found = {"rollouts": [], "open_loop": {}, **read_record(path)}
-    each, ahead = found["rollouts"], found["open_loop"]
+    result = {"rollouts": [], "open_loop": {}, **read_record(path)}
+    each, ahead = result["rollouts"], result["open_loop"]
     whole = isinstance(ahead, dict) and isinstance(each, list) and all(map(is_named_number, each))
-    numbers = [found.get(key) for key in ("error", "seconds", "parameters")] + (list(ahead.values()) if whole else [])
+    numbers = [result.get(key) for key in ("error", "seconds", "parameters")] + (list(ahead.values()) if whole else [])
     if not whole or not all(map(is_number, numbers)):
         raise ValueError(f"{path} is not the result of a fit: remove it, and resume to make it again")
-    return found
+    return result
 
 
 def is_number(value: Any) -> bool:

@@ -252,7 +252,7 @@ def imagined_rewards(
     check_policy(policy, envs)
     inner: Any = envs.unwrapped
     chosen = as_batch_policy(policy, envs.single_action_space, deterministic=deterministic)
-    found: list[Array] = []
+    by_step: list[Array] = []
     with (
         tracked("imagining", inner.max_episode_steps, shown=progress) as tracker,
         torch.random.fork_rng(devices=[]),
@@ -265,9 +265,9 @@ def imagined_rewards(
             seen, rewards, _, ended, _ = envs.step(chosen.act(seen))
             if not (np.isfinite(seen).all() and np.isfinite(rewards).all()):
                 raise ValueError(
-                    f"in step {len(found) + 1} the model predicts numbers that are not finite, so it says nothing "
+                    f"in step {len(by_step) + 1} the model predicts numbers that are not finite, so it says nothing "
                     "about whole episodes"
                 )
-            found.append(rewards)
+            by_step.append(rewards)
             tracker.advance(1, envs.num_envs)
-    return np.stack(found, axis=1)
+    return np.stack(by_step, axis=1)

@@ -46,15 +46,15 @@ def window_errors(
     training = model.training
     model.eval()
     ranks = ranks or Ranks()
-    found = torch.zeros(len(windows), dtype=torch.float64, device=windows.device)
+    means = torch.zeros(len(windows), dtype=torch.float64, device=windows.device)
     shares = ranks.share(torch.arange(len(windows))).split(BATCH)
     for numbers, batch in zip(shares, windows.batches(shares), strict=True):
         predictions, _ = model(**read_batch(model, batch))
         errors = (predictions - batch.targets).square()
         errors = errors if weight is None else errors * weight
-        found[numbers.to(found.device)] = errors.double().mean(dim=(1, 2))
+        means[numbers.to(means.device)] = errors.double().mean(dim=(1, 2))
     model.train(training)
-    return ranks.sum(found)
+    return ranks.sum(means)
 
 
 @torch.no_grad()
@@ -73,7 +73,7 @@ def free_errors(
     """
     training = model.training
     model.eval()
-    found = torch.zeros(len(windows), dtype=torch.float64, device=windows.device)
+    means = torch.zeros(len(windows), dtype=torch.float64, device=windows.device)
     shares = ranks.share(torch.arange(len(windows))).split(BATCH)
     first = windows.length - horizon + 1
     for numbers, batch in zip(shares, windows.batches(shares), strict=True):
@@ -82,9 +82,9 @@ def free_errors(
         predictions = model.continued(seen, horizon, read["actions"], read["ahead"])[:, 1:]
         errors = (predictions - batch.targets[:, first:]).square()
         steps = (errors if weight is None else errors * weight).double().mean(dim=2)
-        found[numbers.to(found.device)] = (robust * torch.log1p(steps / robust) if robust else steps).mean(dim=1)
+        means[numbers.to(means.device)] = (robust * torch.log1p(steps / robust) if robust else steps).mean(dim=1)
     model.train(training)
-    return ranks.sum(found)
+    return ranks.sum(means)
 
 
 def rollout_errors(errors: Tensor, windows: Windows) -> Tensor:

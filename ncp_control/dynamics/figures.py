@@ -43,16 +43,16 @@ def draw_traces(run: FreeRun, warm_up: Array, names: Sequence[str]) -> Any:
     return figure
 
 
-def draw_horizon(found: OpenLoop, title: str = "") -> Any:
+def draw_horizon(ahead: OpenLoop, title: str = "") -> Any:
     """Draws the error against the horizon, with a band that holds eight of ten starts."""
     figure = new_figure(7, 4.2)
     axes = figure.subplots()
-    steps = np.arange(1, found.errors.shape[1] + 1)
-    low, high = found.band
+    steps = np.arange(1, ahead.errors.shape[1] + 1)
+    low, high = ahead.band
     axes.fill_between(steps, low, high, color=BLUE, alpha=0.2, linewidth=0, label="8 of 10 starts")
-    axes.plot(steps, found.mean, color=BLUE, label="mean")
-    axes.plot(steps, found.persistence, color=GREY, linewidth=1, label="predict no change")
-    axes.axhline(found.level, color="black", linestyle="--", linewidth=1, label="predict the mean")
+    axes.plot(steps, ahead.mean, color=BLUE, label="mean")
+    axes.plot(steps, ahead.persistence, color=GREY, linewidth=1, label="predict no change")
+    axes.axhline(ahead.level, color="black", linestyle="--", linewidth=1, label="predict the mean")
     axes.set(xlabel="steps ahead, open loop", ylabel="squared error over variance", yscale="log", title=title)
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
@@ -102,17 +102,17 @@ def draw_errors(errors: Array, names: Sequence[str], title: str = "") -> Any:
     return figure
 
 
-def draw_time_constants(found: dict[str, Array]) -> Any:
+def draw_time_constants(constants: dict[str, Array]) -> Any:
     """Draws every neuron's time constant, sorted: its bounds, its range over a rollout, and its median."""
     figure = new_figure(7, 4)
     axes = figure.subplots()
-    order = np.argsort(found["median"])
+    order = np.argsort(constants["median"])
     neurons = np.arange(len(order))
-    low, high = found["low"][order], found["high"][order]
+    low, high = constants["low"][order], constants["high"][order]
     if np.isfinite(high).all() and (low > 0).all():
         axes.fill_between(neurons, low, high, step="mid", color=GREY, alpha=0.2, linewidth=0, label="bounds")
-    axes.vlines(neurons, found["least"][order], found["most"][order], color=BLUE, label="range")
-    axes.plot(neurons, found["median"][order], "o", color=ORANGE, markersize=4, label="median")
+    axes.vlines(neurons, constants["least"][order], constants["most"][order], color=BLUE, label="range")
+    axes.plot(neurons, constants["median"][order], "o", color=ORANGE, markersize=4, label="median")
     axes.set(xlabel="neurons, fastest first", ylabel="time constant, in steps", yscale="log")
     axes.legend(frameon=False)
     plain(axes)

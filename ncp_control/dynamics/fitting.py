@@ -290,12 +290,12 @@ def fit_ensemble(
     """
     if members < 2:
         raise ValueError(f"an ensemble needs at least two members, got {members}")
-    models, found = [], []
+    models, fits = [], []
     for k in range(members):
         own = seed if k == 0 else seed_of(seed, 1_000_000 + k)
         model = make_seeded(make, own)
         folder = None if out is None else out / f"member-{k}"
-        found.append(fit(model, parts, settings, seed=own, out=folder, note=note, **arguments))
+        fits.append(fit(model, parts, settings, seed=own, out=folder, note=note, **arguments))
         models.append(model)
     ensemble = Ensemble(models)
     progress = bool(arguments.get("progress", True))
@@ -304,4 +304,4 @@ def fit_ensemble(
         ensemble.calibrations = ranks.from_first(lambda: calibrate(ensemble, parts.valid, progress=progress))
     if out is not None and first:
         save_model(ensemble, out / BEST, {**noted_split(parts), **(note or {}), "seed": seed, "members": members})
-    return ensemble, found
+    return ensemble, fits

@@ -217,15 +217,15 @@ class DynamicsModel(Simulator):
             gain = self.change / self.std
             weight, bias = weight * gain[:, None], bias * gain
         beside, span = self.beside(last.expand(-1, steps, -1), actions, ahead), self.span(ahead)
-        z, found = (last[:, 0] - self.mean) / self.std, []
+        z, scaled = (last[:, 0] - self.mean) / self.std, []
         for k in range(steps):
             x = z.clamp(-self.clip, self.clip)
             x = x if beside is None else torch.cat([x, beside[:, k]], dim=-1)
             y, state = self.rnn.step(x, state, span[:, k] if isinstance(span, Tensor) and span.dim() == 2 else span)
             change = linear(y, weight, bias)
             z = z + change if self.residual else change
-            found.append(z)
-        return self.mean + self.std * torch.stack(found, dim=1), state
+            scaled.append(z)
+        return self.mean + self.std * torch.stack(scaled, dim=1), state
 
     def decode(self, observations: Tensor, y: Tensor) -> Tensor:
         """Returns predictions (B, T, n) from motor neurons (B, T, O)."""
@@ -282,10 +282,10 @@ def read_range(given: Any, size: int) -> Array:
     """Returns a range of that many actions as (2, m): -1 and 1 if none is given."""
     if given is None:
         return np.stack([-np.ones(size), np.ones(size)])
-    found = np.asarray(given, np.float64)
-    if found.shape != (2, size) or not np.isfinite(found).all() or (found[0] > found[1]).any():
+    values = np.asarray(given, np.float64)
+    if values.shape != (2, size) or not np.isfinite(values).all() or (values[0] > values[1]).any():
         raise ValueError(
             f"action_range must be the smallest and the largest value of each of {size} actions, (2, {size}), got "
-            f"{found.tolist()}"
+            f"{values.tolist()}"
         )
-    return found
+    return values

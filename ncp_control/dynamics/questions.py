@@ -48,7 +48,7 @@ class Answers:
 
     def rows(self, horizons: Iterable[int]) -> list[dict[str, float | None]]:
         """Returns the errors at some horizons, as JSON values; None for what is not known."""
-        loop, found = self.recorded, []
+        loop, rows = self.recorded, []
         floor, foreign_floor = (self.floors.get(key) for key in ("recorded", "foreign"))
         columns = {"": loop.errors, "foreign_": self.foreign, "floor_": floor, "foreign_floor_": foreign_floor}
         for k in horizons:
@@ -57,8 +57,8 @@ class Answers:
                 for key, of in (("mean", np.mean), ("median", np.median)):
                     row[name + key] = None if errors is None else float(of(errors[:, k - 1]))
             row |= {"low": float(loop.band[0][k - 1]), "high": float(loop.band[1][k - 1])}
-            found.append({**row, "persistence": float(loop.persistence[k - 1])})
-        return found
+            rows.append({**row, "persistence": float(loop.persistence[k - 1])})
+        return rows
 
 
 def ask(
@@ -83,17 +83,17 @@ def ask(
     starts = sum(len(starts_in(rollout, horizon, warm_up, 1)) for rollout in rollouts)
     every = max(EVERY, -(-starts // STARTS))
     read = trials(model, rollouts, horizon, warm_up, every)
-    found = Answers(errors_from(model, rollouts, read), trials={"recorded": read})
+    answers = Answers(errors_from(model, rollouts, read), trials={"recorded": read})
     if not model.action_size:
-        return replace(found, unknown="the model reads no actions")
+        return replace(answers, unknown="the model reads no actions")
     try:
         with (
             Bodies(rollouts) as bodies,
-            tracked("simulating other actions", len(found.recorded.errors), unit="starts", shown=progress) as tracker,
+            tracked("simulating other actions", len(answers.recorded.errors), unit="starts", shown=progress) as tracker,
         ):
-            return simulate(model, rollouts, bodies, found, warm_up, every, seed, tracker, floors)
+            return simulate(model, rollouts, bodies, answers, warm_up, every, seed, tracker, floors)
     except UnknownBodyError as error:
-        return replace(found, unknown=str(error))
+        return replace(answers, unknown=str(error))
 
 
 def simulate(
@@ -115,17 +115,17 @@ def simulate(
     for k, rollout in enumerate(rollouts):
         first = [start + warm_up - 1 for start in starts_in(rollout, horizon, warm_up, every)]
         for start, state in zip(first, bodies.states(rollout, first), strict=True):
-            other = choose_other(rollouts, k, horizon, random)
-            real = bodies.follow(state, other)
+            foreign_actions = choose_other(rollouts, k, horizon, random)
+            real = bodies.follow(state, foreign_actions)
             own = rollout.actions[start : start + horizon]  # type: ignore[index]
             rows["seen"].append(rollout.observations[start - warm_up + 1 : start + 1])
-            rows["actions"].append(np.concatenate([rollout.actions[start - warm_up + 1 : start], other]))  # type: ignore[index]
+            rows["actions"].append(np.concatenate([rollout.actions[start - warm_up + 1 : start], foreign_actions]))  # type: ignore[index]
             rows["real"].append(real)
             if noise is not None and bodies.skip is not None:
                 shift = noise * random.normal(size=noise.shape)
                 seen = rollout.observations[start + 1 : start + 1 + horizon]
                 rows["recorded"].append(over_variance(bodies.follow(state, own, shift), seen, std))
-                rows["foreign"].append(over_variance(bodies.follow(state, other, shift), real, std))
+                rows["foreign"].append(over_variance(bodies.follow(state, foreign_actions, shift), real, std))
             tracker.advance(done=1)
     like = model.mean
     read, actions, followed = (
@@ -135,13 +135,13 @@ def simulate(
     asked = Trials(read, actions.flatten(2), 1.0 if model.timed else None, followed)
     free = model.predict(asked.seen, horizon, asked.actions, asked.ahead).double().cpu().numpy()
     foreign = over_variance(free, np.stack(rows["real"]), std)
-    found = replace(answers, foreign=foreign, trials={**answers.trials, "foreign": asked})
+    complete = replace(answers, foreign=foreign, trials={**answers.trials, "foreign": asked})
     if not floors:
-        return found
+        return complete
     if bodies.skip is None:
         why = "the observations are not the simulator's positions and velocities, so that it cannot start with errors"
-        return replace(found, unknown=why)
-    return replace(found, floors={key: np.stack(rows[key]) for key in ("recorded", "foreign")})
+        return replace(complete, unknown=why)
+    return replace(complete, floors={key: np.stack(rows[key]) for key in ("recorded", "foreign")})
 
 
 def one_step_noise(model: Simulator, rollouts: Rollouts, length: int) -> Array:
@@ -195,7 +195,7 @@ class Bodies:
 
     def states(self, rollout: Any, steps: list[int]) -> list[Array]:
         """Returns the simulator's states at some steps of a rollout, in ascending order."""
-        found: list[Array] = []
+        states: list[Array] = []
         observation, _ = self.env.reset(seed=rollout.seed)
         for step in range(steps[-1] + 1 if steps else 0):
             if not np.allclose(observation, rollout.observations[step], rtol=SAME, atol=SAME):
@@ -205,9 +205,9 @@ class Bodies:
             if step in steps:
                 state = np.empty(self.size)
                 self.mujoco.mj_getState(self.body.model, self.body.data, state, self.kind)
-                found.append(state)
+                states.append(state)
             observation = self.env.step(rollout.actions[step])[0]
-        return found
+        return states
 
     def follow(self, state: Array, actions: Array, error: Array | None = None) -> Array:
         """Returns the observations (H, n) that follow actions (H, m) from a state.

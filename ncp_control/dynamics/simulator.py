@@ -194,14 +194,14 @@ class Simulator(nn.Module, ABC):
             raise ValueError(f"the horizon must be at least one step, got {horizon}")
         count, seen = observations.shape[:2]
         steps = seen + horizon - 1
-        given = f"{seen} observations" + (f" and a horizon of {horizon}" if horizon > 1 else "")
+        words = f"{seen} observations" + (f" and a horizon of {horizon}" if horizon > 1 else "")
         if actions is not None and actions.shape[1] != steps:
-            raise ValueError(f"{given} go with {steps} actions, but there are {actions.shape[1]}")
+            raise ValueError(f"{words} go with {steps} actions, but there are {actions.shape[1]}")
         if actions is not None and len(actions) != count:
             raise ValueError(f"there are {count} sequences of observations, but {len(actions)} of actions")
         if isinstance(ahead, Tensor) and ahead.dim() and tuple(ahead.shape) != (count, steps):
             raise ValueError(
-                f"{given} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
+                f"{words} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
                 f"got {tuple(ahead.shape)}"
             )
         if ahead is not None and not (isinstance(ahead, Tensor) and ahead.device.type != "cpu"):

@@ -81,10 +81,10 @@ def paired_p(one: RowResult, other: RowResult) -> float:
 def cells(results: Sequence[RowResult]) -> list[tuple[str, ...]]:
     """Returns the text of every cell of the table, the head first."""
     reference = next((result for result in results if result.name == REFERENCE), None)
-    found: list[tuple[str, ...]] = [HEAD]
+    rows: list[tuple[str, ...]] = [HEAD]
     for result in results:
         p = math.nan if reference is None or result is reference else paired_p(result, reference)
-        found.append(
+        rows.append(
             (
                 result.name,
                 f"{result.parameters:,}",
@@ -97,7 +97,7 @@ def cells(results: Sequence[RowResult]) -> list[tuple[str, ...]]:
                 *(f"{result.open_loop[name]:.3g}" if name in result.open_loop else "" for name in AHEAD),
             )
         )
-    return found
+    return rows
 
 
 def table_text(results: Sequence[RowResult]) -> str:

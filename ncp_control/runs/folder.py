@@ -80,15 +80,15 @@ def check_same(record: Path, about: dict[str, Any], begun: str) -> None:
         raise ValueError(f"{begun} another {' and '.join(other)}: use the same, or another folder ({'; '.join(told)})")
 
 
-def differences(before: Any, now: Any, name: str = "") -> list[str]:
+def differences(before: Any, after: Any, name: str = "") -> list[str]:
     """Says in words where two JSON values differ."""
-    if isinstance(before, dict) and isinstance(now, dict):
+    if isinstance(before, dict) and isinstance(after, dict):
         found = []
-        for key in sorted({*before, *now}):
-            if before.get(key) != now.get(key):
-                found += differences(before.get(key), now.get(key), f"{name}.{key}" if name else str(key))
+        for key in sorted({*before, *after}):
+            if before.get(key) != after.get(key):
+                found += differences(before.get(key), after.get(key), f"{name}.{key}" if name else str(key))
         return found
-    words = [text if len(text := str(value)) <= 40 else f"{text[:37]}..." for value in (before, now)]
+    words = [text if len(text := str(value)) <= 40 else f"{text[:37]}..." for value in (before, after)]
     return [f"{name}: {words[0]} there, {words[1]} here"]
 
 
@@ -108,10 +108,10 @@ def read_record(path: Path) -> dict[str, Any]:
 
 def versions(packages: tuple[str, ...]) -> dict[str, str]:
     """Returns the versions of those of the packages that are installed."""
-    found = {}
+    installed = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed

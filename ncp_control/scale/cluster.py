@@ -261,7 +261,7 @@ def check_answer(ray: Any, reference: Any, address: str, alive: bool, root: Path
     """
     here = versions(PACKAGES)
     try:
-        host, found, sees = ray.get(reference)
+        host, theirs, sees = ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         reason = str(error).strip().splitlines()[-1]
         raise ValueError(f"the node {address} cannot run ncp-control: {reason}") from error
@@ -269,9 +269,9 @@ def check_answer(ray: Any, reference: Any, address: str, alive: bool, root: Path
         if not alive:
             return
         raise ValueError(f"the node {address} runs nothing: {type(error).__name__}") from error
-    other = [f"{name} {found.get(name, 'is missing')}" for name in here if found.get(name) != here[name]]
+    other = [f"{name} {theirs.get(name, 'is missing')}" for name in here if theirs.get(name) != here[name]]
     if other:
-        wanted = ", ".join(f"{name} {version}" for name, version in here.items() if found.get(name) != version)
+        wanted = ", ".join(f"{name} {version}" for name, version in here.items() if theirs.get(name) != version)
         raise ValueError(f"the node {host} has {', '.join(other)}, and this machine {wanted}: install the same there")
     if not sees:
         raise ValueError(f"the node {host} does not see {root}: mount it there, or leave out --shared")

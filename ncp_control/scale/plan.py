@@ -75,22 +75,22 @@ class PlannedRun:
 
 def split_values(text: str) -> list[str]:
     """Splits values at commas, but not within brackets: "AutoNCP(40, 16),AutoNCP(20, 8)" has two."""
-    found, closing = [""], list[str]()
+    parts, closing = [""], list[str]()
     for letter in text:
         if letter == "," and not closing:
-            found.append("")
+            parts.append("")
             continue
         if letter in BRACKETS:
             closing.append(BRACKETS[letter])
         elif closing and letter == closing[-1]:
             closing.pop()
-        found[-1] += letter
-    return [value.strip() for value in found]
+        parts[-1] += letter
+    return [value.strip() for value in parts]
 
 
 def read_values(words: Sequence[str]) -> dict[str, list[str]]:
     """Reads words such as `learning_rate=3e-3,1e-2`."""
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for word in words:
         key, equals, values = word.partition("=")
         several = split_values(values)
@@ -98,12 +98,12 @@ def read_values(words: Sequence[str]) -> dict[str, list[str]]:
             raise ValueError(f"--set takes KEY=VALUE,VALUE with at least one value, not {word!r}")
         if key in OF_EVERY_RUN:
             raise ValueError(f"--set cannot set {key}, which the sweep gives to every run")
-        if key in found:
+        if key in by_key:
             raise ValueError(f"--set names {key} twice: put its values into one word, {key}=VALUE,VALUE")
         if len(set(several)) < len(several):
             raise ValueError(f"--set names a value of {key} twice: {values}")
-        found[key] = several
-    return found
+        by_key[key] = several
+    return by_key
 
 
 def settings_of(subjects: Sequence[str], values: dict[str, list[str]]) -> list[Setting]:

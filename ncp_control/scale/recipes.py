@@ -55,12 +55,12 @@ def bring_recipe(source: str, root: Path) -> str:
     path = Path(source)
     if path.suffix not in SUFFIXES:
         return source
-    found = read_values(path)
+    recipe = read_values(path)
     kept = root / INPUTS / path.name
     if kept.exists():
-        if read_values(kept) != found:
+        if read_values(kept) != recipe:
             raise ValueError(f"{source} is not what it was when this sweep began ({kept}): use another folder")
     else:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, yaml.safe_dump(found, sort_keys=False, allow_unicode=True).encode())
+        write_atomically(kept, yaml.safe_dump(recipe, sort_keys=False, allow_unicode=True).encode())
     return f"{INPUTS}/{path.name}"

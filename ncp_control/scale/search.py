@@ -206,7 +206,7 @@ def search(
     :param progress: show a progress bar on stderr
     """
     out, place = Path(out).absolute(), place or Processes()
-    found = Search(what, ranges, trials, out, place)
+    whole = Search(what, ranges, trials, out, place)
     if what.kind == "train":
         given = tuple((key, own[0]) for key, own in what.values.items())
         least = tuple((key, own.least) for key, own in ranges.items())
@@ -216,29 +216,29 @@ def search(
     with run.open({"search": about}, PACKAGES, results=(TRIALS,)):
         for folder in (RUNS, LOGS, RESULTS):
             (out / folder).mkdir(exist_ok=True)
-        (found.subject,) = what.bring(out)
-        found.recall()
-        over = sum(trial.state != "running" for trial in found.trials)
-        with run.doing("trials", trials, over), closing(place.run(found.jobs(), out)) as events:
+        (whole.subject,) = what.bring(out)
+        whole.recall()
+        over = sum(trial.state != "running" for trial in whole.trials)
+        with run.doing("trials", trials, over), closing(place.run(whole.jobs(), out)) as events:
             for event in events:
                 if event.kind == "progress":
-                    if found.look(event.job):
+                    if whole.look(event.job):
                         place.cancel(event.job)
-                        found.end(event.job, "ended early")
+                        whole.end(event.job, "ended early")
                 elif event.kind == "done":
                     name, _ = COLUMNS[what.kind][0]
-                    planned = found.run_of(found.runs[event.job])
+                    planned = whole.run_of(whole.runs[event.job])
                     write_atomically(result_path(out, planned), json.dumps(event.value, indent=2).encode())
-                    found.end(event.job, "finished", float(event.value[name]))
+                    whole.end(event.job, "finished", float(event.value[name]))
                 else:
-                    found.end(event.job, "failed", reason=str(event.value) or type(event.value).__name__)
-                trial = found.runs[event.job]
+                    whole.end(event.job, "failed", reason=str(event.value) or type(event.value).__name__)
+                trial = whole.runs[event.job]
                 if trial.state != "running":
                     run.tracker.advance(1)
                     if progress:
                         say(told_of(trial))
-        found.write()
-    return found
+        whole.write()
+    return whole
 
 
 def told_of(trial: Trial) -> str:

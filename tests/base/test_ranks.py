@@ -13,7 +13,7 @@ from helpers.ranks import end_of_ranks, in_ranks, start_ranks
 from helpers.waiting import wait_until
 from ncp_control.base import ranks as ranks_module
 from ncp_control.base.machine import peak_memory
-from ncp_control.base.ranks import LostRankError, Ranks, joined, place
+from ncp_control.base.ranks import LostRankError, Ranks, joined, process_numbers
 
 
 def test_a_process_alone_has_everything_and_exchanges_nothing() -> None:
@@ -136,7 +136,7 @@ def test_a_place_that_makes_no_sense_is_refused(
 
 def test_a_world_of_one_is_a_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "1")
-    assert place() == (0, 1, 0)
+    assert process_numbers() == (0, 1, 0)
 
 
 def test_an_address_that_nobody_can_use_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 import ncp_envs
 from helpers.memory_tasks import Steps
 from helpers.on_policy_models import build
-from ncp_control.distil.collecting import Actor, Collector, Place
+from ncp_control.distil.collecting import Actor, Collector, TeachingEnv
 from ncp_control.distil.demonstrations import Demonstrations, demonstrations_of
 from ncp_control.distil.student import Student
 
@@ -77,7 +77,7 @@ def turning(observations: Any) -> Any:
 def collector_of(
     envs: list[Any], teacher: Any, student: Any, patience: int = 5, views: list[Any] | None = None
 ) -> Collector:
-    places = [Place(env, view) for env, view in zip(envs, views or [None] * len(envs), strict=True)]
+    places = [TeachingEnv(env, view) for env, view in zip(envs, views or [None] * len(envs), strict=True)]
     space = envs[0].action_space
     return Collector(places, Actor(teacher, space), Actor(student, space), patience)
 
