@@ -35,6 +35,7 @@ class Curve(NamedTuple):
 
 def pieces(arguments: Interval, count: int = PIECES) -> Iterator[Interval]:
     """Cuts intervals into pieces, which are shorter near zero, where activations bend."""
+    # Equal pieces of an arcsinh are short near zero and long far away.
     low, high = (np.arcsinh(np.clip(end, -FARTHEST, FARTHEST)) for end in arguments)
     edges = [np.sinh(low + (high - low) * (k / count)) for k in range(count + 1)]
     edges = [np.clip(edge, *arguments) for edge in edges]
@@ -61,9 +62,10 @@ def tanh_line(arguments: Interval) -> tuple[Array, Interval]:
     """
     low, high = (np.clip(end, -FARTHEST, FARTHEST) for end in arguments)
     far = ~(np.isfinite(arguments.low) & np.isfinite(arguments.high))
-    narrow = high - low < 1e-6
+    narrow = high - low < 1e-6  # where the quotient of two tiny differences would be noise
     rise = (np.tanh(high) - np.tanh(low)) / np.where(narrow, 1.0, high - low)
     slope = np.where(far, 0.0, np.clip(np.where(narrow, 1 - np.tanh(low) ** 2, rise), 0.0, 1.0))
+    # Where the tanh is as steep as the line; the other point lies on the other side of zero.
     steep = np.arctanh(np.sqrt(np.clip(1 - slope, 0.0, 1 - 1e-16)))
     values = []
     for place in (*arguments, np.clip(-steep, *arguments), np.clip(steep, *arguments)):
@@ -99,8 +101,8 @@ def clipped(low: float, high: float) -> Curve:
         return found.where(arguments.is_finite)
 
     def slopes(arguments: Interval) -> Interval:
-        always = (arguments.low > low) & (arguments.high < high)
-        ever = (arguments.high > low) & (arguments.low < high)
+        always = (arguments.low > low) & (arguments.high < high)  # nowhere at a limit: the slope is 1 throughout
+        ever = (arguments.high > low) & (arguments.low < high)  # somewhere between the limits
         return Interval(always.astype(np.float64), ever.astype(np.float64))
 
     return Curve(values, slopes)
@@ -147,7 +149,7 @@ def _silu_slopes(arguments: Interval) -> Interval:
     """Returns the interval of `s (1 + x (1 - s))`, whose extremes lie on both sides of zero."""
     inside = [np.clip(place, *arguments) for place in (-SILU_STEEPEST, SILU_STEEPEST)]
     found = hull_of(*(Interval(value, value) for value in map(_silu_slope, [*arguments, *inside])))
-    return Interval(found.low - 1e-15, found.high + 1e-15)
+    return Interval(found.low - 1e-15, found.high + 1e-15)  # the steepest points are known to as many digits
 
 
 def _silu_slope(x: Array) -> Array:

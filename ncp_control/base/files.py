@@ -39,8 +39,8 @@ def write_atomically(path: str | Path, content: bytes, durable: bool = True) -> 
                 file.write(content)
                 file.flush()
                 if durable:
-                    os.fsync(file.fileno())
-            temporary.replace(path)
+                    os.fsync(file.fileno())  # a rename may reach the disk before the content does
+            temporary.replace(path)  # on one disk this is a single step, which no reader sees half done
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -144,6 +144,7 @@ def is_abandoned(path: Path) -> bool:
         runs = is_running(int(match[1]))
         if runs and time.time() - kind.st_mtime < YOUNG:
             return False
+        # A link or a pipe that somebody put there is not opened.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False

@@ -160,7 +160,7 @@ def subtract(one: Interval, other: Interval) -> Interval:
 
 def multiply(one: Interval, other: Interval) -> Interval:
     """Returns the interval of the products."""
-    ends = np.stack([product(a, b) for a in one for b in other])
+    ends = np.stack([product(a, b) for a in one for b in other])  # an extreme of a product lies in a corner of the box
     return outward(ends.min(axis=0), ends.max(axis=0))
 
 
@@ -210,6 +210,7 @@ def affine(values: Interval, weights: Array, shift: ArrayLike = 0.0) -> Interval
     up, down = np.maximum(weights, 0.0), np.minimum(weights, 0.0)
     low = product(up, values.low).sum(axis=1) + product(down, values.high).sum(axis=1) + shift
     high = product(up, values.high).sum(axis=1) + product(down, values.low).sum(axis=1) + shift
+    # What is rounded are the terms, which may be larger than their sum.
     size = product(np.abs(weights), finite_size(values)).sum(axis=1) + np.abs(shift)
     return outward(low, high, np.count_nonzero(weights, axis=1) + 1, size)
 

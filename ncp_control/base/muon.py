@@ -97,6 +97,7 @@ class Muon(torch.optim.Optimizer):
                 if group["weight_decay"]:
                     parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 own = self.linear.get(id(parameter))
+                # Biases, time constants and the like are no matrices.
                 move = self._adam(parameter) if own is None else self._orthogonal(own)
                 parameter.sub_(group["lr"] * move)
 
@@ -107,6 +108,7 @@ class Muon(torch.optim.Optimizer):
         if not state:
             state["mean"] = torch.zeros_like(own.parameter)
         mean = state["mean"].lerp_(gradient, 1 - self.momentum)
+        # As Nesterov does it: the momentum, with the present gradient once more.
         found = orthogonal(own.matrices(gradient.lerp(mean, self.momentum)))
         scale: float = UPDATE * max(own.shape[1:]) ** 0.5
         return own.values(found) * scale
@@ -131,10 +133,10 @@ class Muon(torch.optim.Optimizer):
 def orthogonal(matrices: Tensor) -> Tensor:
     """Returns the orthogonal factors of matrices (..., m, n), roughly: their singular values come near 1."""
     a, b, c = NEWTON_SCHULZ
-    wide = matrices.shape[-2] <= matrices.shape[-1]
+    wide = matrices.shape[-2] <= matrices.shape[-1]  # the smaller Gram matrix is cheaper, and the factor is the same
     moved = matrices if wide else matrices.mT
     size: Tensor = moved.flatten(-2).norm(dim=-1)
-    moved = moved / (size[..., None, None] + 1e-12)
+    moved = moved / (size[..., None, None] + 1e-12)  # the iteration converges for singular values up to 1
     for _ in range(STEPS):
         gram = moved @ moved.mT
         moved = a * moved + (b * gram + c * gram @ gram) @ moved

@@ -89,7 +89,7 @@ def how_it_ended(code: int | None) -> str:
 
 def _watch(parent: multiprocessing.process.BaseProcess) -> None:
     parent.join()
-    os._exit(1)
+    os._exit(1)  # without the handlers of Python, which could wait for the lost parent
 
 
 Report = Callable[[int, int, str], None]  # takes what is done, of what total, and a note
@@ -199,7 +199,7 @@ class _Worker:
         self.job: Job | None = None
         with interrupts_later():  # Ctrl-C is for the process that started this one
             self.process.start()
-        theirs.close()
+        theirs.close()  # or the end of the process would never show at this end of the pipe
 
     def begin(self, job: Job) -> bool:
         """Lets the process compute a job; returns False if the process has ended."""
@@ -244,7 +244,7 @@ class Processes:
 
     def run(self, jobs: Iterable[Job], root: Path) -> Generator[Event, None, None]:
         """Runs jobs; see `JobPlace`."""
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("spawn")  # a fork would copy torch's threads and locks in any state
         waiting = iter(jobs)
         self._workers = []
         try:
@@ -337,7 +337,7 @@ def _work(pipe: Connection, root: str, threads: int) -> None:
 def portable(error: Exception) -> Exception:
     """Returns the error, or a RuntimeError with its text if it cannot be sent to another process."""
     try:
-        pickle.loads(pickle.dumps(error))
+        pickle.loads(pickle.dumps(error))  # some errors can be packed and not unpacked
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

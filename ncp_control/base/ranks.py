@@ -123,7 +123,7 @@ class Ranks:
                 raise ValueError(reason)
         if self.rank != maker:
             value = pickle.loads(answers[maker][0])
-        self.gather(None)
+        self.gather(None)  # nobody goes on, and removes what it made, before all have read it
         return value  # type: ignore[no-any-return]
 
     @contextmanager
@@ -179,6 +179,7 @@ def joined(device: torch.device | None = None) -> Iterator[Ranks]:
     try:
         if not _stores:
             _stores.append(next(dist.rendezvous("env://"))[0])
+        # A group that is joined later must not meet the keys of an earlier one.
         store = dist.PrefixStore(str(next(_numbers)), _stores[0])
         group = {"store": dist.PrefixStore("group", store), "rank": rank, "world_size": count}
         dist.init_process_group(backend, timeout=timedelta(seconds=SECONDS_FOR_A_SUM), **group)

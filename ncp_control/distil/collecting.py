@@ -144,7 +144,7 @@ class Running:
             self.is_lost = True
         elif is_bad or self.rescued_at is not None:
             self.rescued_at = len(self.rewards) if is_bad else None
-            self.judged_from = len(self.rewards)
+            self.judged_from = len(self.rewards)  # whoever acts now is judged by new rewards alone
         return self.is_lost
 
     def build(self, own: bool) -> Demonstrations:
@@ -229,6 +229,7 @@ class Collector:
         self.teacher.begin()
         self.student.begin()
         while not ended.all() and taken != steps:
+            # The teacher sees every step, whoever acts, because its memory must follow the episode.
             labels = self.teacher.act(stack([episode.seen_by_teacher for episode in running]), starts)
             actions = labels if own else self.student.act(stack([episode.observation for episode in running]), starts)
             starts = np.zeros(len(running), dtype=bool)
@@ -243,7 +244,7 @@ class Collector:
                 parts.append(episode.build(own))
                 lost += episode.is_lost
                 rewards.append(np.array(episode.rewards))
-                ended[k] = begun == episodes
+                ended[k] = begun == episodes  # as many have begun as are asked for, so this environment rests
                 if not ended[k]:
                     running[k], starts[k] = Running(episode.env, spawned_seed(seed, begun), self.patience), True
                     begun += 1
@@ -258,6 +259,7 @@ class Collector:
         if episode.rescued_at is not None:
             return label
         if share < 1:
+            # A mixture of both policies, as in DAgger: each episode has its own share, from none to the largest.
             return label if episode.random.random() < share * episode.level else action
         if not disturbance or not isinstance(self.space, gym.spaces.Box):
             return label

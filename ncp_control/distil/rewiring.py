@@ -78,7 +78,7 @@ class Rewiring:
             assert gradient is not None
             rows = rows_of(gradient)
             mean.lerp_(rows[:, places], 1 - REMEMBERED)
-            rows[:, places[~present]] = 0
+            rows[:, places[~present]] = 0  # the momentum of an optimizer must not move what is absent
 
     def after_step(self, done: int, batches: int, all_batches: int) -> None:
         """Exchanges synapses if it is time, and sets the weights of absent ones to zero.
@@ -104,12 +104,13 @@ class Rewiring:
         ]
         strength = np.where(self.present, torch.cat(sizes).double().numpy(), -1.0)
         fixed = self.strongest(strength)
-        strength[self.present & ~self.reaching()[self.target]] = 0.0
+        strength[self.present & ~self.reaching()[self.target]] = 0.0  # what no motor neuron hears is the weakest of all
         strength[fixed] = np.inf
         absent = len(self.present) - self.synapses  # no more can grow
         stays = min(self.synapses, max(int(fixed.sum()), round((1 - share) * self.synapses), self.synapses - absent))
         present = np.zeros_like(self.present)
         present[np.argsort(-strength, kind="stable")[:stays]] = True
+        # As in RigL, the synapses with the largest gradients come.
         pull = torch.cat([mean.norm(dim=0) for mean in self.gradients]).double().numpy()
         pull[self.present] = -1.0  # what has gone now does not come back at once
         present[np.argsort(-pull, kind="stable")[: self.synapses - stays]] = True

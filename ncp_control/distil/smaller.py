@@ -33,12 +33,12 @@ def smaller_wiring(wiring: Wiring, sensory: Mask, synapses: Mask) -> tuple[Wirin
     """
     source, target = wiring.synapses.source[synapses], wiring.synapses.target[synapses]
     one, other = wiring.gap_junctions.T
-    ways = np.concatenate([source, one, other]), np.concatenate([target, other, one])
+    ways = np.concatenate([source, one, other]), np.concatenate([target, other, one])  # a gap junction leads both ways
     stays = spread(wiring.sensory.target[sensory], *ways, wiring.units)
     stays &= spread(np.arange(wiring.motor.start, wiring.motor.stop), *ways[::-1], wiring.units)
     if not stays[wiring.motor].any():
         raise WiringError("no input reaches a motor neuron any more")
-    number = np.cumsum(stays) - 1
+    number = np.cumsum(stays) - 1  # of each neuron that stays, among those that stay
     sensory = sensory & stays[wiring.sensory.target]
     synapses = synapses & stays[wiring.synapses.source] & stays[wiring.synapses.target]
     sizes = [(name, int(stays[part].sum())) for name, part in wiring.layers.items() if stays[part].any()]
@@ -112,7 +112,7 @@ def copy_parameters(cell: Cell, smaller: Cell, neurons: Numbers) -> None:
             for name in names:
                 ours, theirs = getattr(cell, name, None), getattr(smaller, name, None)
                 if isinstance(ours, Tensor) and isinstance(theirs, Tensor):
-                    theirs.copy_(ours[..., index])
+                    theirs.copy_(ours[..., index])  # the last axis counts synapses or neurons; others are of the cell
     smaller.inherit(cell, neurons)
 
 

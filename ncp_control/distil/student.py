@@ -114,10 +114,11 @@ class Student:
         """
         if self.is_discrete:
             return functional.cross_entropy(outputs, (labels - self.first_choice).long(), reduction="none")
-        labels = labels.flatten(1)
+        labels = labels.flatten(1)  # a Box may have any shape
         differences = outputs - labels
         edge = EDGE * (self.high - self.low)
         beyond = ((labels >= self.high - edge) & (differences > 0)) | ((labels <= self.low + edge) & (differences < 0))
+        # Divided by half the range, so that all joints count alike.
         return torch.where(beyond, 0.0, differences) * (2 / (self.high - self.low))
 
     def set_spread(self, squares: Tensor) -> None:
@@ -186,12 +187,12 @@ def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping
         "wiring": parse_plan(wiring) if isinstance(wiring, str) else wiring,
         "cell": cell,
         "cell_kwargs": dict(cell_kwargs or {}),
-        "critic": "shared",
+        "critic": "shared",  # it reads the actor's circuit, and has no circuit of its own
     }
     made_in = Recipe(
         env=recipe.env,
         algo="RecurrentPPO",
-        n_timesteps=1,
+        n_timesteps=1,  # the recipe is never trained
         env_wrapper=list(recipe.wrappers),
         env_kwargs=dict(recipe.arguments),
         normalize=True,

@@ -58,6 +58,7 @@ class LabelledWindows:
             places[torch.randint(len(places), (count,), generator=generator)]
             for places, count in ((self.own, own), (self.begins, begins), (self.all, size - own - begins))
         ]
+        # Windows are drawn with replacement: the three kinds overlap, and a batch is small beside the stream.
         first = torch.cat(chosen)
         steps = first[:, None] + torch.arange(self.length)
         return self.features[steps], self.states[first], self.starts[steps], self.labels[steps], self.counts[steps]
@@ -89,11 +90,11 @@ def states_before(student: Student, features: Tensor, starts: Tensor) -> Tensor:
     begins = starts.nonzero()[:, 0].tolist()
     lengths = [end - begin for begin, end in zip(begins, [*begins[1:], len(starts)], strict=True)]
     before = features.new_zeros(len(starts), student.circuit.hidden_size)
-    order = sorted(range(len(begins)), key=lambda k: lengths[k])
+    order = sorted(range(len(begins)), key=lambda k: lengths[k])  # by length
     with torch.no_grad():
         for row in range(0, len(order), ROWS):
             group = order[row : row + ROWS]
-            longest = max(lengths[k] for k in group)
+            longest = max(lengths[k] for k in group)  # episodes of like length run together, so that little is padding
             padded = features.new_zeros(len(group), longest, features.shape[1])
             for place, k in enumerate(group):
                 padded[place, : lengths[k]] = features[begins[k] : begins[k] + lengths[k]]
@@ -137,7 +138,7 @@ def train(
     losses, squares = [], []
     student.policy.set_training_mode(True)
     average = [parameter.detach().clone() for parameter in student.parameters]
-    fill(student.parameters, student.trained)
+    fill(student.parameters, student.trained)  # the average acts, and the weights behind it go on learning
     for k in range(settings.batches):
         for group in optimizer.param_groups:
             group["lr"] = settings.rate((done + k) / settings.all_batches)
@@ -162,7 +163,7 @@ def train(
         losses.append(loss.detach())
         squares.append(errors.detach().square().mean(dim=0))
     student.trained = [parameter.detach().clone() for parameter in student.parameters]
-    fill(student.parameters, average)
+    fill(student.parameters, average)  # from here on the student that is evaluated is the average
     if rewiring is not None:
         rewiring.clear()
     return float(torch.stack(losses).mean()), torch.stack(squares).mean(dim=0)

@@ -107,7 +107,7 @@ def calibrate(ensemble: Ensemble, rollouts: Rollouts, seed: int = 0, progress: b
     :param progress: show a progress bar on stderr, and say there if the rollouts are too few
     """
     steps = sorted(rollout.steps for rollout in rollouts)[(len(rollouts) - 1) // 2]  # which half of the rollouts have
-    warm_up = max(1, min(WARM_UP, steps // 2))
+    warm_up = max(1, min(WARM_UP, steps // 2))  # half of a short rollout is left to be predicted
     asked = ask(ensemble, rollouts, min(HORIZONS[-1], steps + 1 - warm_up), warm_up, seed, progress, floors=False)
     starts = len(asked.recorded.errors)
     if progress and starts < FEW:
@@ -127,15 +127,20 @@ def calibration_of(disagreement: Array, error: Array) -> Calibration:
     :param disagreement: d, (S, H, n)
     :param error: sizes of errors, (S, H, n)
     """
+    # Quantiles of infinite numbers are NaN, so overflows take part as a large finite error.
     disagreement, error = (np.nan_to_num(values, nan=DIVERGED, posinf=DIVERGED) for values in (disagreement, error))
     starts, last, _ = error.shape
+    # The last step is always a knot, so that nothing is extrapolated.
     knots = [k for k in HORIZONS if k < last] + [last]
     share = min(1.0, SHARE * (1 + 1 / starts))  # so that a further start is within with a probability of nine tenths
     floors, factors = [], []
     for before, after in zip([0, *knots[:-1]], [*knots[1:], last + 1], strict=True):
         spread, size = disagreement[:, before : after - 1], error[:, before : after - 1]
+        # Members may agree and be wrong: with this floor, the usual error, no interval closes.
         floor = np.maximum(np.median(size, axis=(0, 1)) / NORMAL, np.finfo(np.float32).tiny)
         floors.append(floor)
+        # Conformal: the quantile of the errors over the expected ones holds for further starts, whatever their
+        # distribution.
         factors.append(np.quantile(size / np.sqrt(spread**2 + floor**2), share, axis=(0, 1)))
     return Calibration(np.array(knots, np.float64), np.stack(floors), np.stack(factors))
 
@@ -156,6 +161,7 @@ def rank_correlation(one: Array, other: Array) -> float:
 
 def centred_ranks(values: Array) -> Array:
     """Returns the ranks less their mean; equal numbers share the mean of their ranks."""
+    # Equal numbers get one mean rank, without SciPy.
     _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     return np.asarray(ranks[number] - (len(values) + 1) / 2)

@@ -53,6 +53,7 @@ class Calibration:
 
         :param disagreement: d, (..., H, n)
         """
+        # Errors grow with the horizon about as a power of it.
         steps, known = np.log(np.arange(1, disagreement.shape[-2] + 1)), np.log(self.horizons)
         floor, factor = (
             np.stack([np.interp(steps, known, column) for column in values.T], axis=-1)
@@ -141,6 +142,7 @@ class Ensemble(Simulator):
             )
         states = [None] * len(self.sizes) if state is None else list(state.split(self.sizes, dim=-1))
         found = [model(observations, actions, own, ahead) for model, own in zip(self.models, states, strict=True)]
+        # Each member goes on from its own memory; only what they say is averaged.
         return torch.stack([one for one, _ in found]).mean(0), torch.cat([own for _, own in found], dim=-1)
 
     def continued(self, history: Tensor, horizon: int, actions: Tensor | None, ahead: Tensor | float | None) -> Tensor:
@@ -194,6 +196,7 @@ class Ensemble(Simulator):
 
         :param each: what `predict_each` returned, (K, ..., n)
         """
+        # Of the members themselves: they are all there are, no sample.
         return np.asarray((each.std(0, correction=0) / self.std).double().cpu().numpy())
 
     def calibration_for(self, foreign: bool) -> Calibration:
@@ -216,4 +219,5 @@ class Ensemble(Simulator):
 
 def steps_believed(errors: Array) -> Array:
     """Returns the number of steps before the first whose error (..., H) is not below a tenth of the variance, (...)."""
+    # `~(<)` and not `>=`, so that NaN is not believed.
     return np.asarray((np.cumsum(~(errors < BELIEVED), axis=-1) == 0).sum(-1))

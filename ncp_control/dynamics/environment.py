@@ -91,11 +91,13 @@ class SimulatedEpisodes:
         if self.state is None and self.states is not None:
             self.state = self.states.new_zeros(len(which), self.states.shape[1])
         if self.state is not None:
+            # Only episodes that begin: the others are under way.
             self.state[torch.as_tensor(which)] = 0.0 if self.states is None else self.states[chosen]
 
     @torch.no_grad()
     def step(self, actions: Array) -> Array:
         """Executes actions (B, m), puts the next observations into `seen`, and returns the rewards (B,)."""
+        # As MuJoCo clips them to the range of its motors.
         acted = np.clip(np.asarray(actions, np.float64), self.action_space.low, self.action_space.high)
         like = self.model.mean
         before = torch.as_tensor(self.seen, dtype=like.dtype, device=like.device)[:, None]
@@ -112,7 +114,7 @@ def moments(model: Simulator, rollouts: Rollouts) -> tuple[Array, Tensor]:
 
     A tenth of the moments are the beginnings of rollouts, where the model has seen nothing yet.
     """
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(0)  # the same moments in every run, so that a resumed training begins in them, too
     long = [rollout for rollout in rollouts if rollout.steps > READ]
     if not long:
         raise ValueError(f"no rollout has more than {READ} steps, which a model reads before an episode begins in it")

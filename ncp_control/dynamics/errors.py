@@ -75,7 +75,7 @@ def free_errors(
     model.eval()
     means = torch.zeros(len(windows), dtype=torch.float64, device=windows.device)
     shares = ranks.share(torch.arange(len(windows))).split(BATCH)
-    first = windows.length - horizon + 1
+    first = windows.length - horizon + 1  # the model reads as many observations as it does not have to predict
     for numbers, batch in zip(shares, windows.batches(shares), strict=True):
         read = read_batch(model, batch)
         seen = batch.observations[:, :first]
@@ -105,7 +105,7 @@ def robust_error(errors: Tensor, windows: Windows) -> float:
     :param errors: of all windows, as `window_errors` returns them
     :param windows: the windows
     """
-    found = rollout_errors(errors, windows)
+    found = rollout_errors(errors, windows)  # NaN for rollouts shorter than a window, which do not vote
     return float(found[[count > 0 for count in windows.counts]].quantile(0.5))
 
 

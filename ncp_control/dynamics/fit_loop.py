@@ -192,6 +192,7 @@ class EpochLoop(ABC, Generic[M]):
         """Does one pass over the training windows, and returns the mean loss."""
         settings, model = self.settings, self.model
         generator = torch.Generator().manual_seed(self.run.seed_of(epoch))
+        # The order follows from the seed and the epoch alone, so that a resumed fit has the same.
         order = torch.randperm(self.windows, generator=generator).to(self.device)
         wholes = order.split(settings.batch)
         shares = [self.ranks.share(whole) for whole in wholes]
@@ -209,7 +210,7 @@ class EpochLoop(ABC, Generic[M]):
                 loss = self.captured(batch, horizon, drawn)
             else:
                 loss = self.update(batch, horizon, drawn, share / whole)
-            total += loss * share
+            total += loss * share  # a sum on the device: reading each loss would wait for the GPU
             if settings.average:
                 self.update_average(epoch * self.steps + k)
             self.run.tracker.advance(work=whole)
@@ -231,6 +232,7 @@ class EpochLoop(ABC, Generic[M]):
 
     def update_average(self, step: int) -> None:
         """Moves the running average towards the weights, faster in the first steps."""
+        # The first weights are random, and must not linger in the average.
         share = min(self.settings.average, 1 - 1 / (1 + step / 10))
         with torch.no_grad():
             torch._foreach_lerp_(list(self.validated.parameters()), list(self.model.parameters()), 1 - share)
@@ -254,6 +256,7 @@ class EpochLoop(ABC, Generic[M]):
             self.board.add_scalar("loss", loss, epoch + 1)
             self.board.add_scalar("valid", valid, epoch + 1)
         if self.run.out is not None:
+            # A copy, because the next epoch changes the weights, and Ctrl-C must find a whole state.
             self.unwritten = self.state()
             if time.monotonic() - self.written > float(os.environ.get(SECONDS_VARIABLE, SECONDS_BETWEEN_CHECKPOINTS)):
                 self.write()
@@ -278,7 +281,7 @@ class EpochLoop(ABC, Generic[M]):
         best = self.curve.best_row
         if self.unwritten is None or best is None:
             return
-        model = copy.deepcopy(self.model)
+        model = copy.deepcopy(self.model)  # the model itself goes on with its present weights
         model.load_state_dict(self.best)
         note = {**self.note, "seed": self.run.seed, "epoch": best[0], "valid": best[2]}
         self.save(model, self.run.path(BEST), note)

@@ -106,6 +106,7 @@ class FitLoop(EpochLoop[DynamicsModel]):
     ) -> None:
         self.parts = parts
         self.train = Windows(parts.train, settings.length, settings.stride, device=device)
+        # The stride of the validation is fixed, so that fits with other training strides can be compared.
         self.valid = Windows(parts.valid, min(settings.length, longest(parts.valid)), 10, device=device)
         super().__init__(model, len(self.train), device, settings, *others)
         self.weight = 1 / model.std.square() if settings.loss == "normalised" else None
@@ -115,6 +116,7 @@ class FitLoop(EpochLoop[DynamicsModel]):
         steps = [part.steps for part in parts]
         if len(set(self.ranks.gather((len(self.train), len(self.valid), *steps)))) > 1:
             raise ValueError("the processes were given different rollouts: give all the same")
+        # Other kinds of processors draw other last digits for the same seed.
         model.load_state_dict(self.ranks.from_first(model.state_dict))
 
     def recorded(self) -> dict[str, Any]:
@@ -184,15 +186,17 @@ def fit_loss(
     read = read_batch(model, batch)
     predictions, states = model.unrolled(**read)  # type: ignore[arg-type]
     forced = step_loss(predictions, batch.targets, weight, robust)
+    # The steps that follow from each start, (STARTS, H).
     spans = starts[:, None] + torch.arange(horizon, device=starts.device)
 
     def steps(values: Any, first: int, last: int) -> Any:
         """Returns steps start + first .. start + last of every window for each start, (STARTS * B, ...)."""
-        if not isinstance(values, Tensor) or values.dim() < 2:
+        if not isinstance(values, Tensor) or values.dim() < 2:  # no time, or one number for all steps
             return values
         return torch.cat([values.index_select(1, span[first:last]) for span in spans])
 
     actions, ahead = steps(read["actions"], 1, horizon), steps(read["ahead"], 1, horizon)
+    # The model goes on from what it predicted itself, with the state that it had when it had read the truth.
     last, state = steps(predictions, 0, 1), steps(states, 0, 1)[:, 0]
     found, _ = model.run_free(last, state, horizon - 1, actions, ahead)
     free = step_loss(found, steps(batch.targets, 1, horizon), weight, astray)
@@ -208,7 +212,7 @@ def draw_starts(length: int, horizon: int, generator: torch.Generator, device: t
     if horizon == 1:
         return None
     starts = torch.randint(0, length - horizon + 1, (STARTS,), generator=generator)
-    return starts.to(device, non_blocking=True)
+    return starts.to(device, non_blocking=True)  # drawn on the CPU, so that every device draws the same
 
 
 def step_loss(predictions: Tensor, targets: Tensor, weight: Tensor | None, robust: float) -> Tensor:
@@ -292,6 +296,7 @@ def fit_ensemble(
         raise ValueError(f"an ensemble needs at least two members, got {members}")
     models, fits = [], []
     for k in range(members):
+        # The first member is the model that `fit` alone would give.
         own = seed if k == 0 else seed_of(seed, 1_000_000 + k)
         model = make_seeded(make, own)
         folder = None if out is None else out / f"member-{k}"

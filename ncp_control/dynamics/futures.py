@@ -111,7 +111,7 @@ class SimulatorFutures:
         mujoco.mj_getState(body.model, body.data, state, kind)
 
         def returns(plans: Array) -> Array:
-            rows = np.repeat(state[None], len(plans), axis=0)
+            rows = np.repeat(state[None], len(plans), axis=0)  # every plan begins in the body's present state
             found, _ = rollout(body.model, self.data, rows, np.repeat(plans, body.frame_skip, axis=1))
             forward = found[:, -1, 1] - state[1]  # after the time comes the position
             cost = body._ctrl_cost_weight * np.square(plans).sum(axis=(1, 2))

@@ -85,6 +85,7 @@ def check_imitates(model: Any, env: Any, name: str) -> None:
             f"{sizes[1]}"
         )
     names = observation_names(body)
+    # Data without names give numbered ones, which say nothing of a body.
     if names != list(model.observation_names) and UNNAMED not in (*names, *model.observation_names):
         its, models = next(pair for pair in zip(names, model.observation_names, strict=True) if pair[0] != pair[1])
         raise ValueError(f"{name} is another body than the model's: it has {its!r} where the model has {models!r}")

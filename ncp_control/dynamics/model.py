@@ -113,6 +113,7 @@ class DynamicsModel(Simulator):
         self.state_size = self.rnn.cell.state_size
         self.readout = nn.Linear(self.rnn.cell.outputs, self.features)
         if self.residual:
+            # Nothing changes is a better first guess than any random change.
             nn.init.zeros_(self.readout.weight)
             nn.init.zeros_(self.readout.bias)
         zeros, ones = np.zeros(self.action_size), np.ones(self.action_size)
@@ -124,6 +125,7 @@ class DynamicsModel(Simulator):
             "starts": np.asarray(scaler.mean)[None] if starts is None else starts,
         }  # fmt: skip
         for name, values in buffers.items():
+            # Float64 until here: float32 loses a small deviation beside a large mean.
             self.register_buffer(name, torch.as_tensor(np.asarray(values, np.float64), dtype=torch.float32))
 
     @classmethod
@@ -160,7 +162,7 @@ class DynamicsModel(Simulator):
             action_scaler=Scaler.fit(train, "actions") if with_actions else None,
             reads=reads,
             timed=any(rollout.elapsed is not None for rollout in train),
-            time_unit=usual_time(train),
+            time_unit=usual_time(train),  # cells compute best where a usual step takes 1
             observation_names=train.observation_names,
             action_range=range_of_actions(train) if with_actions else None,
             starts=np.stack([rollout.observations[0] for rollout in train[:STARTS]]),
@@ -194,6 +196,7 @@ class DynamicsModel(Simulator):
         """Returns the circuit's inputs, (B, T, I)."""
         self.check(observations, actions, ahead)
         beside = self.beside(observations, actions, ahead)
+        # A model that runs free may leave the data; a limit keeps it from running away.
         z = ((observations - self.mean) / self.std).clamp(-self.clip, self.clip)
         return z if beside is None else torch.cat([z, beside], dim=-1)
 
@@ -214,7 +217,7 @@ class DynamicsModel(Simulator):
         weight: Tensor = self.readout.weight
         bias: Tensor = self.readout.bias
         if self.residual:
-            gain = self.change / self.std
+            gain = self.change / self.std  # so that a step needs no scaling to and fro
             weight, bias = weight * gain[:, None], bias * gain
         beside, span = self.beside(last.expand(-1, steps, -1), actions, ahead), self.span(ahead)
         z, scaled = (last[:, 0] - self.mean) / self.std, []

@@ -86,9 +86,11 @@ def stretch(model: Simulator, rollout: Rollout, start: int, stop: int) -> dict[s
     if model.action_size:
         if rollout.actions is None:
             raise ValueError(f"{rollout.name} has no actions, and the model reads them")
+        # The last observation is followed by no action.
         actions = as_tensor(rollout.actions[start : stop - 1].reshape(stop - 1 - start, -1))
     times = None
     if model.timed:
+        # Regular data count their steps.
         elapsed = np.ones(rollout.steps + 1) if rollout.elapsed is None else rollout.elapsed
         times = as_tensor(elapsed[start + 1 : stop])
     return {"seen": as_tensor(rollout.observations[start:stop]), "actions": actions, "ahead": times}
@@ -192,11 +194,12 @@ def statistics_of(values: Array, mean: Array, std: Array) -> RunStatistics:
     """
     scaled = (values - mean) / std
     moving = scaled - scaled.mean(0)
+    # A window, or a run that ends in mid-stride would leak into all frequencies.
     power = np.abs(np.fft.rfft(moving * np.hanning(len(moving))[:, None], axis=0)) ** 2
     power = power.sum(1)
     power[0] = 0.0
     top = int(power.argmax())
-    near = power[max(1, top - 1) : top + 2].sum()
+    near = power[max(1, top - 1) : top + 2].sum()  # a window spreads a pure oscillation over three bins
     total = float(power.sum())
     return RunStatistics(float(np.mean(scaled**2)), top / len(moving), float(near / total) if total > 0 else 0.0)
 
@@ -212,7 +215,7 @@ def long_runs(
     length = min(steps, min(len(rollout.observations) for rollout in rollouts) - warm_up)
     if length < 16:
         raise ValueError(f"the rollouts are too short: after a warm-up of {warm_up} a long run needs 16 observations")
-    runs = free_runs(model, rollouts, length, warm_up, every=10**9)
+    runs = free_runs(model, rollouts, length, warm_up, every=10**9)  # one start in each rollout
     scaler = Scaler.fit(rollouts)
     mean, std = scaler.mean, scaler.std
     return {
@@ -240,6 +243,7 @@ def time_constants(model: Simulator, rollouts: Rollouts, steps: int = 1000) -> d
     seen = seen[:, :-1]
     _, states = model.unrolled(seen, actions, ahead)
     inputs = model.encode(seen, actions, ahead)[0]
+    # Time constants of a step follow from the state before it.
     before = torch.cat([model.rnn.initial_state(1), states[0, :-1]])
     found = model.rnn.cell.time_constants(inputs, before).double()
     low, high = model.rnn.cell.time_constant_bounds()

@@ -96,7 +96,7 @@ class Planner:
         few = max(1, round(KEPT * settings.best))
         kept, known = np.empty((0, *mean.shape)), np.empty(0)
         for k in range(settings.iterations):
-            count = max(settings.best, round(settings.plans / FEWER**k))
+            count = max(settings.best, round(settings.plans / FEWER**k))  # later iterations search a smaller region
             plans = np.clip(mean + std * self.noise(count), self.low, self.high)
             if k == 0:
                 plans = np.concatenate([plans, self.kept])
@@ -105,6 +105,7 @@ class Planner:
             gained = np.asarray(returns(plans), np.float64)
             self.imagined += len(plans) * settings.horizon
             plans, gained = np.concatenate([plans, kept]), np.concatenate([gained, known])
+            # Plans that a model cannot imagine are the worst.
             order = np.argsort(-np.where(np.isfinite(gained), gained, -np.inf))[: settings.best]
             best = plans[order]
             mean = INERTIA * mean + (1 - INERTIA) * best.mean(axis=0)
@@ -116,18 +117,20 @@ class Planner:
     def noise(self, count: int) -> Array:
         """Returns the noise of some plans, (count, H, m)."""
         horizon = self.settings.horizon
+        # The constant part gets the power of the slowest oscillation.
         scale = np.maximum(np.fft.rfftfreq(horizon), 1 / horizon) ** (-self.settings.colour / 2)
         times = np.full(len(scale), 2.0)  # how often a frequency stands in the whole spectrum
         times[0] = 1
         if horizon % 2 == 0:
             times[-1] = 1
-        scale /= np.sqrt((times * scale**2).sum() / horizon)
+        scale /= np.sqrt((times * scale**2).sum() / horizon)  # variance 1, by Parseval
         white = self.random.normal(size=(count, horizon, len(self.low)))
         return np.asarray(np.fft.irfft(np.fft.rfft(white, axis=1) * scale[:, None], n=horizon, axis=1))
 
 
 def shifted(plans: Array) -> Array:
     """Returns plans (..., H, m) without their first actions; the last ones stand twice."""
+    # The last action stands for what the plan did not see yet.
     return np.concatenate([plans[..., 1:, :], plans[..., -1:, :]], axis=-2)
 
 

@@ -193,7 +193,7 @@ class Simulator(nn.Module, ABC):
         if horizon < 1:
             raise ValueError(f"the horizon must be at least one step, got {horizon}")
         count, seen = observations.shape[:2]
-        steps = seen + horizon - 1
+        steps = seen + horizon - 1  # the last prediction is read by nobody, so no action follows it
         words = f"{seen} observations" + (f" and a horizon of {horizon}" if horizon > 1 else "")
         if actions is not None and actions.shape[1] != steps:
             raise ValueError(f"{words} go with {steps} actions, but there are {actions.shape[1]}")
@@ -204,6 +204,7 @@ class Simulator(nn.Module, ABC):
                 f"{words} go with the time until each prediction (ahead) as a number, or of shape {(count, steps)}, "
                 f"got {tuple(ahead.shape)}"
             )
+        # Looking at values on a GPU waits for it, and would end the capture of a CUDA graph.
         if ahead is not None and not (isinstance(ahead, Tensor) and ahead.device.type != "cpu"):
             check_times(ahead)
 

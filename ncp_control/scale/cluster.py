@@ -68,6 +68,7 @@ class Cluster:
             # The post is lost only together with the node of this process, and not with any other.
             here = at_node(ray.get_runtime_context().get_node_id())
             post = ray.remote(num_cpus=0)(_Post).options(scheduling_strategy=here).remote()
+            # Ray would repeat a job from its beginning; here it goes on from its files.
             begin = ray.remote(num_cpus=1, max_retries=0)(_task)
             inputs: dict[str, Any] = {}
             waiting, attempts = iter(jobs), Counter[str]()
@@ -86,13 +87,14 @@ class Cluster:
                         self._pending[reference] = job
                     if not self._pending:
                         return
+                    # A look five times a second, because files come between the ends of jobs.
                     ready, _ = ray.wait(list(self._pending), timeout=SECONDS_BETWEEN_LOOKS)
                     yield from self._delivered(ray, post, root, attempts)
                     for reference in ready:
                         yield from self._ended(ray, reference, attempts)
             finally:
                 for reference in self._pending:
-                    with contextlib.suppress(Exception):
+                    with contextlib.suppress(Exception):  # the cluster may be gone already
                         ray.cancel(reference, force=True)
                 self._pending = {}
 
@@ -109,7 +111,7 @@ class Cluster:
         if ray.is_initialized():
             yield
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would send reports to its makers
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if self.address == HERE:
             cores = self.count or core_count()
@@ -292,6 +294,7 @@ class _Post:
     def put(self, name: str, attempt: int, kind: str, value: Any) -> bool:
         """Takes a message; returns whether there was room for it."""
         size = _size(kind, value)
+        # A single message always fits, or a large file would wait for ever.
         if self.size and self.size + size > LARGEST_POST:
             return False
         self.messages.append((name, attempt, kind, value))
@@ -327,6 +330,7 @@ def _task(
     import ray
 
     def tell(kind: str, value: Any) -> None:
+        # The driver is slower than the tasks: they wait, and the post does not grow.
         while not ray.get(post.put.remote(job.name, attempt, kind, value)):
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
