@@ -24,6 +24,7 @@ class Hold:
     """
 
     def __init__(self, folder: Path) -> None:
+        # "a": a process that finds the folder in use must not empty the file.
         self._file = (folder / LOCK).open("a+b", buffering=0)
         try:
             lock(self._file.fileno())
@@ -73,7 +74,7 @@ def check_same(record: Path, about: dict[str, Any], begun: str) -> None:
     :param begun: the beginning of the sentence, such as "runs/a holds a run with"
     """
     before = read_record(record)
-    about = json.loads(json.dumps(about))
+    about = json.loads(json.dumps(about))  # tuples are lists in a record
     other = sorted(key for key, value in about.items() if before.get(key) != value)
     if other:
         told = differences({key: before.get(key) for key in other}, {key: about[key] for key in other})
@@ -88,6 +89,7 @@ def differences(before: Any, after: Any, name: str = "") -> list[str]:
             if before.get(key) != after.get(key):
                 found += differences(before.get(key), after.get(key), f"{name}.{key}" if name else str(key))
         return found
+    # A whole wiring would hide what differs.
     words = [text if len(text := str(value)) <= 40 else f"{text[:37]}..." for value in (before, after)]
     return [f"{name}: {words[0]} there, {words[1]} here"]
 

@@ -56,7 +56,7 @@ class Run:
     ) -> None:
         self.out = None if out is None else Path(out)
         self.seed, self.resume, self.command, self.progress = seed, resume, command, progress
-        self.is_kept = out is not None
+        self.is_kept = out is not None  # a temporary folder is gone afterwards
         self.earlier, self._start = 0.0, time.monotonic()
         self.tracker = Tracker("", 0, 0, "")
         self._results: tuple[str, ...] = ()
@@ -90,11 +90,12 @@ class Run:
             with temporary_folder(Path(tempfile.gettempdir()) / "ncp-control") as self.out:
                 yield
             return
-        refuse_foreign(self.out)
+        refuse_foreign(self.out)  # before anything is made in it
         self.out.mkdir(parents=True, exist_ok=True)
         with Hold(self.out):
-            record, more = self.out / RECORD, {"command": self.command, "versions": versions(packages)}
-            if record.exists() and (not results or any((self.out / name).exists() for name in results)):
+            # Looked at behind the lock: another process may have begun a run a moment ago.
+            record, more = self.path(RECORD), {"command": self.command, "versions": versions(packages)}
+            if record.exists() and (not results or any(map(self.has, results))):
                 if not self.resume:
                     raise FileExistsError(f"{self.out} holds a run already: resume it, or choose another folder")
                 check_same(record, about, f"{self.out} holds a run with")
@@ -161,4 +162,5 @@ class Run:
 
 def seed_of(seed: int, step: int) -> int:
     """Returns the seed for what follows a step of a run."""
+    # Some libraries take seeds of 31 bits only.
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) % 2**31
