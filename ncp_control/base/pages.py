@@ -1,13 +1,17 @@
-"""What pages that hold all they show have in common: a template with places, and data that no parser mistakes."""
+"""What pages that hold all they show have in common: a template, data that no parser mistakes, arrays in base64."""
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.text import shown
@@ -91,3 +95,19 @@ def save_figure(figure: Figure, path: Path, dpi: int) -> None:
 def plain(axes: Any) -> None:
     """Removes the lines above and to the right of the axes."""
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def packed(values: ArrayLike) -> dict[str, str]:
+    """Returns an array for `unpacked` of `numbers.js`, row after row: numbers as float64, whole numbers as int32.
+
+    A laboratory computes in float64, and a weight in float32 is the same number there.
+    """
+    given: Any = values
+    array = np.asarray(given.detach().cpu().numpy() if hasattr(given, "detach") else given)
+    kind = "<i4" if array.dtype.kind in "biu" else "<f8"
+    return {"type": kind[1:], "data": base64_of(array.astype(kind))}
+
+
+def base64_of(values: NDArray[Any]) -> str:
+    """Returns the bytes of an array, row after row, in base64."""
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

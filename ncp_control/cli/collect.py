@@ -124,8 +124,8 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
     }
     elsewhere = None
     if arguments.on != LOCAL or arguments.shared:
+        from ncp_control.scale.cluster import place_of
         from ncp_control.scale.collecting import on_place
-        from ncp_control.scale.places import place_of
 
         elsewhere = on_place(place_of(arguments.on, arguments.workers, arguments.shared or None), arguments.policy)
     try:

@@ -25,6 +25,6 @@ class Where:
 
     def place(self) -> Any:
         """Returns the place that the options mean."""
-        from ncp_control.scale.places import place_of
+        from ncp_control.scale.cluster import place_of
 
         return place_of(self.on, self.workers, self.shared or None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons import Cell, MixedMemory
 from ncp_control.neurons.catalogue import NEURONS, row_of
 from ncp_control.neurons.ode import ODECell

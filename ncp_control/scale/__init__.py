@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ncp_control.scale.places import place_of
+from ncp_control.scale.cluster import place_of
 from ncp_control.scale.sweep import Sweep, Swept, sweep
 
 __all__ = ["Sweep", "Swept", "place_of", "sweep"]

@@ -1,4 +1,5 @@
-"""Jobs on a cluster of Ray: one that is started here, or one that runs already.
+"""Jobs on a cluster of Ray, one that is started here or one that runs already; and the places where jobs can run.
+
 
 Every job is a task of Ray, which has one core. Ray itself repeats nothing: where a node or a worker is lost, the job is
 sent again from here, with the files that it had written, and continues from them.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import threading
@@ -19,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.base.files import temporary_name
-from ncp_control.base.processes import Event, Job, LostError, Throttled, compute, core_count, portable
+from ncp_control.base.processes import (
+    Event,
+    Job,
+    JobPlace,
+    LostError,
+    Processes,
+    Throttled,
+    compute,
+    core_count,
+    portable,
+)
 from ncp_control.runs.folder import versions
 from ncp_control.scale.couriers import Content, changed_files, pack, scratch_folder, unpack
 
@@ -347,3 +359,27 @@ def _task(
                 return "done", compute(job, folder, report)
     except Exception as error:
         return "failed", portable(error)
+
+
+LOCAL = "local"
+ADDRESS = re.compile(r"(ray://)?[\w.\-\[\]:]+:\d+")
+
+
+def place_of(name: str, workers: int | None = None, shared: bool | None = None) -> JobPlace:
+    """Returns the place that a name means.
+
+    :param name: "local", processes of this machine; "ray", a cluster of Ray that is started here; `ray://HOST:PORT`,
+        `HOST:PORT` or "auto", a cluster that runs already
+    :param workers: how many jobs run at once; by default one for each core
+    :param shared: whether all nodes of a cluster see the jobs' folder under its path
+    """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if name == LOCAL:
+        if shared is not None:
+            raise ValueError("--shared is for a cluster: processes of this machine share its disk")
+        return Processes(workers or core_count())
+    if name in (HERE, "auto") or ADDRESS.fullmatch(name):
+        imported()  # it is missed here, before anything is written
+        return Cluster(name, workers or 0, shared)
+    raise ValueError(f"there is no place {name!r} to run on: choose local, ray, auto, HOST:PORT or ray://HOST:PORT")

@@ -9,7 +9,7 @@ import torch
 
 from helpers.browser_page import Page
 from ncp_control.activity.laboratory.controllers import controller_data
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.rl.controller import Controller
 
 # Runs the agent `data[name]` on its observations, and returns the actions and the last features in base64.

@@ -8,7 +8,7 @@ import torch
 
 from helpers.browser_page import Page
 from ncp_control.activity.recording.tap import unknown_currents
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons import Cell
 from ncp_control.rnn import RNN
 

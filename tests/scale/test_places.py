@@ -11,8 +11,7 @@ import pytest
 
 from helpers.command_line import ROOT
 from ncp_control.base.processes import Processes, core_count
-from ncp_control.scale.cluster import Cluster
-from ncp_control.scale.places import place_of
+from ncp_control.scale.cluster import Cluster, place_of
 
 
 def test_local_is_this_machine() -> None:

@@ -8,7 +8,7 @@ import torch
 from sb3_contrib.common.torch_layers import BatchRenorm1d
 from torch import nn
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons.catalogue import NEURONS
 from ncp_control.neurons.page import cell_data, exact, layer_data
 from ncp_control.neurons.parameters import refresh, written_class

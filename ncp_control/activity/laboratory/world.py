@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import ncp_envs
 from ncp_control.activity.laboratory.world_model import body_names, model_data
 from ncp_control.activity.recording.environment import action_names, vector_names
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.data.finite import CheckFinite
 
 # The settings of Gymnasium's tasks, by the names that `tasks.js` has for them.

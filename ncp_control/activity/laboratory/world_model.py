@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 
 # Parts of a model that the page cannot build, by the sizes that count them.
 PARTS = {

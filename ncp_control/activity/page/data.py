@@ -16,7 +16,7 @@ from ncp_control.activity.continued import PARTED, continued_of
 from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.recording.activity import Activity, Array
 from ncp_control.base.liveliness import saturated, still
-from ncp_control.base.packed import base64_of
+from ncp_control.base.pages import base64_of
 from ncp_control.wiring import Wiring
 from ncp_control.wiring.edges import Edges
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons.affine.neuron import AffineODECell
 from ncp_control.neurons.page import exact, numbers, solver_data
 from ncp_control.neurons.parameters import positive

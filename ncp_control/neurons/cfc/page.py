@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons.cfc.neuron import CfC
 from ncp_control.neurons.layered.page import layered_data
 from ncp_control.neurons.page import exact, layer_data, numbers

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons.dual.neuron import DualLTC
 from ncp_control.neurons.layered.page import layered_data
 from ncp_control.neurons.page import exact

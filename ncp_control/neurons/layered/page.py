@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons.layered.neuron import LayeredCell
 from ncp_control.neurons.page import exact
 

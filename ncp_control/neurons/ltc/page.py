@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.neurons.ltc.neuron import LTC
 from ncp_control.neurons.page import exact, numbers, solver_data
 from ncp_control.neurons.parameters import positive

@@ -8,7 +8,7 @@ import pytest
 from helpers.browser_page import Page
 from helpers.laboratory_scripts import open_scripts
 from ncp_control.activity.laboratory.world import normal_widths
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 
 pytestmark = pytest.mark.browser
 

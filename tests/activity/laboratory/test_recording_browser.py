@@ -20,7 +20,7 @@ from ncp_control.activity.figures import write_figures
 from ncp_control.activity.laboratory.exhibits import recording_facts
 from ncp_control.activity.page import write_page
 from ncp_control.activity.recording.activity import NEEDED
-from ncp_control.base.packed import packed
+from ncp_control.base.pages import packed
 from ncp_control.base.safe_arrays import read_arrays
 from ncp_control.cli import main
 from ncp_control.rl import LoadedPolicy, load_policy
