@@ -1,1 +1,1 @@
-"""What every room stands on: files and run folders, text, progress, processes, devices, pages and pictures."""
+"""What every room stands on: files and their kinds, text, progress, processes, devices, pages and pictures."""

@@ -29,7 +29,7 @@ def import_module_of(module: str, role: str, lost: str) -> ModuleType:
 
     :param module: the module
     :param role: what it does, for messages, such as "registers 'my/Env-v0'"
-    :param lost: what there is not if there is no such module, such as "environment 'my:my/Env-v0'"
+    :param lost: what the user cannot have without the module, such as "environment 'my:my/Env-v0'"
     """
     search_working_folder()
     try:

@@ -33,7 +33,7 @@ _slack: ContextVar[float | None] = ContextVar("_slack", default=None)  # each th
 
 @contextmanager
 def rounding(share: float) -> Iterator[None]:
-    """Inside, every rounding widens an interval by this share of its magnitude, in place of `SLACK`."""
+    """While the block runs, a rounding widens an interval by this share of its magnitude, and not by `SLACK`."""
     token = _slack.set(share)
     try:
         yield
@@ -42,7 +42,7 @@ def rounding(share: float) -> Iterator[None]:
 
 
 def exactly() -> AbstractContextManager[None]:
-    """Inside, intervals contain the results of exact and of float64 arithmetic, but not of float32."""
+    """While the block runs, intervals contain what exact and float64 arithmetic give, but not what float32 gives."""
     return rounding(EXACT_SLACK)
 
 
@@ -141,7 +141,7 @@ def outward(low: ArrayLike, high: ArrayLike, roundings: ArrayLike = 1, magnitude
 
 
 def product(one: ArrayLike, other: ArrayLike) -> Array:
-    """Multiplies, with 0 times infinity as 0: what a weight of zero carries is zero."""
+    """Returns the product, where 0 times infinity is 0: a weight of zero passes nothing on."""
     with np.errstate(invalid="ignore"):
         found = np.asarray(one, dtype=np.float64) * np.asarray(other, dtype=np.float64)
     return np.where(np.isnan(found), 0.0, found)

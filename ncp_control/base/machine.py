@@ -60,7 +60,7 @@ class TooMuchMemory(ValueError):
 
 @contextmanager
 def bounded_memory(what: str) -> Iterator[None]:
-    """Says in one sentence, while the block runs, what the system refuses to allocate memory for.
+    """Turns a failed allocation of memory in the block into a sentence that says what the memory was for.
 
     :param what: the beginning of the sentence that refuses it, such as "the recipe's networks and buffers"
     """

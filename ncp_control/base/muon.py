@@ -1,4 +1,4 @@
-"""Muon, an optimizer for weights that are matrices, which also knows matrices of which only some entries exist."""
+"""Muon, an optimizer for weights that form matrices, also for matrices of which only some entries exist."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(list(model.parameters()), {"lr": lr, "weight_decay": weight_decay, "differentiable": False})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Loads a state, all of which goes where the parameters are.
+        """Loads a state, and moves all of it to the device of the parameters.
 
         Torch leaves counts of steps where they were, and another processor rounds their powers otherwise.
         """

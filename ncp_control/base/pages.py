@@ -56,7 +56,7 @@ def filled(template: str, parts: Mapping[str, str]) -> str:
 
 
 def all_shown(value: Any) -> Any:
-    """Returns JSON values whose texts are `shown`; a browser would obey marks that turn the order of writing."""
+    """Returns JSON values with `shown` applied to their texts: a browser obeys marks that reverse the writing."""
     if isinstance(value, dict):
         return {key: all_shown(own) for key, own in value.items()}
     if isinstance(value, list | tuple):

@@ -25,7 +25,7 @@ Loader.add_implicit_resolver(
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """Reads a text of plain values, and refuses every other.
+    """Reads YAML of plain values, and refuses anything else.
 
     :param text: the YAML
     :param where: the text's name, for error messages

@@ -85,7 +85,7 @@ class Ranks:
         return values
 
     def gather(self, value: T) -> list[T]:
-        """Returns the values of all processes."""
+        """Returns the values of all processes, in the order of their numbers."""
         if self.count == 1:
             return [value]
         found: list[Any] = [None] * self.count

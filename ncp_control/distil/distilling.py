@@ -65,7 +65,7 @@ class Distilled:
         return self.share_of(self.returns)
 
     def share_of(self, returns: list[float]) -> float:
-        """Returns the share of the teacher's mean return that other returns have on average."""
+        """Returns the mean of some returns as a share of the teacher's mean return."""
         return share_of(float(np.mean(returns)), float(np.mean(self.teacher_returns)))
 
 
@@ -174,7 +174,7 @@ def distil(
 
 
 def check_smaller(student: Student, settings: DistilSettings, pruning: PruneSettings | None) -> None:
-    """Refuses a student that shall have fewer synapses, and cannot, or in two ways at once."""
+    """Refuses to make a student smaller if its cell cannot be, or if two ways were asked for."""
     cell = student.circuit.cell
     if pruning is not None:
         check_prunable(cell)

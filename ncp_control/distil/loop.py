@@ -161,12 +161,12 @@ class DistilLoop:
         write_tensors(self.run.path(STATE), FORMAT, VERSION, {"state": json.dumps(state)}, tensors)
 
     def save(self, name: str, row: Row) -> None:
-        """Writes the student's policy, with what the iteration of its weights gave."""
+        """Writes the student's policy, with the results of the iteration that its weights come from."""
         note = {"steps": row.steps, "return": row.mean, "teacher_return": self.lessons.teachers_return}
         save_policy(self.kept_student().model, self.run.path(name), {**self.note, "seed": self.run.seed, **note})
 
     def kept_student(self) -> Student:
-        """Returns the student that is kept: one that learns with few synapses without those that are absent."""
+        """Returns the student to keep: if it learns with few synapses, one whose wiring lacks the absent ones."""
         return self.student if self.rewiring is None else self.rewiring.sparse_student(self.make_model)
 
     def read(self, path: Path) -> None:

@@ -184,9 +184,10 @@ def settings_of_round(settings: DistilSettings, pruning: PruneSettings) -> Disti
 
 
 def pruned_wiring(wiring: Wiring, sensory: Tensor, synapses: Tensor, share: float) -> tuple[Wiring, Numbers] | None:
-    """Returns what `smaller_wiring` does without a share of the synapses; without fewer if else no motor neuron stays.
+    """Returns the wiring of `smaller_wiring` without a share of the synapses, or a smaller share, so that a motor
+    neuron stays.
 
-    Returns None if even without one synapse no motor neuron stays.
+    Returns None if every single synapse is needed for that.
 
     :param wiring: the larger wiring
     :param sensory: the loss without each sensory synapse, (S,)

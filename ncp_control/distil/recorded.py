@@ -1,4 +1,4 @@
-"""Recorded episodes as a teacher: behaviour cloning, for which nobody can be asked what they would have done."""
+"""Recorded episodes as a teacher: behaviour cloning, in which no teacher can be asked for labels."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Recorded:
         return recipe_in(self.spec, self.name, env)
 
     def first(self, steps: int) -> Recorded:
-        """Returns the first episodes, as many as have so many steps at most."""
+        """Returns as many of the first episodes as have at most so many steps together."""
         ends = np.cumsum([one.steps for one in self.rollouts])
         count = int((ends <= steps).sum())
         if not count:

@@ -157,7 +157,7 @@ def student_of(larger: Student, model: Any) -> Student:
 
 
 def smaller_student(larger: Student, model: Any, neurons: Numbers) -> Student:
-    """Returns a student with a part of another one's circuit, and with the same parameters in all that it has.
+    """Returns a student whose circuit is a part of another one's, with the same parameters.
 
     :param larger: the other student
     :param model: an untrained model with the smaller wiring
@@ -182,7 +182,7 @@ def wiring_of(cell: str) -> NCP | int:
 
 
 def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:
-    """Makes an untrained model of recurrent PPO, whose critic, which nothing trains here, is as small as can be."""
+    """Makes an untrained model of recurrent PPO. Its critic is as small as possible, because nothing here trains it."""
     arguments: dict[str, Any] = {
         "wiring": parse_plan(wiring) if isinstance(wiring, str) else wiring,
         "cell": cell,

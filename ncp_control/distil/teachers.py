@@ -1,4 +1,4 @@
-"""Teachers: what a word on the command line means, and what is noted about a teacher in its student's file."""
+"""Teachers: how a word on the command line names one, and what its student's file says about it."""
 
 from __future__ import annotations
 

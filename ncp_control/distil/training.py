@@ -65,7 +65,7 @@ class LabelledWindows:
 
 
 def first_steps(demonstrations: Demonstrations, length: int, warm_up: int = 0) -> NDArray[np.int64]:
-    """Returns the first steps of all windows in which a step counts that does not belong to the warm-up.
+    """Returns the first steps of all windows that have, after the warm-up, a step that counts.
 
     :param demonstrations: the stream
     :param length: the steps of a window
@@ -82,7 +82,7 @@ def first_steps(demonstrations: Demonstrations, length: int, warm_up: int = 0) -
 
 
 def states_before(student: Student, features: Tensor, starts: Tensor) -> Tensor:
-    """Returns the student's state before every step of the stream, (M, N), as it is when the student sees all of it.
+    """Returns the student's state before every step of the stream, (M, N), when it sees each episode from its start.
 
     :param features: (M, F)
     :param starts: (M,) bool

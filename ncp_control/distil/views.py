@@ -148,7 +148,7 @@ def check_same_simulator(student: gym.Env[Any, Any], teacher: gym.Env[Any, Any])
 
 
 def check_same_actions(student: gym.Space[Any], teacher: gym.Space[Any]) -> None:
-    """Refuses wrappers that give actions another meaning to the teacher than to the student, who learns its actions.
+    """Refuses wrappers by which an action means one thing to the teacher and another to the student.
 
     Bounds that are infinite come from a wrapper that clips actions, and change no meaning.
     """

@@ -110,7 +110,7 @@ def stretches(model: Simulator, places: Iterable[tuple[Rollout, int]], length: i
 
 
 def starts_in(rollout: Rollout, horizon: int, warm_up: int, every: int) -> range:
-    """Returns the steps of a rollout from which a warm-up and a horizon fit into it; see `free_runs`."""
+    """Returns the steps at which a start leaves room in a rollout for warm-up and horizon; see `free_runs`."""
     return range(0, len(rollout.observations) - warm_up - horizon + 1, every)
 
 

@@ -129,7 +129,7 @@ class Planner:
 
 
 def shifted(plans: Array) -> Array:
-    """Returns plans (..., H, m) without their first actions; the last ones stand twice."""
+    """Returns plans (..., H, m) one step later: without the first action, and with the last one twice."""
     # The last action stands for what the plan did not see yet.
     return np.concatenate([plans[..., 1:, :], plans[..., -1:, :]], axis=-2)
 

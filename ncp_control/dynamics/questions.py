@@ -161,7 +161,7 @@ def choose_other(rollouts: Rollouts, own: int, horizon: int, random: np.random.G
 
 
 class UnknownBodyError(ValueError):
-    """The simulator cannot tell what would have followed other actions than those that were recorded."""
+    """The simulator cannot be run again from the recorded states, to see what other actions lead to."""
 
 
 class Bodies:

@@ -100,8 +100,8 @@ class FitSettings:
         return self if self.learning_rate is not None else replace(self, learning_rate=row_named(cell).fit_rate)
 
     def recorded(self) -> dict[str, Any]:
-        """Returns the settings for the record of a fit. What earlier versions did not know is left out if it says what
-        they did, so that their fits can be resumed."""
+        """Returns the settings for the record of a fit. A setting that earlier versions lacked is left out where it
+        says what these versions did, so that their fits can be resumed."""
         return without_added(asdict(self), ADDED)
 
     def rate(self, done: float) -> float:

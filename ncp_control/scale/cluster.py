@@ -1,6 +1,5 @@
 """Jobs on a cluster of Ray, one that is started here or one that runs already; and the places where jobs can run.
 
-
 Every job is a task of Ray, which has one core. Ray itself repeats nothing: where a node or a worker is lost, the job is
 sent again from here, with the files that it had written, and continues from them.
 """
@@ -231,7 +230,7 @@ def core_count_of(ray: Any) -> int:
 
 
 def at_node(node: str) -> Any:
-    """Returns what makes Ray choose this node, and no other."""
+    """Returns the strategy by which Ray runs a task on this node alone."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return NodeAffinitySchedulingStrategy(node, soft=False)

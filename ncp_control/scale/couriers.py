@@ -106,7 +106,7 @@ def changed_files(root: Path, names: Sequence[str], seconds: float, send: Callab
 
 
 def changes(root: Path, names: Sequence[str], known: Stamps) -> tuple[Content, Stamps]:
-    """Returns what has changed, and the stamps of now.
+    """Returns what has changed, and the present stamps.
 
     All files are as they were at one moment, from which a job can continue. From a new file and an old one it perhaps
     cannot. They are in the order in which they were written. Nothing is returned while files change too fast for this.

@@ -107,7 +107,7 @@ def sweep(
 
 
 def check_sweep(what: Sweep) -> None:
-    """Raises an error if the runs could not begin, before there is a folder."""
+    """Raises an error if a run could not begin; called before a folder is made."""
     if what.kind not in KINDS:
         raise ValueError(f"a sweep cannot run {what.kind!r}: choose one of {', '.join(KINDS)}")
     if not what.subjects:
