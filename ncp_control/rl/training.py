@@ -35,7 +35,7 @@ from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.rl.files.run_state import has_cell_of_0_2, load_state, read_about, save_state
 from ncp_control.rl.masking import with_masks
 from ncp_control.rl.policies.circuit import CELL_OF_0_2
-from ncp_control.rl.recipes.building import make_envs, make_model, try_out
+from ncp_control.rl.recipes.building import built
 from ncp_control.rl.recipes.imagined_envs import Imagined
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.runs.curve import CURVE, LearningCurve
@@ -156,15 +156,11 @@ def train(
         )
     random.seed(seed)
     with ExitStack() as held:
-        envs = make_envs(recipe, recipe.n_envs, training=True, in_processes=vec == PROCESSES, inside=inside)
-        held.callback(envs.close)
-        model = make_model(as_begun(recipe, run), envs, seed, device_used, start)
-        evaluation_envs = {}
-        for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
-            own = replace(recipe, env_wrapper=wrappers)
-            evaluation_envs[name] = make_envs(own, min(eval_episodes, 8), training=False)
-            held.callback(evaluation_envs[name].close)
-            try_out(evaluation_envs[name], own)
+        made = built(
+            as_begun(recipe, run), seed, device_used, start, in_processes=vec == PROCESSES, inside=inside,
+            evaluation_envs=min(eval_episodes, 8),
+        )  # fmt: skip
+        model, evaluation_envs = held.enter_context(made)
         held.enter_context(run.open(about, PACKAGES, results=(STATE, CURVE)))
         kept = read_about(run.path(STATE)) if run.has(STATE) else None
         if kept is None:
@@ -177,7 +173,7 @@ def train(
             load_state(model, run.path(STATE))
             callback.recall(kept)
             # Anything but None keeps `learn` from resetting the environments before they are seeded.
-            model._last_obs = envs.observation_space.sample()
+            model._last_obs = model.observation_space.sample()
         left = recipe.n_timesteps - model.num_timesteps
         if left > 0:
             log = CircuitLog(every=max(1, recipe.n_timesteps // 100))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,12 +15,12 @@ STEPS, EVAL_EVERY = "--steps", "--eval-every"
 
 
 def check_trainings(settings: Sequence[Setting], options: Sequence[str]) -> None:
-    """Raises ValueError if a training could not begin: it makes the environments and the networks of each setting.
+    """Raises ValueError if a training could not begin: makes the environments and the networks of each setting.
 
     :param options: the further words of every run
     """
     from ncp_control.base.plain_yaml import read_changes
-    from ncp_control.rl.recipes.building import make_envs, make_model
+    from ncp_control.rl.recipes.building import built
     from ncp_control.rl.recipes.recipe import load_recipe
 
     given = dict(pairwise(options))
@@ -31,13 +30,8 @@ def check_trainings(settings: Sequence[Setting], options: Sequence[str]) -> None
     for setting in settings:
         changes = read_changes([f"{key}={value}" for key, value in (*setting.common, *setting.values)])
         recipe = load_recipe(setting.subject, changes | steps)
-        envs = make_envs(recipe, recipe.n_envs, training=True)
-        try:
-            make_model(recipe, envs, 0, "cpu")
-            for wrappers in recipe.also_evaluate.values():
-                make_envs(replace(recipe, env_wrapper=wrappers), 1, training=False).close()
-        finally:
-            envs.close()
+        with built(recipe):
+            pass
 
 
 def bring_recipe(source: str, root: Path) -> str:

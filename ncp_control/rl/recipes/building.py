@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -48,6 +51,47 @@ from ncp_control.wiring.plan_text import parse_plan
 
 TRIAL_STEPS = 2  # that environments take before a run begins
 OURS = {kind.__name__: kind for kind in (RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC)}
+
+
+class Built(NamedTuple):
+    """What a training needs, made from a recipe.
+
+    :param model: the untrained model
+    :param evaluation_envs: the environments of the evaluations by name; "" for those that choose the best policy
+    """
+
+    model: BaseAlgorithm
+    evaluation_envs: dict[str, VecEnv]
+
+
+@contextmanager
+def built(
+    recipe: Recipe,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+    start: LoadedPolicy | None = None,
+    in_processes: bool = False,
+    inside: Imagined | None = None,
+    evaluation_envs: int = 1,
+) -> Iterator[Built]:
+    """Makes the model of a recipe and all its environments, which are closed at the end of the block.
+
+    What a recipe gets wrong is refused here: the environments of the evaluations also take a few steps.
+
+    :param recipe: what is trained
+    :param evaluation_envs: how many environments an evaluation has; the others are those of `make_envs`, `make_model`
+    """
+    with ExitStack() as held:
+        envs = make_envs(recipe, recipe.n_envs, training=True, in_processes=in_processes, inside=inside)
+        held.callback(envs.close)
+        model = make_model(recipe, envs, seed, device, start)
+        named = {}
+        for name, wrappers in {"": recipe.env_wrapper, **recipe.also_evaluate}.items():
+            own = replace(recipe, env_wrapper=wrappers)
+            named[name] = make_envs(own, evaluation_envs, training=False)
+            held.callback(named[name].close)
+            try_out(named[name], own)
+        yield Built(model, named)
 
 
 def make_envs(
