@@ -19,7 +19,7 @@ from gymnasium.envs.registration import EnvSpec
 from ncp_control.data import Rollouts, collect, collect_dataset
 from ncp_control.data.collect import tidy
 from ncp_control.data.collection import remove_finished
-from ncp_control.data.environments import spec_of
+from ncp_control.data.env_specs import spec_of
 from ncp_control.data.minari_files import place_of
 from ncp_control.rl.training import POLICIES
 from ncp_control.runs.curve import CURVE, read_curve

@@ -85,7 +85,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Collects rollouts, writes the dataset, and prints a summary."""
     from ncp_control.data.collect import tidy, unfinished
-    from ncp_control.data.environments import spec_of, with_limit
+    from ncp_control.data.env_specs import spec_of, with_limit
     from ncp_control.data.minari_files import place_of
 
     spec = spec_of(arguments.env)

@@ -24,7 +24,7 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     from ncp_control.dynamics.imitated import in_place_of
     from ncp_control.rl import load_policy
     from ncp_control.rl.evaluation import step_rewards
-    from ncp_control.rl.recipes.environments import wrap
+    from ncp_control.rl.recipes.env_making import wrap
 
     episodes, seed, shown = arguments.episodes, arguments.seed, not arguments.json
     policy, model = load_policy(arguments.policy), read_model(arguments.inside)

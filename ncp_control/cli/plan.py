@@ -60,7 +60,7 @@ def run(arguments: Arguments) -> int:
 
     from ncp_control.base.progress import tracked
     from ncp_control.cli.models import read_model
-    from ncp_control.data.environments import make, spec_of
+    from ncp_control.data.env_specs import make, spec_of
     from ncp_control.dynamics import ImaginedFutures, PlannedEpisode, Planner, SimulatorFutures
     from ncp_control.dynamics.imitated import check_imitates
 

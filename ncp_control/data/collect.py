@@ -27,7 +27,7 @@ from ncp_control.base.progress import tracked
 from ncp_control.data import minari_files
 from ncp_control.data.batch_policies import BatchPolicy, as_batch_policy
 from ncp_control.data.collection import CollectionPlan, path_of, prepare, remove_finished
-from ncp_control.data.environments import check_policy, check_spaces, choices_of, make, names_of, range_of, spec_of
+from ncp_control.data.env_specs import check_policy, check_spaces, choices_of, make, names_of, range_of, spec_of
 from ncp_control.data.groups import Report, collect_groups
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts

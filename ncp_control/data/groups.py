@@ -15,7 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.data.batch_policies import BatchPolicy, CheckedPolicy
 from ncp_control.data.collection import CollectionPlan, path_of
-from ncp_control.data.environments import make
+from ncp_control.data.env_specs import make
 from ncp_control.data.episodes import Steps, begin_episodes, run_episodes, stepper_of
 from ncp_control.data.rollout import Rollout
 from ncp_control.data.sources import write_trace

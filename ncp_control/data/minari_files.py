@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ncp_control.base.files import check_room, temporary_folder
 from ncp_control.base.notes import read_object
 from ncp_control.base.tensors import UNREADABLE
-from ncp_control.data.environments import choices_of, make, range_of
+from ncp_control.data.env_specs import choices_of, make, range_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
 
 VECTORS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)

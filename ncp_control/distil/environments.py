@@ -8,10 +8,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from ncp_control.data.environments import check_policy
+from ncp_control.data.env_specs import check_policy
 from ncp_control.distil.collecting import TeachingEnv
 from ncp_control.distil.views import TeacherView
-from ncp_control.rl.recipes.environments import make_env
+from ncp_control.rl.recipes.env_making import make_env
 from ncp_control.rl.recipes.recipe import refuse_import
 
 

@@ -14,7 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from ncp_control.base.notes import read_object
 from ncp_control.data.collection import KEEP
-from ncp_control.data.environments import spec_of
+from ncp_control.data.env_specs import spec_of
 from ncp_control.data.rollouts import Rollouts
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.rl.recipes.recipe import refuse_import

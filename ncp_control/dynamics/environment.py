@@ -18,7 +18,7 @@ from ncp_control.base.progress import tracked
 from ncp_control.data import Rollouts
 from ncp_control.data.batch_policies import as_batch_policy
 from ncp_control.data.collection import spawned_seed
-from ncp_control.data.environments import check_policy
+from ncp_control.data.env_specs import check_policy
 from ncp_control.dynamics.open_loop import stretches
 from ncp_control.dynamics.simulator import Simulator, check_times
 from ncp_envs.names import may_be_half_cheetah

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ncp_control.base.progress import Tracker, tracked
 from ncp_control.data import Rollouts, Scaler, Windows
-from ncp_control.data.environments import make, spec_of
+from ncp_control.data.env_specs import make, spec_of
 from ncp_control.dynamics.errors import squared_errors
 from ncp_control.dynamics.open_loop import OpenLoop, Trials, errors_from, over_variance, starts_in, trials
 from ncp_control.dynamics.simulator import Simulator

@@ -14,7 +14,7 @@ from ncp_control.base.machine import one_thread
 from ncp_control.base.progress import tracked
 from ncp_control.data.batch_policies import PredictPolicy
 from ncp_control.data.collection import spawned_seed
-from ncp_control.data.environments import check_policy
+from ncp_control.data.env_specs import check_policy
 from ncp_control.data.episodes import begin_episodes, run_episodes
 
 GROUP = 16  # episodes that one call of the policy acts for

@@ -16,7 +16,7 @@ pytest.importorskip("mujoco")
 
 from helpers.collecting import same, short
 from ncp_control.data import Rollouts, collect, episodes, groups
-from ncp_control.data.environments import make
+from ncp_control.data.env_specs import make
 from ncp_control.rl import evaluate
 
 TASKS = ["Hopper-v5", "Ant-v5", "InvertedPendulum-v5", "ncp_envs:ncp/HalfCheetahNoVel-v0"]

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from ncp_control.activity.recording.environment import BodyPoses
-from ncp_control.rl.recipes.environments import make_env
+from ncp_control.rl.recipes.env_making import make_env
 
 BODIES = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer", "Ant", "InvertedPendulum", "InvertedDoublePendulum")
 CHEETAH = "HalfCheetah-v5"

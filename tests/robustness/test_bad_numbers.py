@@ -14,7 +14,7 @@ from helpers.odd_recipes import odd_recipe, trained
 from ncp_control.cli import main
 from ncp_control.data import collect
 from ncp_control.data.collection import spawned_seed
-from ncp_control.data.environments import spec_of
+from ncp_control.data.env_specs import spec_of
 
 pytest.importorskip("sb3_contrib")
 

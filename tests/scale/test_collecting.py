@@ -56,7 +56,7 @@ def test_only_missing_groups_are_collected_and_another_policy_is_refused(tmp_pat
 def test_progress_is_told_in_rollouts_and_steps(tmp_path: Path) -> None:
     from ncp_control.data.batch_policies import as_batch_policy
     from ncp_control.data.collection import CollectionPlan
-    from ncp_control.data.environments import make, spec_of
+    from ncp_control.data.env_specs import make, spec_of
 
     spec = spec_of("Swimmer-v5")
     with make(spec) as example:

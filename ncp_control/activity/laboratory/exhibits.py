@@ -19,7 +19,7 @@ from ncp_control.activity.recording.agents import policy_about
 from ncp_control.activity.recording.environment import env_id, vector_names
 from ncp_control.activity.recording.tap import bounds_of
 from ncp_control.base.pages import all_shown, packed
-from ncp_control.data.environments import check_policy
+from ncp_control.data.env_specs import check_policy
 from ncp_control.neurons import cell_config
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy

@@ -25,7 +25,7 @@ from ncp_control.activity.recording.interventions import cell_without_holds, cir
 from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
 from ncp_control.base.progress import tracked
-from ncp_control.data.environments import check_env, check_policy
+from ncp_control.data.env_specs import check_env, check_policy
 from ncp_control.data.masks import has_masks, mask_of, takes_masks
 from ncp_control.data.normalizing import normalizer_of
 from ncp_control.neurons import Cell, cell_config

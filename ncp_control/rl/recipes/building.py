@@ -29,8 +29,8 @@ from ncp_control.rl.on_policy import RecurrentA2C, RecurrentPPO
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 from ncp_control.rl.policies.extractor import NCPExtractor
 from ncp_control.rl.policies.masks import draw_allowed, read_masks
-from ncp_control.rl.recipes.environments import make_env as make_env
-from ncp_control.rl.recipes.environments import reason_of
+from ncp_control.rl.recipes.env_making import make_env as make_env
+from ncp_control.rl.recipes.env_making import reason_of
 from ncp_control.rl.recipes.imagined_envs import Imagined, imagined_envs
 from ncp_control.rl.recipes.limits import (
     arguments_of,

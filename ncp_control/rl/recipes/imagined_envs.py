@@ -10,7 +10,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from ncp_control.rl.recipes.environments import make_env, wrap
+from ncp_control.rl.recipes.env_making import make_env, wrap
 from ncp_control.rl.recipes.recipe import Recipe
 
 

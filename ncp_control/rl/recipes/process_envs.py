@@ -25,7 +25,7 @@ from ncp_control.base.processes import (
     leave_interrupts_to_parent,
     worker_context,
 )
-from ncp_control.rl.recipes.environments import reason_of
+from ncp_control.rl.recipes.env_making import reason_of
 
 ERROR = "ncp_control.error"  # the key of an info that says why an environment failed
 PATIENCE = 5.0  # seconds in which the environments may close themselves

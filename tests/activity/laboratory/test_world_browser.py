@@ -25,7 +25,7 @@ from helpers.worlds import (
     steps_of,
 )
 from ncp_control.cli.trained_in import disturbances
-from ncp_control.rl.recipes.environments import make_env
+from ncp_control.rl.recipes.env_making import make_env
 
 pytestmark = pytest.mark.browser
 

@@ -8,7 +8,7 @@ import pytest
 from helpers.browser_page import Page
 from helpers.simulator import open_worlds, played
 from helpers.worlds import BODIES, CHEETAH, actions_for, change_model, check, environments, in_python
-from ncp_control.rl.recipes.environments import make_env
+from ncp_control.rl.recipes.env_making import make_env
 
 pytestmark = pytest.mark.browser
 

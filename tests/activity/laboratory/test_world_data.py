@@ -13,7 +13,7 @@ from gymnasium.wrappers import ClipAction
 import ncp_envs
 from ncp_control.activity.laboratory.world import world_data
 from ncp_control.activity.laboratory.world_model import body_names, free_turns
-from ncp_control.rl.recipes.environments import make_env
+from ncp_control.rl.recipes.env_making import make_env
 
 CHEETAH, ANT = "HalfCheetah-v5", "Ant-v5"
 ASSETS = Path(bodies.__file__).parent / "assets"

@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from ncp_control.base.machine import TooMuchMemory
 from ncp_control.base.values import Linear, read_number, shortened
-from ncp_control.data.environments import import_for
+from ncp_control.data.env_specs import import_for
 from ncp_control.data.finite import CheckFinite
 
 # They hand an id on to the old package gym, which imports what the id says.

@@ -16,7 +16,7 @@ from stable_baselines3 import PPO
 from helpers.collecting import same, short
 from helpers.sign_environment import Sign
 from ncp_control.data import Rollouts, collect
-from ncp_control.data.environments import check_policy
+from ncp_control.data.env_specs import check_policy
 from ncp_envs import History
 
 HELPER = Sign.__module__
