@@ -56,6 +56,7 @@ class CircuitAlgorithm(BaseAlgorithm):
     def _update_learning_rate(self, optimizers: list[Optimizer] | Optimizer) -> None:
         """Sets the schedule's learning rate, multiplied by the `lr_scale` of every group of parameters that has one."""
         super()._update_learning_rate(optimizers)
+        # the schedule has just set all groups alike, so this does not multiply a rate twice
         for optimizer in [optimizers] if isinstance(optimizers, Optimizer) else optimizers:
             for group in optimizer.param_groups:
                 group["lr"] *= group.get("lr_scale", 1.0)

@@ -68,8 +68,8 @@ class CircuitLog(BaseCallback):
     def _of_rollout(self, samples: Any, circuit: Circuit) -> tuple[Tensor, Tensor, Tensor]:
         policy: Any = self.model.policy
         with torch.no_grad():
-            found = policy.extract_features(samples.observations)
-        features = found if policy.share_features_extractor else found[0]
+            extracted = policy.extract_features(samples.observations)
+        features = extracted if policy.share_features_extractor else extracted[0]
         sequences = samples.lstm_states.pi[0].shape[1]
         starts = (samples.episode_starts != 0).reshape(sequences, -1)
         state = samples.lstm_states.pi[0][0, :, : circuit.hidden_size]

@@ -85,6 +85,7 @@ class Controller(nn.Module):
         self.extractor = nn.Identity() if flattens(parts.extractor) else copy.deepcopy(parts.extractor)
         self.head = copy.deepcopy(parts.head)
         self.rnn: RNN | None = None if parts.circuit is None else copy.deepcopy(parts.circuit.rnn)
+        # a cell without use for elapsed times was trained with them as its last feature
         self.reads_elapsed = self.timed and not (parts.circuit is not None and parts.circuit.timed)
         if self.rnn is not None:
             self.rnn.backend = backend
@@ -122,11 +123,11 @@ class Controller(nn.Module):
         The elapsed time is its last number in an agent that was trained with elapsed times and whose cell has no use
         for them.
         """
-        found: Tensor = self.extractor(self.normalize(observation).to(self.dtype))
+        features: Tensor = self.extractor(self.normalize(observation).to(self.dtype))
         if not self.reads_elapsed:
-            return found
-        column = torch.as_tensor(elapsed, dtype=found.dtype, device=found.device).expand(found.shape[:1])
-        return torch.cat([found, column[:, None]], dim=1)
+            return features
+        column = torch.as_tensor(elapsed, dtype=features.dtype, device=features.device).expand(features.shape[:1])
+        return torch.cat([features, column[:, None]], dim=1)
 
     def act(self, outputs: Tensor) -> Tensor:
         """Returns the actions for the circuit's outputs (B, O)."""
@@ -156,12 +157,13 @@ class Controller(nn.Module):
             outputs, after = features, state
         else:
             outputs, after = self.rnn.step(features, state, elapsed)
-        found = self.head(outputs)
+        raw = self.head(outputs)
         time = torch.as_tensor(elapsed, dtype=state.dtype, device=state.device)
         usable = torch.isfinite(time) & (time >= 0)
-        for numbers in (observation, after, found):
+        # The state is looked at as well: it can overflow where the observation and the action are finite.
+        for numbers in (observation, after, raw):
             usable = usable & torch.isfinite(numbers).all(dim=1)
-        action, kept = self.acted(found), torch.where(usable[:, None], after, state)
+        action, kept = self.acted(raw), torch.where(usable[:, None], after, state)
         if not self.chooses:
             action = action.where(usable[:, None], torch.nan)
         if self.watch is None:
@@ -170,7 +172,7 @@ class Controller(nn.Module):
 
 
 class Normalize(nn.Module):
-    """A `Normalizer` of vectors as a module of torch, which computes in the statistics' float64.
+    """A `Normalizer` of vectors as a module of torch. It computes in float64, the type of the statistics.
 
     :param normalizer: normalises vectors, or the entry `key` of dictionaries
     :param key: the name of the entry, and "" for vectors
@@ -210,7 +212,7 @@ class Watch(nn.Module):
         inside = (observation >= self.observation_low) & (observation <= self.observation_high)
         stayed = (state >= self.state_low) & (state <= self.state_high)
         late = (elapsed < self.elapsed[0]) | (elapsed > self.elapsed[1])
-        outside = [~one.all(dim=1) for one in (inside, stayed)]
+        outside = [~is_inside.all(dim=1) for is_inside in (inside, stayed)]
         return OBSERVATION * outside[0].int() + STATE * outside[1].int() + ELAPSED * late.int()
 
 
@@ -246,11 +248,11 @@ def parts_of(policy: Any) -> Parts:
 
 def read_vector(space: spaces.Space[Any]) -> tuple[str, spaces.Box]:
     """Returns the vector of which observations consist, and its key, which is "" unless they are dictionaries."""
-    found: dict[str, Any] = {"": space}
+    entries: dict[str, Any] = {"": space}
     if is_timed(space) and isinstance(space, spaces.Dict):
-        found = {key: entry for key, entry in space.spaces.items() if key != KEY}
-    key, vector = next(iter(found.items()))
-    if len(found) != 1 or not isinstance(vector, spaces.Box) or len(vector.shape) != 1:
+        entries = {key: entry for key, entry in space.spaces.items() if key != KEY}
+    key, vector = next(iter(entries.items()))
+    if len(entries) != 1 or not isinstance(vector, spaces.Box) or len(vector.shape) != 1:
         raise ValueError(
             f"a Controller reads vectors, alone or with the elapsed time, and this agent's observations are {space}"
         )

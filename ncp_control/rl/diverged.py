@@ -1,4 +1,4 @@
-"""What a training says when numbers in it are no longer finite: whose fault it is, and what to change."""
+"""The error of a training whose numbers are no longer finite: it says whose fault that is, and what to change."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from ncp_control.rl.named_weights import largest_weight, weights_not_finite
 from ncp_control.rl.wrong_steps import wrong_step
 
-USUAL_GRAD_NORM = 0.5
+USUAL_GRAD_NORM = 0.5  # the default of PPO and A2C in Stable-Baselines3
 
 
 class Diverged(ValueError):
     """A training's weights, or the actions that follow from them, have become NaN or infinite.
 
-    The sentence names the environment if a number of its own was the first that is not finite, and otherwise the
-    parameters and what to change.
+    The message names the environment if it gave the first number that is not finite. Otherwise it names the parameters,
+    and what to change.
 
     :param model: the algorithm
     :param out: the folder of the run, whose files are from before; None for a training without one
@@ -30,8 +30,8 @@ class Diverged(ValueError):
         if wrong is not None:
             sentence = f"{wrong} before {step}, from which no policy can learn: correct the environment"
         else:
-            found = weights_not_finite(model.policy)
-            what = f"not finite: {found}" if found else f"finite, the largest is {largest_weight(model.policy)}"
+            bad = weights_not_finite(model.policy)
+            what = f"not finite: {bad}" if bad else f"finite, the largest is {largest_weight(model.policy)}"
             sentence = (
                 f"the policy has become NaN or infinite after {step}: the learning rate is probably too large "
                 f"({advice(model)}); its weights are {what}"
@@ -56,10 +56,10 @@ def kept_in(out: Path) -> str:
 
 
 def check_training(model: BaseAlgorithm) -> None:
-    """Raises `Diverged` if weights are not finite, in a time that no step of training notices.
+    """Raises `Diverged` if weights are not finite; the check is cheap enough to follow every call of `train`.
 
-    Off policy an update is short beside a look at all weights. There the last loss of the critic tells first, because
-    weights that are not finite make the next loss so.
+    Off policy, an update takes little longer than a look at all weights. So the last loss of the critic is looked at
+    first: weights that are not finite make the next loss not finite, too.
     """
     loss = model.logger.name_to_value.get("train/critic_loss")
     if loss is None or not math.isfinite(loss):

@@ -45,8 +45,11 @@ def evaluate(
     :param deterministic: take the policy's deterministic action rather than a sample
     :param progress: show a progress bar on stderr
     """
-    found = step_rewards(policy, make, episodes, seed, deterministic, progress)
-    return EpisodeReturns([float(np.cumsum(rewards)[-1]) for rewards in found], [len(rewards) for rewards in found])
+    per_episode = step_rewards(policy, make, episodes, seed, deterministic, progress)
+    # cumsum adds one reward after the other, as a running return does; np.sum adds in pairs and rounds otherwise
+    return EpisodeReturns(
+        [float(np.cumsum(rewards)[-1]) for rewards in per_episode], [len(rewards) for rewards in per_episode]
+    )
 
 
 def step_rewards(

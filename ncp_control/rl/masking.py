@@ -49,10 +49,10 @@ class MaskedTraining(BaseAlgorithm):
     ) -> tuple[Array, tuple[Array, ...] | None]:
         """Returns actions and states; see `MaskedPolicy.predict`."""
         policy: Any = self.policy
-        found: tuple[Array, tuple[Array, ...] | None] = policy.predict(
+        prediction: tuple[Array, tuple[Array, ...] | None] = policy.predict(
             observation, state, episode_start, deterministic, action_masks
         )
-        return found
+        return prediction
 
     def allowed_actions(self) -> NDArray[np.bool_] | None:
         """Returns which choices the environments allow now, (B, D); None in a training without masks."""
@@ -72,16 +72,16 @@ class MaskedModel:
         self.model, self.envs = model, envs
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["model"], name)
+        return getattr(self.__dict__["model"], name)  # self.model would ask here again while a copy is being made
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Array, Any]:
         """Returns actions and states for the environments' present observations."""
-        found: tuple[Array, Any] = self.model.predict(
+        prediction: tuple[Array, Any] = self.model.predict(
             observation, state, episode_start, deterministic, action_masks=get_action_masks(self.envs)
         )
-        return found
+        return prediction
 
 
 def with_masks(model: Any, envs: VecEnv) -> Any:

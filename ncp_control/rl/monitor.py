@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FORMAT = "ncp_control monitor 1"
-NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8
+NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8  # bits, because one step can raise several
 NO_MONITOR = "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one"
 FLAGS = {
     NOT_FINITE: "the observation, the elapsed time or what follows from them is not finite, or the time is negative",
@@ -64,10 +64,10 @@ class Monitor:
 
     def check_fits(self, observations: int, states: int, sha256: str) -> None:
         """Refuses an agent of other sizes, and another agent than the certified one."""
-        found = len(self.observation_low), len(self.state_low)
-        if found != (observations, states):
+        sizes = len(self.observation_low), len(self.state_low)
+        if sizes != (observations, states):
             raise ValueError(
-                f"this monitor is for {found[0]} observations and a state of {found[1]}, and the agent has "
+                f"this monitor is for {sizes[0]} observations and a state of {sizes[1]}, and the agent has "
                 f"{observations} and {states}: make one with `ncp-control audit CHECKPOINT --monitor FILE`"
             )
         if self.sha256 not in ("", sha256):
@@ -93,7 +93,7 @@ class Monitor:
             sha256 = str(values["sha256"])
             ends = {"low": -np.inf, "high": np.inf}
             arrays = {
-                name: [ends[name.rpartition("_")[2]] if one is None else float(one) for one in values[name]]
+                name: [ends[name.rpartition("_")[2]] if value is None else float(value) for value in values[name]]
                 for name in ARRAYS
             }
             times = [float("inf") if values[name] is None else float(values[name]) for name in TIMES]
@@ -106,5 +106,5 @@ class Monitor:
 def _finite_or_none(value: ArrayLike) -> Any:
     numbers = np.asarray(value, dtype=np.float64)
     if numbers.ndim:
-        return [_finite_or_none(one) for one in numbers]
+        return [_finite_or_none(number) for number in numbers]
     return float(numbers) if np.isfinite(numbers) else None

@@ -17,12 +17,12 @@ def weights_not_finite(policy: nn.Module) -> str:
     """Returns in words which weights of a policy are not finite: "" if all of them are finite."""
     named = list(policy.named_parameters())
     wrong = [(name, ~value.detach().isfinite()) for name, value in named]
-    found = [(name, where) for name, where in wrong if where.any()]
-    if not found or (len(found) == len(named) and all(bool(where.all()) for _, where in found)):
-        return "all of them" if found else ""
-    found.sort(key=lambda pair: cell_around(policy, pair[0])[1] is None)  # the circuits' own parameters first
-    words = [in_words(policy, name, where) for name, where in found[:MOST_PARAMETERS]]
-    return joined(words, len(found), "parameters")
+    bad = [(name, where) for name, where in wrong if where.any()]
+    if not bad or (len(bad) == len(named) and all(bool(where.all()) for _, where in bad)):
+        return "all of them" if bad else ""
+    bad.sort(key=lambda pair: cell_around(policy, pair[0])[1] is None)  # the circuits' own parameters first
+    words = [in_words(policy, name, where) for name, where in bad[:MOST_PARAMETERS]]
+    return joined(words, len(bad), "parameters")
 
 
 def largest_weight(policy: nn.Module) -> str:
@@ -72,7 +72,7 @@ def places_of(cell: Cell, name: str) -> Sequence[str]:
     if part == "motor":
         return neurons[wiring.units - wiring.outputs :]
     if part == "gap_junctions":
-        return [f"{neurons[one]} -- {neurons[other]}" for one, other in wiring.gap_junctions]
+        return [f"{neurons[first]} -- {neurons[second]}" for first, second in wiring.gap_junctions]
     if part == "sensory":
         return arrows(cell, "sensory_", wiring.input_names)
     return arrows(cell, "", neurons) if part == "synapses" else neurons

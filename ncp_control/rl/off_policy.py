@@ -44,14 +44,14 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
                 f"{kind} of ncp_control learns from windows: replay_buffer_class must be a SequenceReplayBuffer, not a "
                 f"{self.replay_buffer_class.__name__}"
             )
-        given = {"sequence": self.sequence, "burn_in": self.burn_in}
-        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **given}
+        window_sizes = {"sequence": self.sequence, "burn_in": self.burn_in}
+        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **window_sizes}
         super()._setup_model()
-        wanted = self.policy.circuit_kwargs
-        if wanted["critic"] == "window" and self.burn_in < wanted["critic_window"] - 1:
+        settings = self.policy.circuit_kwargs
+        if settings["critic"] == "window" and self.burn_in < settings["critic_window"] - 1:
             raise ValueError(
-                f"critics that read {wanted['critic_window']} observations need a burn_in of at least "
-                f"{wanted['critic_window'] - 1}, not {self.burn_in}"
+                f"critics that read {settings['critic_window']} observations need a burn_in of at least "
+                f"{settings['critic_window'] - 1}, not {self.burn_in}"
             )
         if self._last_obs is None:  # otherwise a model was loaded that continues from its last observation
             self._last_state = None
@@ -59,6 +59,7 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
     def _sample_action(self: Any, learning_starts: int, action_noise: Any = None, n_envs: int = 1) -> Any:
         """Chooses actions as Stable-Baselines3 does, and carries the state along even while actions are random."""
         at_random = self.num_timesteps < learning_starts and not (self.use_sde and self.use_sde_at_warmup)
+        # deterministic where the action is thrown away, so that no random number is spent on it
         action, self._last_state = self.policy.predict(
             self._last_obs, self._last_state, self._last_episode_starts, deterministic=at_random
         )
@@ -79,6 +80,7 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
 
         Stable-Baselines3 itself sets these flags at resets only.
         """
+        # Stable-Baselines3 resets environments between two calls of `learn`, and no step says so.
         replay_buffer.starting |= self._last_episode_starts
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
         self._last_episode_starts = np.array(dones, dtype=bool)
@@ -100,7 +102,7 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         """
         before = self.replay_buffer
         super().load_replay_buffer(path, truncate_last_traj)
-        loaded, self.replay_buffer = self.replay_buffer, before
+        loaded, self.replay_buffer = self.replay_buffer, before  # until the loaded one has passed all checks
         if not isinstance(loaded, SequenceReplayBuffer):
             raise TypeError(f"the file holds a {type(loaded).__name__}, which does not know where episodes begin")
         if loaded.n_envs != self.n_envs:
@@ -109,9 +111,9 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
                 f"load the model with {loaded.n_envs} environments, or go on with an empty buffer"
             )
         for what in ("observation_space", "action_space"):
-            theirs, ours = getattr(loaded, what), getattr(self, what)
-            if theirs != ours:
-                raise ValueError(f"the file holds steps of the {what} {theirs}, and this model has {ours}")
+            in_file, in_model = getattr(loaded, what), getattr(self, what)
+            if in_file != in_model:
+                raise ValueError(f"the file holds steps of the {what} {in_file}, and this model has {in_model}")
         loaded.cut_windows(self.sequence, self.burn_in)
         loaded.starting = np.ones(loaded.n_envs, dtype=bool)
         self.replay_buffer = loaded

@@ -48,37 +48,37 @@ def begin_with(model: Any, start: LoadedPolicy) -> None:
                 f"{start.name} has the {what.replace('_', ' ')} {there}, and this environment {here}: choose the "
                 f"environment that it was trained in, or one like it"
             )
-    own, given = model.policy.state_dict(), start.policy.state_dict()
-    critic = [name for name in own if model.policy.is_critics(name)]
-    same_critic = all(name in given and given[name].shape == own[name].shape for name in critic)
-    for name, value in own.items():
+    weights, trained = model.policy.state_dict(), start.policy.state_dict()
+    critic = [name for name in weights if model.policy.is_critics(name)]
+    same_critic = all(name in trained and trained[name].shape == weights[name].shape for name in critic)
+    for name, value in weights.items():
         if name in critic and not same_critic:
             continue
-        if name not in given or given[name].shape != value.shape:
+        if name not in trained or trained[name].shape != value.shape:
             raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
         with torch.no_grad():
-            value.copy_(given[name])
+            value.copy_(trained[name])
     set_normalization(model, start)
 
 
 def set_normalization(model: Any, start: LoadedPolicy) -> None:
     """Gives a model the statistics by which a trained policy normalises its observations."""
-    wrapper, given = model.get_vec_normalize_env(), start.normalizer
+    wrapper, normalizer = model.get_vec_normalize_env(), start.normalizer
     normalizes = wrapper is not None and wrapper.norm_obs
-    if normalizes != (given is not None):
+    if normalizes != (normalizer is not None):
         raise ValueError(
             f"{start.name} {'normalises no' if normalizes else 'normalises its'} observations: set the recipe's "
             f"normalize to {'false' if normalizes else 'true'}"
         )
-    if given is None:
+    if normalizer is None:
         return
-    found = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
-    limits = {"epsilon": given.epsilon, "clip_obs": given.clip}
-    if set(found) != set(given.statistics) or limits != {name: getattr(wrapper, name) for name in limits}:
+    entries = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
+    limits = {"epsilon": normalizer.epsilon, "clip_obs": normalizer.clip}
+    if set(entries) != set(normalizer.statistics) or limits != {name: getattr(wrapper, name) for name in limits}:
         raise ValueError(
-            f"{start.name} normalises {sorted(given.statistics)} with {limits}, and the recipe {sorted(found)} with "
-            "others: set the recipe's normalize to the same"
+            f"{start.name} normalises {sorted(normalizer.statistics)} with {limits}, and the recipe "
+            f"{sorted(entries)} with others: set the recipe's normalize to the same"
         )
-    for key, statistics in found.items():
-        mean, var = given.statistics[key]
+    for key, statistics in entries.items():
+        mean, var = normalizer.statistics[key]
         statistics.mean, statistics.var, statistics.count = np.array(mean), np.array(var), CERTAIN

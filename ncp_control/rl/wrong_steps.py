@@ -23,14 +23,14 @@ def wrong_step(model: BaseAlgorithm) -> str | None:
     :return: None if all its numbers are finite, or if a number of the policy was wrong before them
     """
     buffer: Any = getattr(model, "rollout_buffer", None) or getattr(model, "replay_buffer", None)
-    found = [] if buffer is None else [first for part in PARTS for first in first_wrong(buffer, part)]
-    if not found:  # the newest observation is in no rollout yet
+    wrong = [] if buffer is None else [first for part in PARTS for first in first_wrong(buffer, part)]
+    if not wrong:  # the newest observation is in no rollout yet
         newest: Any = model._last_obs
         for values in newest.values() if isinstance(newest, dict) else [newest]:
-            found += [(0, 0, number, value) for _, number, value in wrong_places(np.asarray(values)[None])]
-    if not found:
+            wrong += [(0, 0, number, value) for _, number, value in wrong_places(np.asarray(values)[None])]
+    if not wrong:
         return None
-    _, part, number, value = min(found)
+    _, part, number, value = min(wrong)  # the first in time, because each begins with its step and its part of it
     what = list(PARTS.values())[part]
     who = "the environment" if model.n_envs == 1 else f"environment {number}"
     return f"{who} gave the {what} {value}" if what else None
@@ -50,6 +50,7 @@ def first_wrong(buffer: BaseBuffer, part: str) -> Iterator[tuple[int, int, int, 
         values = array
         if len(array) != buffer.buffer_size:  # Stable-Baselines3 has joined the steps of each environment
             values = array.reshape(buffer.n_envs, buffer.buffer_size, *array.shape[1:]).swapaxes(0, 1)
+        # the oldest step first: a full buffer writes over its oldest row next
         values = np.roll(values, -buffer.pos, axis=0) if buffer.full else values[: buffer.pos]
         for step, number, value in wrong_places(values):
             yield step, list(PARTS).index(part), number, value

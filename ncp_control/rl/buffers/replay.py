@@ -131,28 +131,31 @@ class SequenceReplayBuffer(ReplayBuffer):
         earliest = self._earliest()
         if among is not None:
             earliest = max(earliest, self.size() - max(among, sequence))
+        # from the global generator, as Stable-Baselines3's buffers draw, so that a model's seed governs it
         firsts = np.random.randint(earliest, self.size() - sequence + 1, size=count)
         return self._cut(firsts, np.random.randint(0, self.n_envs, size=count), env, sequence)
 
     def latest(self, observations: Any, starts: Any, count: int, env: Any = None) -> ReplayWindows:
-        """Returns the last steps before the present observations, and these, as windows of one trained step each.
+        """Returns windows whose one trained step is the present observation, with the steps before it as the burn-in.
 
         :param observations: the present observations (n, ...), already normalised, or a dictionary of them
         :param starts: whether they begin an episode, (n,)
         :param count: the number of steps before them
         :param env: a `VecNormalize`
         """
+        # Rows that are not filled yet come before the first start of an episode, so whoever heeds starts skips them.
         steps, envs = (self.pos + np.arange(-count, 0))[None] % self.buffer_size, np.arange(self.n_envs)[:, None]
-        before, now = self._tensors(self.observations, steps, envs, env), self.to_torch
+        before, to_tensor = self._tensors(self.observations, steps, envs, env), self.to_torch
         seen: Any
         if isinstance(before, dict):
-            seen = {key: torch.cat([past, now(observations[key])[:, None]], dim=1) for key, past in before.items()}
+            seen = {key: torch.cat([old, to_tensor(observations[key])[:, None]], dim=1) for key, old in before.items()}
         else:
-            seen = torch.cat([before, now(observations)[:, None]], dim=1)
+            seen = torch.cat([before, to_tensor(observations)[:, None]], dim=1)
+        # windows have an action for every step, and at the present one none is chosen yet
         none_yet = np.zeros((self.n_envs, 1, *self.actions.shape[2:]), self.actions.dtype)
         actions = np.concatenate([self.actions[steps, envs], none_yet], axis=1)
         flags = np.concatenate([self.episode_starts[steps, envs], np.asarray(starts, dtype=bool)[:, None]], axis=1)
-        return ReplayWindows(seen, now(actions, copy=False), now(flags, copy=False), count)
+        return ReplayWindows(seen, to_tensor(actions, copy=False), to_tensor(flags, copy=False), count)
 
     def _cut(self, firsts: Any, envs: Any, env: Any, sequence: int) -> ReplayBufferSamples:
         """Returns windows by their first trained steps.
@@ -174,6 +177,7 @@ class SequenceReplayBuffer(ReplayBuffer):
             self.burn_in,
         )
         steps = steps[:, self.burn_in :]
+        # not the next rows, which at the end of an episode belong to another one
         after = self._tensors(self.next_observations, steps, envs, env)
         # After a time limit the last observation still has a value, so the step does not count as done.
         dones = self.dones[steps, envs] * (1 - self.timeouts[steps, envs])

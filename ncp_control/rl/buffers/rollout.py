@@ -47,7 +47,7 @@ def sequence_length(n_steps: int, wanted: int) -> int:
     """Returns the largest divisor of `n_steps` that is at most `wanted`; refuses one below half of what was wanted."""
     longest = min(wanted, n_steps)
     length = next(length for length in range(longest, 0, -1) if n_steps % length == 0)
-    if 2 * length < longest:
+    if 2 * length < longest:  # much shorter sequences would teach much less memory than was asked for
         raise ValueError(
             f"a rollout of {n_steps} steps cannot be cut into equal sequences of about {longest} steps, only of "
             f"{length}: make n_steps a multiple of the sequence, such as {round(n_steps / longest) * longest}"
@@ -56,7 +56,7 @@ def sequence_length(n_steps: int, wanted: int) -> int:
 
 
 class RolloutSequences:
-    """Makes a recurrent rollout buffer one of sequences.
+    """Turns a recurrent rollout buffer into one that yields sequences.
 
     :param args: the arguments of the buffer without memory, `plain`
     :param sequence: the length of a sequence; divides the number of the buffer's steps
@@ -78,6 +78,7 @@ class RolloutSequences:
 
     def __init__(self, *args: Any, sequence: int, state_sizes: tuple[int, int], **kwargs: Any) -> None:
         self.sequence, self.state_sizes = sequence, state_sizes
+        # not that of the recurrent buffer, which would keep room for a state at every step
         self.plain.__init__(self, *args, **kwargs)  # type: ignore[arg-type]
 
     def reset(self) -> None:
@@ -109,6 +110,7 @@ class RolloutSequences:
         at: int = self.pos  # type: ignore[has-type]
         if at % self.sequence == 0:
             row = at // self.sequence
+            # Of an LSTM's hidden and cell state, by layer, a circuit has the hidden one and one layer.
             self.states_pi[row] = lstm_states.pi[0][0].numpy(force=True)
             self.states_vf[row] = lstm_states.vf[0][0].numpy(force=True)
         kept: Any = self.observations
@@ -121,13 +123,14 @@ class RolloutSequences:
             self.log_probs[at] = log_prob.numpy(force=True).reshape(-1)
         if action_masks is not None:
             if self.action_masks is None:
+                # steps without a mask allow everything
                 self.action_masks = np.ones((self.buffer_size, *action_masks.shape), dtype=bool)
             self.action_masks[at] = action_masks
         self.pos = at + 1
         self.full = self.pos == self.buffer_size
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Yields minibatches of whole sequences, about `batch_size` steps each, until every sequence came once."""
+        """Yields minibatches of whole sequences, about `batch_size` steps each, until each sequence has come once."""
         if not self.full:
             raise ValueError("the rollout buffer must be full before it is sampled")
         order, sequences = np.random.permutation(self.count), self._all()
@@ -146,7 +149,7 @@ class RolloutSequences:
         return int(sizes.min()) * self.sequence
 
     def _ends(self, batch_size: int | None) -> Any:
-        """Returns how many sequences have come with each minibatch and those before it."""
+        """Returns the number of sequences up to the end of each minibatch; the last one takes those that are left."""
         each = self.count if batch_size is None else max(1, batch_size // self.sequence)
         return np.append(np.arange(each, self.count, each), self.count)
 
@@ -166,13 +169,14 @@ class RolloutSequences:
             return torch.as_tensor(cut.reshape(rows * envs, self.sequence, *values.shape[2:]), device=device)
 
         names = FIELDS if self.action_masks is None else (*FIELDS, "action_masks")
-        found: dict[str, Any] = {name: cut(getattr(self, name)) for name in names}
-        found["actions"] = found["actions"].float()  # as Stable-Baselines3 does; some distributions refuse integers
+        sequences: dict[str, Any] = {name: cut(getattr(self, name)) for name in names}
+        # as Stable-Baselines3 does; some distributions refuse integers
+        sequences["actions"] = sequences["actions"].float()
         seen = self.observations
-        found["observations"] = {key: cut(seen[key]) for key in seen} if isinstance(seen, dict) else cut(seen)
+        sequences["observations"] = {key: cut(seen[key]) for key in seen} if isinstance(seen, dict) else cut(seen)
         for name in ("states_pi", "states_vf"):
-            found[name] = torch.as_tensor(getattr(self, name).reshape(rows * envs, -1), device=device)
-        return found
+            sequences[name] = torch.as_tensor(getattr(self, name).reshape(rows * envs, -1), device=device)
+        return sequences
 
     def _samples(self, sequences: dict[str, Any], chosen: Tensor) -> Any:
         """Returns sequences as sb3-contrib's samples.
@@ -196,7 +200,7 @@ class RolloutSequences:
             old_log_prob=flat["log_probs"],
             advantages=flat["advantages"],
             returns=flat["returns"],
-            lstm_states=RNNStates((pi, pi), (vf, vf)),
+            lstm_states=RNNStates((pi, pi), (vf, vf)),  # nobody reads the second of a pair
             episode_starts=flat["episode_starts"],
             mask=torch.ones_like(flat["returns"]),
             action_masks=flat.get("action_masks"),

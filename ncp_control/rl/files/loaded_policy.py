@@ -68,14 +68,14 @@ class LoadedPolicy:
     @property
     def observation_space(self) -> spaces.Space[Any]:
         """The observation space of the environment that the policy was trained in."""
-        found: spaces.Space[Any] = self.policy.observation_space
-        return found
+        space: spaces.Space[Any] = self.policy.observation_space
+        return space
 
     @property
     def action_space(self) -> spaces.Space[Any]:
         """The action space of the environment that the policy was trained in."""
-        found: spaces.Space[Any] = self.policy.action_space
-        return found
+        space: spaces.Space[Any] = self.policy.action_space
+        return space
 
     def normalize(self, observation: Any) -> Any:
         """Returns the observations as `policy` reads them."""
@@ -105,8 +105,8 @@ class LoadedPolicy:
                 raise ValueError(
                     f"a {type(self.policy).__name__} reads no action_masks: leave them out, or train with RecurrentPPO"
                 )
-            found: tuple[Array, Any] = self.policy.predict(seen, state, episode_start, deterministic, action_masks)
-            return found
+            prediction: tuple[Array, Any] = self.policy.predict(seen, state, episode_start, deterministic, action_masks)
+            return prediction
         if deterministic and self._numpy_actor and np.shape(seen)[1:] == self.observation_space.shape:
             return self._numpy_actor(seen), state
         actions, after = self.policy.predict(seen, state, episode_start, deterministic)
@@ -169,7 +169,7 @@ class MissingCritic(AttributeError, ValueError):
 
 
 class NoCritic(nn.Module):
-    """Refuses to be called and has nothing of a critic, so that no untrained weights are ever used for one."""
+    """Raises an error wherever a critic is used, so that untrained weights are never taken for a critic's."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Raises the error."""

@@ -75,8 +75,8 @@ def save_policy(
 
 
 def environment_of(model: BaseAlgorithm) -> dict[str, Any]:
-    """Returns the id and the arguments of the environment that a model was trained in; nothing if others would have to
-    be known to make it again.
+    """Returns the id and the arguments of the environment that a model was trained in; an empty dictionary if these are
+    not enough to make it again.
     """
     vector = model.get_env()
     if vector is None:
@@ -86,7 +86,8 @@ def environment_of(model: BaseAlgorithm) -> dict[str, Any]:
         return {}
     if vector.get_attr("observation_space", 0)[0] != model.observation_space:  # frames are stacked, for example
         return {}
-    if any(one.entry_point != MONITOR for one in spec.additional_wrappers):
+    # a Monitor changes nothing that an agent sees
+    if any(wrapper.entry_point != MONITOR for wrapper in spec.additional_wrappers):
         return {}
     arguments = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
     if spec.max_episode_steps != gym.registry[spec.id].max_episode_steps:
@@ -148,13 +149,13 @@ def without_weights_of_critics(tensors: dict[str, torch.Tensor]) -> dict[str, to
 
 def weights_of(policy: nn.Module) -> dict[str, torch.Tensor]:
     """Returns a policy's tensors by name, shared tensors once, without those of target networks."""
-    found, seen = {}, set()
+    weights, seen = {}, set()
     for name, value in policy.state_dict().items():
-        place = value.data_ptr() if value.numel() else name
+        place = value.data_ptr() if value.numel() else name  # all empty tensors have the address 0
         if name.split(".")[0] not in TARGETS and place not in seen:
             seen.add(place)
-            found[name] = value
-    return found
+            weights[name] = value
+    return weights
 
 
 def fill(policy: Any, weights: dict[str, torch.Tensor]) -> None:
@@ -162,6 +163,7 @@ def fill(policy: Any, weights: dict[str, torch.Tensor]) -> None:
     wanted = set(weights_of(policy))
     if wanted != set(weights):
         raise ValueError(f"it has other tensors than the policy, such as {min(wanted ^ set(weights))}")
+    # Not strict: a file lacks target networks, and a shared tensor's second name.
     policy.load_state_dict(weights, strict=False)
     for target, source in TARGETS.items():
         if hasattr(policy, target):

@@ -41,7 +41,7 @@ POLICIES: dict[str, Any] = {
 }
 # Those whose critics rate actions and stand apart from the actor, so that a file can do without them.
 WITH_CRITICS = tuple(name for name in POLICIES if name.startswith(("SAC", "TQC", "CrossQ", "TD3")))
-# What makes their critics as small as can be.
+# The arguments that make their critics as small as possible.
 LEAST_CRITICS: dict[str, Any] = {"n_critics": 1, "n_quantiles": 1, "critic": "mlp", "guide": None}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "ELU": nn.ELU, "SiLU": nn.SiLU}
 # The arguments of policies that are JSON values already.
@@ -66,8 +66,8 @@ def policy_to_json(policy: Any) -> dict[str, Any]:
         settings["share_features_extractor"] = True
     circuit, extractor = actor_circuit(policy), policy.features_extractor_class
     if extractor is NCPExtractor:
-        given = policy.features_extractor_kwargs
-        settings["extractor"] = {**given, "wiring": _wiring_to_json(given, circuit), **_cell_to_json(given)}
+        inner = policy.features_extractor_kwargs
+        settings["extractor"] = {**inner, "wiring": _wiring_to_json(inner, circuit), **_cell_to_json(inner)}
     elif extractor not in (FlattenExtractor, CombinedExtractor):
         raise TypeError(
             f"save_policy knows NCPExtractor and the extractors of vectors and dictionaries, not {extractor.__name__}"
@@ -132,12 +132,12 @@ def policy_from_json(
     if "wiring" in settings:
         arguments["wiring"] = _wiring_from_json(settings["wiring"])
     if "extractor" in settings:
-        given = settings["extractor"]
+        extractor = settings["extractor"]
         arguments["features_extractor_class"] = NCPExtractor
         arguments["features_extractor_kwargs"] = {
-            **given,
-            "wiring": _wiring_from_json(given["wiring"]),
-            "cell": named_cell(given.get("cell", "ltc"), cells, IN_FILES),
+            **extractor,
+            "wiring": _wiring_from_json(extractor["wiring"]),
+            "cell": named_cell(extractor.get("cell", "ltc"), cells, IN_FILES),
         }
     activation = ACTIVATIONS[settings["activation"]]
     kind = POLICIES[settings["class"]]
@@ -146,6 +146,7 @@ def policy_from_json(
         as_actor_only(settings)
         arguments |= {key: least for key, least in LEAST_CRITICS.items() if key in arguments}
         arguments["net_arch"] = {"pi": get_actor_critic_arch(arguments["net_arch"])[0], "qf": []}
+    # no step is ever taken at this learning rate
     policy = kind(observation_space, action_space, lambda _: 0.0, activation_fn=activation, **arguments)
     return policy if has_critics else without_critics(policy)
 

@@ -2,7 +2,7 @@
 
 Of a replay buffer it holds the filled rows, without the numbers that the buffer holds twice or that no network reads.
 The observation after a step is nearly always the one before the environment's next step, which stands in the following
-row. A file holds it only where it is another one, such as at the end of an episode. Networks read observations in
+row. A file holds it only where the two differ, such as at the end of an episode. Networks read observations in
 float32, so float64 ones are rounded to it here already, unless a `VecNormalize` computes with all of their digits.
 """
 
@@ -89,7 +89,7 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def has_cell_of_0_2(path: Path) -> bool:
-    """Whether version 0.2.0 wrote a run's state with circuits that no cell was named for, which were LTCs then."""
+    """Whether a run's state has the weights of an LTC, which version 0.2.0 made where no cell was named."""
     return "rnn.cell.gleak_raw" in read_metadata(path).get("state", "")
 
 
@@ -103,29 +103,29 @@ def _statistics(model: BaseAlgorithm) -> dict[str, Any] | None:
     wrapper = model.get_vec_normalize_env()
     if wrapper is None:
         return None
-    found: dict[str, Any] = {"ret": _moments(wrapper.ret_rms)}
+    moments: dict[str, Any] = {"ret": _moments(wrapper.ret_rms)}
     if isinstance(wrapper.obs_rms, dict):
-        found["obs"] = {key: _moments(own) for key, own in wrapper.obs_rms.items()}
+        moments["obs"] = {key: _moments(own) for key, own in wrapper.obs_rms.items()}
     elif wrapper.norm_obs:
-        found["obs"] = {"": _moments(wrapper.obs_rms)}
-    return found
+        moments["obs"] = {"": _moments(wrapper.obs_rms)}
+    return moments
 
 
 def _moments(statistics: RunningMeanStd) -> dict[str, Any]:
     return {"mean": np.array(statistics.mean), "var": np.array(statistics.var), "count": float(statistics.count)}
 
 
-def _set_statistics(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
+def _set_statistics(model: BaseAlgorithm, saved: dict[str, Any] | None) -> None:
     wrapper = model.get_vec_normalize_env()
-    if wrapper is None or found is None:
+    if wrapper is None or saved is None:
         return
     assert isinstance(wrapper, VecNormalize)
     parts: Any = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
-    pairs = [(wrapper.ret_rms, found["ret"]), *((parts[key], kept) for key, kept in found.get("obs", {}).items())]
-    for statistics, kept in pairs:
+    pairs = [(wrapper.ret_rms, saved["ret"]), *((parts[key], moments) for key, moments in saved.get("obs", {}).items())]
+    for statistics, moments in pairs:
         shape = np.shape(statistics.mean)
-        statistics.mean, statistics.var = (kept[key].numpy().reshape(shape) for key in ("mean", "var"))
-        statistics.count = float(kept["count"])
+        statistics.mean, statistics.var = (moments[key].numpy().reshape(shape) for key in ("mean", "var"))
+        statistics.count = float(moments["count"])
 
 
 def replayed(model: BaseAlgorithm) -> dict[str, Any] | None:
@@ -136,34 +136,34 @@ def replayed(model: BaseAlgorithm) -> dict[str, Any] | None:
     buffer, normalizer = getattr(model, "replay_buffer", None), model.get_vec_normalize_env()
     if buffer is None:
         return None
-    found = {name: array[: buffer.size()] for name, array in arrays_of(buffer)}
+    arrays = {name: array[: buffer.size()] for name, array in arrays_of(buffer)}
     if normalizer is None or not normalizer.norm_obs:
-        found = {name: as_read(array) if name.startswith((BEFORE, AFTER)) else array for name, array in found.items()}
+        arrays = {name: as_read(array) if name.startswith((BEFORE, AFTER)) else array for name, array in arrays.items()}
     apart = {}
-    for name in [name for name in found if name.startswith(AFTER)]:
-        after = found.pop(name)
-        places = places_apart(after, found[before_of(name)])
+    for name in [name for name in arrays if name.startswith(AFTER)]:
+        after = arrays.pop(name)
+        places = places_apart(after, arrays[before_of(name)])
         apart[name] = {"places": places, "values": after.reshape(-1, *after.shape[2:])[places]}
-    return {"pos": buffer.pos, "full": buffer.full, "arrays": found, "apart": apart}
+    return {"pos": buffer.pos, "full": buffer.full, "arrays": arrays, "apart": apart}
 
 
-def set_replayed(model: BaseAlgorithm, found: dict[str, Any] | None) -> None:
+def set_replayed(model: BaseAlgorithm, saved: dict[str, Any] | None) -> None:
     """Fills a new model's replay buffer.
 
     :param model: the model
-    :param found: what `replayed` returned, with tensors for arrays; files of version 1 have whole arrays only
+    :param saved: what `replayed` returned, with tensors for arrays; files of version 1 have whole arrays only
     """
     buffer = getattr(model, "replay_buffer", None)
-    if buffer is None or found is None:
+    if buffer is None or saved is None:
         return
-    pos, full = int(found["pos"]), bool(found["full"])
+    pos, full = int(saved["pos"]), bool(saved["full"])
     if not 0 <= pos < buffer.buffer_size:
         raise ValueError(f"a replay buffer of {buffer.buffer_size} rows cannot be at row {pos}")
     rows = buffer.buffer_size if full else pos
-    arrays, apart = {name: array[:rows] for name, array in arrays_of(buffer)}, found.get("apart", {})
+    arrays, apart = {name: array[:rows] for name, array in arrays_of(buffer)}, saved.get("apart", {})
     for name, array in arrays.items():
         if name not in apart:
-            array[:] = of_shape(found["arrays"][name], array.shape).numpy()
+            array[:] = of_shape(saved["arrays"][name], array.shape).numpy()
     for name, described in apart.items():
         fill_after(arrays[name], arrays[before_of(name)], described["places"].numpy(), described["values"].numpy())
     buffer.pos, buffer.full = pos, full
@@ -191,7 +191,7 @@ def before_of(name: str) -> str:
 
 def as_read(observations: Array) -> Array:
     """Returns observations with no more digits than the networks read."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite for a network, too
         return observations.astype(np.float32) if observations.dtype == np.float64 else observations
 
 
@@ -203,13 +203,13 @@ def places_apart(after: Array, before: Array) -> Array:
     :return: places (K,), counted along the rows and within them along the environments
     """
     rows, envs = after.shape[:2]
-    found = []
+    places = []
     for start in range(0, rows, CHUNK):
         part = after[start : start + CHUNK]
         following = before[np.arange(start + 1, start + 1 + len(part)) % rows]
         differs = (bits_of(part) != bits_of(following)).any(axis=2)
-        found.append(start * envs + np.flatnonzero(differs))
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+        places.append(start * envs + np.flatnonzero(differs))
+    return np.concatenate(places) if places else np.zeros(0, np.int64)
 
 
 def bits_of(observations: Array) -> Array:
@@ -218,7 +218,7 @@ def bits_of(observations: Array) -> Array:
 
 
 def fill_after(after: Array, before: Array, places: Array, values: Array) -> None:
-    """Fills in the observations after the steps, given those before the steps, and the others with their places."""
+    """Fills in the observations after the steps: those before the steps that follow, but `values` at `places`."""
     rows, envs = after.shape[:2]
     of_shape(values, (len(places), *after.shape[2:]))
     if len(places) and not 0 <= places.min() <= places.max() < rows * envs:

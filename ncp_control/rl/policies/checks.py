@@ -20,15 +20,15 @@ from ncp_control.rl.policies.circuit import is_traced
 LSTMS = ("lstm_hidden_size", "n_lstm_layers", "shared_lstm", "enable_critic_lstm", "lstm_kwargs")
 
 
-def check_names(given: Iterable[str], *constructors: Callable[..., Any]) -> None:
+def check_names(names: Iterable[str], *constructors: Callable[..., Any]) -> None:
     """Refuses names that are an argument of no constructor.
 
-    :param given: the names in `policy_kwargs`
+    :param names: the names in `policy_kwargs`
     :param constructors: the constructors of NCPPolicy and of the policy that it extends
     """
     known = {name for constructor in constructors for name in inspect.signature(constructor).parameters}
     known -= {*LSTMS, "self", "args", "kwargs", "observation_space", "action_space", "lr_schedule"}
-    for name in given:
+    for name in names:
         if name in LSTMS:
             raise TypeError(
                 f"NCPPolicy takes no {name}, as its memory is a circuit: set the actor's size with wiring=, its "
@@ -118,9 +118,9 @@ def check_observation(observation: Any, space: spaces.Space[Any]) -> None:
     check_alone(observation)
     if isinstance(space, spaces.Dict):
         if not isinstance(observation, dict) or set(observation) != set(space.spaces):
-            found = f"the entries {', '.join(map(str, observation))}" if isinstance(observation, dict) else "an array"
+            shown = f"the entries {', '.join(map(str, observation))}" if isinstance(observation, dict) else "an array"
             raise ValueError(
-                f"the policy reads a dictionary with the entries {', '.join(space.spaces)}, and was given {found}"
+                f"the policy reads a dictionary with the entries {', '.join(space.spaces)}, and was given {shown}"
             )
         for key, own in space.spaces.items():
             _check_values(observation[key], own, f"the observation's {key!r}")
@@ -128,8 +128,8 @@ def check_observation(observation: Any, space: spaces.Space[Any]) -> None:
         _check_values(observation, space, "the observation")
 
 
-def _check_values(given: Any, space: spaces.Space[Any], what: str) -> None:
-    values, shape = np.asarray(given), space.shape or ()
+def _check_values(observation: Any, space: spaces.Space[Any], what: str) -> None:
+    values, shape = np.asarray(observation), space.shape or ()
     if values.shape != shape and values.shape[1:] != shape:
         raise ValueError(
             f"{what} has shape {values.shape}, and the policy reads {shape}, or a batch of them, "

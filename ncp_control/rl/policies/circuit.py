@@ -25,12 +25,13 @@ RAW_TIME = (
     "the cells need it unnormalised, so pass VecNormalize(env, norm_obs_keys=[...]) the observation's other keys, "
     "without 'elapsed'"
 )
+# Whoever sets one of these on a module expects that the module itself is called.
 _own_hooks = attrgetter("_forward_hooks", "_forward_pre_hooks", "_compiled_call_impl")
 ONE = torch.ones(())  # the elapsed time; nothing writes to it
 
 
 def default_wiring(cell: CellLike) -> WiringLike:
-    """Returns the wiring of a policy that names only its cell: as many neurons fully connected if it must be."""
+    """Returns the wiring of a policy that names only its cell; for a cell that is always dense, the number alone."""
     return DEFAULT_WIRING.units if named_cell(cell).always_dense else DEFAULT_WIRING
 
 
@@ -94,9 +95,9 @@ class Circuit(nn.Module):
     def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
         """Runs the circuit as `run` does, and returns the outputs and only the last state (S, N)."""
         if features.shape[1] == 1 and not self.timed and state is not None and starts is not None:
-            found = single_step(self.rnn, features, state, starts)
-            if found is not None:
-                return found[0], found[1][:, 0]
+            step = single_step(self.rnn, features, state, starts)
+            if step is not None:
+                return step[0], step[1][:, 0]
         outputs, states = self.run(features, state, starts)
         return outputs, states[:, -1]
 
@@ -146,12 +147,12 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
     :param inputs: (B, 1, I)
     :param state: the states before the step, (B, N)
     :param reset: (B, 1) bool, true where an episode begins
-    :return: the outputs (B, 1, O) and the states after the step (B, 1, N); None where the scan has to be asked
+    :return: the outputs (B, 1, O) and the states after the step (B, 1, N); None where only the scan can do it
     """
     cell = rnn.cell
     is_plain = (
         not torch.is_grad_enabled()
-        and type(inputs) is type(state) is type(reset) is Tensor
+        and type(inputs) is type(state) is type(reset) is Tensor  # a subclass may have no memory of its own
         and inputs.is_cpu
         and state.is_cpu
         and reset.is_cpu
@@ -160,7 +161,7 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
         and inputs.shape == (len(reset), 1, cell.inputs)
         and state.shape == (len(reset), cell.state_size)
         and reset.shape == (len(reset), 1)
-        and not (inputs.is_neg() or state.is_neg())
+        and not (inputs.is_neg() or state.is_neg())  # a view that is negated when it is read holds other numbers
         and type(rnn) is RNN
         and rnn.backend in ("auto", "cpu")
         and not (rnn.check_finite or any(_own_hooks(rnn)) or _has_any_global_hook())
@@ -184,5 +185,5 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
 
 
 def _is_fixed(value: Tensor, cell: Cell) -> bool:
-    """Returns whether this is a tensor of fixed numbers of the cell, which nothing computes."""
+    """Whether a tensor is a buffer of the cell, whose numbers are fixed."""
     return any(value is buffer for buffer in cell._buffers.values())

@@ -41,7 +41,7 @@ def entropies(log_std: Tensor, rows: int) -> Tensor:
 
 
 def refuse(mean: Tensor, std: Tensor) -> None:
-    """Refuses what is no Gaussian, in torch's own words, also where a program has switched torch's checks off."""
+    """Refuses parameters that no Gaussian has, in torch's words, even where torch's own checks are switched off."""
     for name, values, is_right in (("loc", mean, mean.isfinite()), ("scale", std, std.isfinite() & (std > 0))):
         if not is_right.all():
             raise ValueError(

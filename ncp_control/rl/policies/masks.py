@@ -45,18 +45,18 @@ def read_masks(masks: Any, space: spaces.Space[Any], rows: int) -> NDArray[np.bo
     :param rows: the number of environments, B
     """
     choices = choices_of_mask(space)
-    found, wanted = np.asarray(masks), (rows, sum(choices))
-    if found.shape != wanted and (rows > 1 or found.size != sum(choices)):
+    flags, wanted = np.asarray(masks), (rows, sum(choices))
+    if flags.shape != wanted and (rows > 1 or flags.size != sum(choices)):
         raise ValueError(
-            f"action_masks have shape {found.shape}, and actions of {space} in {rows} environments need {wanted}"
+            f"action_masks have shape {flags.shape}, and actions of {space} in {rows} environments need {wanted}"
         )
-    found = found.reshape(wanted).astype(bool)
-    allowed = np.add.reduceat(found, np.cumsum([0, *choices[:-1]]), axis=1, dtype=np.int64)
+    flags = flags.reshape(wanted).astype(bool)
+    allowed = np.add.reduceat(flags, np.cumsum([0, *choices[:-1]]), axis=1, dtype=np.int64)
     if not allowed.all():
         row, choice = np.argwhere(allowed == 0)[0].tolist()
         which = f"the action of environment {row}" if len(choices) == 1 else f"choice {choice} of environment {row}"
         raise ValueError(f"action_masks leave nothing for {which}: at least one flag of each choice must be true")
-    return found
+    return flags
 
 
 def draw_allowed(masks: NDArray[np.bool_], space: Any) -> NDArray[np.int64]:
@@ -68,7 +68,7 @@ def draw_allowed(masks: NDArray[np.bool_], space: Any) -> NDArray[np.int64]:
 
 
 def masked(logits: Tensor, masks: Tensor, space: spaces.Space[Any]) -> Tensor:
-    """Returns logits that give choices without a flag the probability zero, and that are the same where all have one.
+    """Returns logits by which a choice that is not allowed has probability zero; if all are allowed, the same logits.
 
     :param logits: (B, A), as the action layer returns them; a switch has one, which is that of being on
     :param masks: (B, D) bool
@@ -77,6 +77,7 @@ def masked(logits: Tensor, masks: Tensor, space: spaces.Space[Any]) -> Tensor:
     if not isinstance(space, spaces.MultiBinary):
         return logits.masked_fill(~masks, FORBIDDEN)
     off, on = masks[:, 0::2], masks[:, 1::2]
+    # a switch that may not be off is on for certain
     return logits.masked_fill(~on, FORBIDDEN).masked_fill(~off, -FORBIDDEN)
 
 
@@ -110,15 +111,15 @@ class MaskedPolicy(RecurrentActorCriticPolicy):
         masks = None if action_masks is None else torch.as_tensor(read_masks(action_masks, space, rows)).to(self.device)
         with torch.no_grad():
             before, unused, starts = (
-                torch.tensor(one, dtype=torch.float32, device=self.device) for one in (*state, episode_start)
+                torch.tensor(values, dtype=torch.float32, device=self.device) for values in (*state, episode_start)
             )
             choose: Any = self._predict
-            found, after = choose(seen, (before, unused), starts, deterministic, masks)
-        actions = found.cpu().numpy().reshape(-1, *space.shape)  # type: ignore[misc]
+            chosen, after = choose(seen, (before, unused), starts, deterministic, masks)
+        actions = chosen.cpu().numpy().reshape(-1, *space.shape)  # type: ignore[misc]
         if isinstance(space, spaces.Box):
             # A squashed action is scaled to the bounds; another may exceed them, and is clipped.
             actions = self.unscale_action(actions) if self.squash_output else np.clip(actions, space.low, space.high)
-        return actions if is_batch else actions.squeeze(axis=0), tuple(one.cpu().numpy() for one in after)
+        return actions if is_batch else actions.squeeze(axis=0), tuple(values.cpu().numpy() for values in after)
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor, action_masks: Tensor | None = None) -> Distribution:
         """Returns the distribution of actions.

@@ -42,17 +42,17 @@ def numpy_actor(policy: Any) -> Layer | None:
     )
     if not plain:
         return None
-    found = [_in_numpy(module) for module in flattened(cast("Iterable[nn.Module]", modules))]
-    if None in found:
+    functions = [_in_numpy(module) for module in flattened(cast("Iterable[nn.Module]", modules))]
+    if None in functions:
         return None
-    layers = cast("list[Layer]", found)
+    layers = cast("list[Layer]", functions)
     squashes = policy.squash_output
 
     def act(observations: Array) -> Array:
         features = np.asarray(observations, dtype=np.float32)
         for layer in layers:
             features = layer(features)
-        features = np.ascontiguousarray(features)
+        features = np.ascontiguousarray(features)  # the last layer left it transposed in memory
         if squashes:
             actions: Array = acted.low + (0.5 * (features + 1.0) * (acted.high - acted.low))
             return actions
@@ -64,6 +64,7 @@ def numpy_actor(policy: Any) -> Layer | None:
 
 def layers_of(policy: Any) -> Iterable[nn.Module] | None:
     """Returns the layers from vector observations to an MLP policy's deterministic actions; None for other policies."""
+    # Only these classes themselves, because a class that extends one may compute something else.
     if type(policy) is ActorCriticPolicy:
         plain = type(policy.action_dist) is DiagGaussianDistribution and not policy.squash_output
         known = plain and type(policy.features_extractor) is FlattenExtractor
@@ -77,11 +78,11 @@ def layers_of(policy: Any) -> Iterable[nn.Module] | None:
 
 
 def flattened(modules: Iterable[nn.Module]) -> list[nn.Module]:
-    """Returns modules with their parts in the place of those that only run their parts in turn."""
-    found: list[nn.Module] = []
+    """Returns modules, with the parts of each `Sequential` in its place."""
+    parts: list[nn.Module] = []
     for module in modules:
-        found += flattened(module) if isinstance(module, nn.Sequential) else [module]
-    return found
+        parts += flattened(module) if isinstance(module, nn.Sequential) else [module]
+    return parts
 
 
 def _in_numpy(module: nn.Module) -> Layer | None:

@@ -64,6 +64,7 @@ class CircuitPasses(MaskedPolicy):
             self.reads_vectors
             and self.lstm_critic is not None
             and isinstance(self.action_dist, DiagGaussianDistribution)
+            # a `forward` of somebody else's, and hooks, expect to be called at every step
             and getattr(self.forward, "__func__", None) is CircuitPasses.forward
             and not (self._forward_hooks or self._forward_pre_hooks)
         )
@@ -78,6 +79,7 @@ class CircuitPasses(MaskedPolicy):
         mean = self.action_net(self.mlp_extractor.forward_actor(outputs))
         std = self.log_std.exp()
         actions = gaussian.draw(mean, std)
+        # One sum is quicker than a look at every number. It may overflow, so `refuse` looks again.
         if not math.isfinite(actions.sum().item()):
             gaussian.refuse(mean, std)
         return actions.reshape(-1, *self._action_shape), mean, std, states
@@ -101,20 +103,21 @@ class CircuitPasses(MaskedPolicy):
 
     def _log_probabilities(self, actions: Tensor, mean: Tensor, std: Tensor) -> Tensor:
         """Returns the log-probabilities of Gaussian actions; what is not a number is refused as torch refuses it."""
-        found = gaussian.log_probabilities(actions, mean, std)
-        if not math.isfinite(found.sum().item()):
+        log_probs = gaussian.log_probabilities(actions, mean, std)
+        if not math.isfinite(log_probs.sum().item()):
             gaussian.refuse(mean, std)
-        return found
+        return log_probs
 
     def _latents(self, obs: Any, lstm_states: RNNStates, episode_starts: Tensor) -> tuple[Tensor, Tensor, RNNStates]:
         """Runs the circuits, and returns the inputs of the action layer and of the value layer, and the states."""
-        found: Any = self.extract_features(obs)
-        pi_features, vf_features = (found, found) if self.share_features_extractor else found
+        features: Any = self.extract_features(obs)
+        pi_features, vf_features = (features, features) if self.share_features_extractor else features
         states: Any = lstm_states
         latent_pi, pi = unroll(self.lstm_actor, pi_features, states.pi, episode_starts)
         if self.lstm_critic is not None:
             latent_vf, vf = unroll(self.lstm_critic, vf_features, states.vf, episode_starts)
         elif self.shared_lstm:
+            # detached, so that the loss of the values does not train the actor
             latent_vf, vf = latent_pi.detach(), (pi[0].detach(), pi[1].detach())
         else:
             latent_vf, vf = self.critic(vf_features), pi
@@ -122,7 +125,7 @@ class CircuitPasses(MaskedPolicy):
         return heads.forward_actor(latent_pi), heads.forward_critic(latent_vf), RNNStates(pi, vf)
 
     def extract_features(self, obs: Any, features_extractor: BaseFeaturesExtractor | None = None) -> Any:
-        """Returns the features of the actor and of the critic as Stable-Baselines3 does; vectors are their own."""
+        """Returns the features of actor and critic as Stable-Baselines3 does; a vector is its own features."""
         if self.reads_vectors and features_extractor is None:
             return obs.float()
         return super().extract_features(obs, features_extractor)

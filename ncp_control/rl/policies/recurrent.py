@@ -93,6 +93,7 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
             shared_lstm=critic == "shared",
             enable_critic_lstm=critic in ("circuit", "lstm"),
         )
+        # Only now: the constructor of sb3-contrib has just set these attributes to its LSTMs.
         self.lstm_actor: Any = self._made["actor"]
         self.lstm_critic: Any = self._made.get("critic")
         if critic == "mlp":
@@ -104,35 +105,36 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
         self.action_dist = from_first_choice(self.action_dist, self.action_space)
         if head == "motor":
             self.action_net = self._no_head()
+        # Made again, because the one of the constructor has other parameters, in one group.
         make: Any = self.optimizer_class
         self.optimizer = make(self._groups(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
     def _build_mlp_extractor(self) -> None:
         """Makes the circuits first, as the layers behind them depend on their sizes; called by the constructor."""
-        given = self.circuit_kwargs
+        settings = self.circuit_kwargs
 
         def circuit(wiring: WiringLike, cell: CellLike, cell_kwargs: dict[str, Any] | None = None) -> Circuit:
             return Circuit(self.features_dim, wiring, cell, cell_kwargs, self.timed)
 
-        actor = circuit(given["wiring"], given["cell"], given["cell_kwargs"])
+        actor = circuit(settings["wiring"], settings["cell"], settings["cell_kwargs"])
         self._made: dict[str, Circuit] = {"actor": actor}
         outputs = actor.output_size
-        if given["critic"] == "circuit":
-            self._made["critic"] = circuit(given["wiring"], given["cell"], given["cell_kwargs"])
-        elif given["critic"] == "lstm":
-            self._made["critic"] = circuit(given["critic_units"], "lstm")
-        if given["critic"] in ("lstm", "mlp"):
-            outputs = given["critic_units"]
+        if settings["critic"] == "circuit":
+            self._made["critic"] = circuit(settings["wiring"], settings["cell"], settings["cell_kwargs"])
+        elif settings["critic"] == "lstm":
+            self._made["critic"] = circuit(settings["critic_units"], "lstm")
+        if settings["critic"] in ("lstm", "mlp"):
+            outputs = settings["critic_units"]
         self.mlp_extractor: Any = Heads(actor.output_size, outputs, self.net_arch, self.activation_fn)
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
         """Makes the features extractor; the elapsed time bypasses it."""
         space = self.observation_space
         if not self.timed:
-            found: BaseFeaturesExtractor = super().make_features_extractor()
+            extractor: BaseFeaturesExtractor = super().make_features_extractor()
             # For a MultiDiscrete space it is an integer of NumPy's, which torch refuses.
-            found._features_dim = int(found.features_dim)
-            return found
+            extractor._features_dim = int(extractor.features_dim)
+            return extractor
         return TimedExtractor(cast("spaces.Dict", space), self.features_extractor_class, self.features_extractor_kwargs)
 
     def _no_head(self) -> nn.Module:
@@ -150,6 +152,7 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
         """Returns the actor's and the critic's parameters as two groups, the critic's with its factor of the rate."""
         named = list(self.named_parameters())
         actor = [parameter for name, parameter in named if not self.is_critics(name)]
+        # By part, because the state of an optimizer in a run's file is in the order of its parameters.
         critic = [parameter for part in CRITIC_PARTS for name, parameter in named if name.startswith(part)]
         return [{"params": actor}, {"params": critic, "lr_scale": self.circuit_kwargs["critic_lr_scale"]}]
 
@@ -176,8 +179,9 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
 
     def actor_features(self, observation: Any) -> Tensor:
         """Returns what the actor's circuit reads of observations, (B, F)."""
-        found: Tensor = super(ActorCriticPolicy, self).extract_features(observation, self.pi_features_extractor)
-        return found
+        # past ActorCriticPolicy, whose method would extract the critic's features as well
+        features: Tensor = super(ActorCriticPolicy, self).extract_features(observation, self.pi_features_extractor)
+        return features
 
     def _predict(  # type: ignore[override]
         self,
@@ -235,6 +239,7 @@ class Heads(nn.Module):
     ) -> None:
         super().__init__()
         layers = net_arch if isinstance(net_arch, dict) else {"pi": net_arch, "vf": net_arch}
+        # -1 stands for no layer after the hidden ones
         self.actor = nn.Sequential(*create_mlp(pi, -1, layers.get("pi", []), activation))
         self.critic = nn.Sequential(*create_mlp(vf, -1, layers.get("vf", []), activation))
         self.latent_dim_pi = layers.get("pi", [])[-1] if layers.get("pi") else pi
@@ -242,13 +247,13 @@ class Heads(nn.Module):
 
     def forward_actor(self, features: Tensor) -> Tensor:
         """Returns the inputs of the action layer."""
-        found: Tensor = self.actor(features) if len(self.actor) else features
-        return found
+        hidden: Tensor = self.actor(features) if len(self.actor) else features
+        return hidden
 
     def forward_critic(self, features: Tensor) -> Tensor:
         """Returns the inputs of the value layer."""
-        found: Tensor = self.critic(features) if len(self.critic) else features
-        return found
+        hidden: Tensor = self.critic(features) if len(self.critic) else features
+        return hidden
 
 
 def two_layers(features: int, units: int) -> nn.Sequential:

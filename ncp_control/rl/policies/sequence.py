@@ -38,16 +38,16 @@ class _SequenceSACActor(SACActor):
     """SAC's actor, whose features come from a `SequenceExtractor`."""
 
     def extract_features(self, obs: Any, features_extractor: Any) -> Tensor:
-        found: Tensor = features_extractor(obs)
-        return found
+        features: Tensor = features_extractor(obs)
+        return features
 
 
 class _SequenceTD3Actor(TD3Actor):
     """TD3's actor, whose features come from a `SequenceExtractor`."""
 
     def extract_features(self, obs: Any, features_extractor: Any) -> Tensor:
-        found: Tensor = features_extractor(obs)
-        return found
+        features: Tensor = features_extractor(obs)
+        return features
 
 
 class _SequenceCritic(ContinuousCritic):
@@ -63,13 +63,14 @@ class _SequenceCritic(ContinuousCritic):
             size = settings["features_dim"] + get_action_dim(self.action_space)
             arch, activation = settings["net_arch"], settings["activation_fn"]
             for k in range(self.n_critics):
+                # ContinuousCritic takes no such layers, and has its networks in a list and as modules qf0, qf1, ...
                 layers = create_mlp(size, 1, arch, activation, post_linear_modules=[nn.LayerNorm])
                 self.q_networks[k] = nn.Sequential(*layers)
                 self.add_module(f"qf{k}", self.q_networks[k])
 
     def extract_features(self, obs: Any, features_extractor: Any) -> Tensor:
-        found: Tensor = features_extractor(obs)
-        return found
+        features: Tensor = features_extractor(obs)
+        return features
 
     def forward(self, obs: Any, actions: Tensor) -> tuple[Tensor, ...]:
         """Returns each critic's values (B, 1) of actions (B, A).
@@ -158,33 +159,33 @@ class SequencePolicy:
         own = isinstance(network, (SACActor, TD3Actor)) or self.circuit_kwargs["critic"] == "circuit"
         circuit = list(extractor.circuit.parameters()) if own else []
         if self.has_guide() and isinstance(network, SACActor):
-            circuit = list(network.parameters())
+            circuit = list(network.parameters())  # with a guide, the whole actor learns at the circuit's rate
         known = {id(parameter) for parameter in circuit}
-        others: dict[str, Any] = {
+        layers: dict[str, Any] = {
             "params": [parameter for parameter in network.parameters() if id(parameter) not in known]
         }
         if not isinstance(network, (SACActor, TD3Actor)):
-            others["lr_scale"] = self.circuit_kwargs["critic_lr_scale"]
+            layers["lr_scale"] = self.circuit_kwargs["critic_lr_scale"]
         scaled = {"params": circuit, "lr_scale": self.circuit_kwargs["circuit_lr_scale"]}
-        return [group for group in (others, scaled) if group["params"]]
+        return [group for group in (layers, scaled) if group["params"]]
 
     def _sequence_extractor(self: Any, role: str) -> SequenceExtractor | WindowExtractor:
         """Makes the extractor of the "actor" or the "critic"."""
-        given, timed, circuit = self.circuit_kwargs, is_timed(self.observation_space), None
+        settings, timed, circuit = self.circuit_kwargs, is_timed(self.observation_space), None
         if timed:
             row: Any = TimedExtractor(
                 self.observation_space, self.features_extractor_class, self.features_extractor_kwargs
             )
         else:
             row = super().make_features_extractor()  # type: ignore[misc]
-        kind = "circuit" if role == "actor" else given["critic"]
+        kind = "circuit" if role == "actor" else settings["critic"]
         if kind == "circuit":
-            circuit = Circuit(row.features_dim, given["wiring"], given["cell"], given["cell_kwargs"], timed)
+            circuit = Circuit(row.features_dim, settings["wiring"], settings["cell"], settings["cell_kwargs"], timed)
         elif kind == "lstm":
-            circuit = Circuit(row.features_dim, given["critic_units"], "lstm", None, timed)
+            circuit = Circuit(row.features_dim, settings["critic_units"], "lstm", None, timed)
         # Critics also read the observation itself, so they need their memory only for what the observation lacks.
         made = SequenceExtractor(self.observation_space, row, circuit, self.normalize_images, role == "critic")
-        return WindowExtractor(made, self.action_space, given["critic_window"]) if kind == "window" else made
+        return WindowExtractor(made, self.action_space, settings["critic_window"]) if kind == "window" else made
 
     def has_guide(self) -> bool:
         """Whether the actor learns from a guide."""

@@ -112,8 +112,8 @@ class SequenceExtractor(BaseFeaturesExtractor):
         """Returns the features that the circuit reads, (B, F), of observations (B, ...)."""
         space = self._observation_space
         seen: Any = preprocess_obs(from_zero(observations, space), space, normalize_images=self.normalize_images)
-        found: Tensor = self.row(seen)
-        return found
+        features: Tensor = self.row(seen)
+        return features
 
     def _features(self, outputs: Tensor, features: Tensor) -> Tensor:
         """Returns the features (B, O), made of the circuit's outputs and of what it read."""
@@ -141,8 +141,8 @@ class WindowExtractor(BaseFeaturesExtractor):
 
         [o_t, o_(t-1), a_(t-1), ..., o_(t-K+1), a_(t-K+1)]
 
-    with zeros for what came before the episode. Where a few positions and the actions between them tell nearly
-    everything about a body, a critic that reads them has nothing to learn about what to remember.
+    with zeros for what came before the episode. A few positions and the actions between them can tell nearly everything
+    about a body. A critic that reads them then need not learn what to remember.
 
     :param row: reads the features of single observations, F; a `SequenceExtractor` without a circuit
     :param action_space: the space of the actions
@@ -175,10 +175,10 @@ class WindowExtractor(BaseFeaturesExtractor):
         seen = self.row.read(windows.observations, slice(None)).unflatten(0, windows.starts.shape)
         steps = torch.cat([seen, windows.actions], dim=2)
         present = torch.ones_like(windows.starts[:, begun:])
-        found = []
+        pieces = []
         for back in range(first, first + self.window - 1):
             here = slice(begun - back, steps.shape[1] - back)
             if back:  # the step after this one must not begin an episode
                 present = present & ~windows.starts[:, begun - back + 1 : steps.shape[1] - back + 1]
-            found.append(steps[:, here] * present[..., None])
-        return torch.cat(found, dim=2).flatten(0, 1) if found else steps.new_zeros(present.numel(), 0)
+            pieces.append(steps[:, here] * present[..., None])
+        return torch.cat(pieces, dim=2).flatten(0, 1) if pieces else steps.new_zeros(present.numel(), 0)

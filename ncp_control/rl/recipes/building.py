@@ -148,16 +148,16 @@ def normalized_as(recipe: Recipe, envs: VecEnv, training: bool) -> VecEnv:
     :param envs: its environments
     :param training: update the statistics and normalise rewards
     """
-    given = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {}, NormalizedVecEnv)
+    arguments = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {}, NormalizedVecEnv)
     if "gamma" in recipe.settings:
-        given.setdefault("gamma", read_limited("gamma", recipe.settings["gamma"], "the recipe's"))
+        arguments.setdefault("gamma", read_limited("gamma", recipe.settings["gamma"], "the recipe's"))
     space = envs.observation_space
     if isinstance(space, spaces.Dict) and KEY in space.spaces:
-        given.setdefault("norm_obs_keys", plain_keys(space))
+        arguments.setdefault("norm_obs_keys", plain_keys(space))
     if not training:
-        given["norm_reward"] = False
+        arguments["norm_reward"] = False
     try:
-        return NormalizedVecEnv(envs, **{"training": training, **given})
+        return NormalizedVecEnv(envs, **{"training": training, **arguments})
     except Exception as error:
         raise ValueError(f"the recipe's normalize does not fit {recipe.env}: {reason_of(error)}") from error
 
@@ -234,20 +234,20 @@ def class_of(algo: str) -> Any:
 
 def policy_arguments(described: dict[str, Any]) -> dict[str, Any]:
     """Returns a policy's arguments from those in a recipe, with plans and classes in place of their names."""
-    found = read_policy(copy.deepcopy(described))
+    arguments = read_policy(copy.deepcopy(described))
     classes: dict[str, dict[str, Any]] = {
         "activation_fn": ACTIVATIONS,
         "features_extractor_class": {"NCPExtractor": NCPExtractor},
     }
     for key, known in classes.items():
-        if key in found:
-            if not isinstance(found[key], str) or found[key] not in known:
-                raise ValueError(f"unknown {key} {found[key]!r} in a recipe: choose one of {', '.join(known)}")
-            found[key] = known[found[key]]
-    for where in (found, found.get("features_extractor_kwargs")):
+        if key in arguments:
+            if not isinstance(arguments[key], str) or arguments[key] not in known:
+                raise ValueError(f"unknown {key} {arguments[key]!r} in a recipe: choose one of {', '.join(known)}")
+            arguments[key] = known[arguments[key]]
+    for where in (arguments, arguments.get("features_extractor_kwargs")):
         if isinstance(where, dict) and isinstance(where.get("wiring"), str):
             where["wiring"] = parse_plan(where["wiring"])
-    return found
+    return arguments
 
 
 def try_out(envs: VecEnv, recipe: Recipe) -> None:

@@ -41,8 +41,8 @@ def make_env(
     except (MemoryError, TooMuchMemory):
         raise
     except Exception as error:  # a constructor that is given odd arguments can raise anything
-        given = f" with {shortened(dict(arguments))}" if arguments else ""
-        raise ValueError(f"the environment {env_id!r} cannot be made{given}: {reason_of(error)}") from error
+        with_arguments = f" with {shortened(dict(arguments))}" if arguments else ""
+        raise ValueError(f"the environment {env_id!r} cannot be made{with_arguments}: {reason_of(error)}") from error
     for described in wrappers:
         env = wrap(env, described)
     made: gym.Env[Any, Any] = env
@@ -85,8 +85,8 @@ def wrap(env: Any, described: Any) -> Any:
 
 def as_numbers(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns arguments with numbers in place of texts such as 1e-1; texts of rates stay as they are."""
-    found = {key: read_number(value) for key, value in arguments.items()}
-    return {key: arguments[key] if isinstance(value, Linear) else value for key, value in found.items()}
+    numbers = {key: read_number(value) for key, value in arguments.items()}
+    return {key: arguments[key] if isinstance(value, Linear) else value for key, value in numbers.items()}
 
 
 def reason_of(error: BaseException) -> str:

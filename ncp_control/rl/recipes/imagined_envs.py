@@ -18,7 +18,7 @@ class Imagined(Protocol):
     """What imagines episodes in place of an environment, such as `Branches` of `ncp_control.dynamics`."""
 
     def about(self) -> dict[str, Any]:
-        """Returns what tells it from any other, as JSON values."""
+        """Returns what sets it apart from any other, as JSON values."""
 
     def episodes(self, env: gym.Env[Any, Any], count: int, name: str) -> gym.vector.VectorEnv[Any, Any, Any]:
         """Returns episodes side by side, all equally long, that show and accept what an environment does.

@@ -1,8 +1,8 @@
 """What the settings of a recipe may be.
 
-Names are those of the arguments of the algorithm, of `VecNormalize` and of the policy. A value that does not fit is
-refused by these classes when the model is made; here are the numbers that they would accept, and that would end in a
-traceback, a hang or nonsense later.
+Names are those of the arguments of the algorithm, of `VecNormalize` and of the policy. These classes refuse a value
+that does not fit when the model is made. The limits here are for the numbers that they would accept, and that would end
+in a traceback, a hang or nonsense later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ncp_control.base.values import Linear, check_known, read_number, shortened
 MOST = 10**15  # the largest whole number of any setting; counters and products of counters stay far below 2**63
 ANY = sys.float_info.max
 SHARE, RATE, WHOLE = (0.0, 1.0), (0.0, ANY), (1, MOST)
-TINY = 1e-30
+TINY = 1e-30  # stands for "above 0"
 
 # The least and the most value of a number; where the least is an int, the number must be whole.
 LIMITS: dict[str, tuple[float, float]] = {
@@ -51,26 +51,26 @@ NOT_OURS = {
 
 
 def read_settings(
-    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
     where: str,
     limits: Mapping[str, tuple[float, float]] = LIMITS,
     switches: Collection[str] = (),
 ) -> dict[str, Any]:
     """Returns settings with numbers in place of texts such as 3e-4; refuses objects and numbers beyond their limits.
 
-    :param given: the settings by their keys
+    :param settings: the settings by their keys
     :param where: what the keys belong to, for the sentence that refuses a value
     :param limits: the limits by key
     :param switches: the keys that are true or false
     """
-    found = {}
-    for key, value in given.items():
+    checked = {}
+    for key, value in settings.items():
         if key in OBJECTS and value is not None:
             raise ValueError(f"{where} {key} must be left out, because it is an object of Python")
         if key in switches and not isinstance(value, bool):
             raise ValueError(f"{where} {key} must be true or false, not {shortened(value)}")
-        found[key] = read_limited(key, value, where, limits)
-    return found
+        checked[key] = read_limited(key, value, where, limits)
+    return checked
 
 
 def read_limited(key: str, value: Any, where: str, limits: Mapping[str, tuple[float, float]] = LIMITS) -> Any:
@@ -105,33 +105,33 @@ def read_limited(key: str, value: Any, where: str, limits: Mapping[str, tuple[fl
     raise ValueError(f"{where} {key} must be {words}, not {shortened(value)}")
 
 
-def read_algorithm(given: dict[str, Any], kind: type, name: str, n_envs: int) -> dict[str, Any]:
+def read_algorithm(arguments: dict[str, Any], kind: type, name: str, n_envs: int) -> dict[str, Any]:
     """Reads the arguments of an algorithm.
 
-    :param given: the settings of a recipe
+    :param arguments: the settings of a recipe
     :param kind: the algorithm's class
     :param name: its name
     :param n_envs: the number of environments
     """
     known = arguments_of(kind)
-    check_known(given, known, f"the recipe does not fit {name}: it has")
+    check_known(arguments, known, f"the recipe does not fit {name}: it has")
     limits = LIMITS
     if "buffer_size" in known:
         least = 2 if name == "CrossQ" else 1  # its batch normalisation needs two rows
         limits = {**LIMITS, **OFF_POLICY_LIMITS, "batch_size": (least, MOST)}
-        if given.get("batch_size", least) is None:  # on policy, this is the whole rollout
+        if arguments.get("batch_size", least) is None:  # on policy, this is the whole rollout
             raise ValueError(f"the recipe's batch_size must be a whole number of at least {least}, not None")
-    elif str(given.get("ent_coef")).startswith("auto"):
-        raise ValueError(f"the recipe's ent_coef must be a number, not {given['ent_coef']!r}")
-    settings, frequency = dict(given), given.get("train_freq")
+    elif str(arguments.get("ent_coef")).startswith("auto"):
+        raise ValueError(f"the recipe's ent_coef must be a number, not {arguments['ent_coef']!r}")
+    settings, frequency = dict(arguments), arguments.get("train_freq")
     if isinstance(frequency, list) and len(frequency) == 2:
-        settings["train_freq"], unit = frequency
+        settings["train_freq"], unit = frequency  # the number alone has limits; its unit comes back at the end
         if unit == "episode" and n_envs > 1:
             raise ValueError("the recipe's train_freq can count episodes only if n_envs is 1")
-    found = read_settings(settings, "the recipe's", limits, switches_in(known))
+    checked = read_settings(settings, "the recipe's", limits, switches_in(known))
     if isinstance(frequency, list) and len(frequency) == 2:
-        found["train_freq"] = (found["train_freq"], frequency[1])
-    return found
+        checked["train_freq"] = (checked["train_freq"], frequency[1])
+    return checked
 
 
 def check_quantiles(model: Any) -> None:
@@ -144,20 +144,20 @@ def check_quantiles(model: Any) -> None:
         )
 
 
-def read_policy(given: dict[str, Any]) -> dict[str, Any]:
+def read_policy(arguments: dict[str, Any]) -> dict[str, Any]:
     """Reads the arguments of a policy in a recipe, and those of its features extractor."""
-    found = read_settings(given, "in the recipe's policy_kwargs,")
-    inner = found.get("features_extractor_kwargs")
+    checked = read_settings(arguments, "in the recipe's policy_kwargs,")
+    inner = checked.get("features_extractor_kwargs")
     if isinstance(inner, dict):
-        found["features_extractor_kwargs"] = read_settings(inner, "in the recipe's features_extractor_kwargs,")
-    return found
+        checked["features_extractor_kwargs"] = read_settings(inner, "in the recipe's features_extractor_kwargs,")
+    return checked
 
 
-def read_normalize(given: dict[str, Any], kind: type) -> dict[str, Any]:
+def read_normalize(arguments: dict[str, Any], kind: type) -> dict[str, Any]:
     """Reads the arguments of `VecNormalize`, or of a class that extends it, in a recipe."""
     known = arguments_of(kind)
-    check_known(given, known, "the recipe's normalize does not fit VecNormalize: it has")
-    return read_settings(given, "in the recipe's normalize,", switches=switches_in(known))
+    check_known(arguments, known, "the recipe's normalize does not fit VecNormalize: it has")
+    return read_settings(arguments, "in the recipe's normalize,", switches=switches_in(known))
 
 
 def arguments_of(kind: type) -> dict[str, Any]:
@@ -165,14 +165,15 @@ def arguments_of(kind: type) -> dict[str, Any]:
 
     Among them are those that the class hands on to the classes that it extends.
     """
-    found: dict[str, Any] = {}
-    for one in kind.__mro__:
-        if "__init__" in vars(one):
-            parameters = inspect.signature(one.__init__).parameters  # type: ignore[misc]
-            found = {name: parameter.default for name, parameter in parameters.items()} | found
+    defaults: dict[str, Any] = {}
+    for ancestor in kind.__mro__:
+        if "__init__" in vars(ancestor):
+            parameters = inspect.signature(ancestor.__init__).parameters  # type: ignore[misc]
+            defaults = {name: parameter.default for name, parameter in parameters.items()} | defaults
+            # a class without **kwargs hands nothing on to the classes that it extends
             if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()):
                 break
-    return {name: default for name, default in found.items() if name not in NOT_OURS}
+    return {name: default for name, default in defaults.items() if name not in NOT_OURS}
 
 
 def switches_in(arguments: Mapping[str, Any]) -> list[str]:

@@ -38,7 +38,7 @@ class Prepared(gym.Wrapper[Any, Any, Any, Any]):
     @property
     def spec(self) -> Any:  # type: ignore[override]
         """The spec of the environment inside."""
-        return self.env.spec
+        return self.env.spec  # a gym.Wrapper would add itself to it
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Returns the result of the step that was taken."""
@@ -63,7 +63,7 @@ class BodyVecEnv(DummyVecEnv):
         return super().reset()
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Steps all bodies; what `Monitor` does at the end of an episode, the monitors do."""
+        """Steps all bodies; the end of an episode is left to its `Monitor`."""
         actions: Any = self.actions
         outcome = self._stepper.step(range(self.num_envs), actions)
         rows = outcome.rows()
@@ -81,6 +81,7 @@ class BodyVecEnv(DummyVecEnv):
                 info["terminal_observation"] = rows[k][0].copy()
                 observations[k], self.reset_infos[k] = monitor.reset()
             else:
+                # what `Monitor.step` does within an episode
                 monitor.rewards.append(float(rewards[k]))
                 monitor.total_steps += 1
         return observations, outcome.rewards.astype(np.float32), dones, infos

@@ -44,20 +44,20 @@ class NormalizedVecEnv(VecNormalize):
         """Returns normalised observations."""
         if not self.norm_obs:
             return super().normalize_obs(obs)
-        found = {
+        ready = {
             key: normalized(obs if key is None else obs[key], statistics, self.epsilon, self.clip_obs)
             for key, statistics in self._statistics().items()
         }
-        return {key: copy.copy(value) for key, value in obs.items()} | found if isinstance(obs, dict) else found[None]
+        return {key: copy.copy(value) for key, value in obs.items()} | ready if isinstance(obs, dict) else ready[None]
 
     def _statistics(self) -> dict[str | None, RunningMeanStd]:
         """Returns the statistics of each entry of the observations; for vectors the one key None."""
-        found: Any = self.obs_rms
-        return found if isinstance(found, dict) else {None: found}
+        statistics: Any = self.obs_rms
+        return statistics if isinstance(statistics, dict) else {None: statistics}
 
 
 def update(statistics: RunningMeanStd, values: Array) -> None:
-    """Counts values in, as `RunningMeanStd.update` does.
+    """Adds values to running statistics, bit for bit as `RunningMeanStd.update` does.
 
     :param values: (B, ...)
     """
@@ -65,6 +65,7 @@ def update(statistics: RunningMeanStd, values: Array) -> None:
         statistics.update(values)
         return
     count = len(values)
+    # the sums of np.mean and np.var, without their checks
     mean = np.add.reduce(values, axis=0) / count
     apart = values - mean
     statistics.update_from_moments(mean, np.add.reduce(apart * apart, axis=0) / count, count)

@@ -65,8 +65,8 @@ class ProcessVecEnv(SubprocVecEnv):
         """Resets all environments, with the seeds and options that were set."""
         observations = super().reset()
         check(self.reset_infos)
-        found: VecEnvObs = typed(observations, self.observation_space)
-        return found
+        observed: VecEnvObs = typed(observations, self.observation_space)
+        return observed
 
     def close(self) -> None:
         """Closes the environments; a process that is still busy after some seconds is ended by force."""
@@ -94,7 +94,7 @@ class ProcessVecEnv(SubprocVecEnv):
 
 
 class WatchedPipe:
-    """A pipe to a process, from which nobody waits for an answer in vain after the process has ended.
+    """A pipe to a process. If the process ends, waiting for its answer raises an error instead of lasting for ever.
 
     A pipe alone does not notice that end, because processes that were forked earlier hold its other end too.
 
@@ -135,10 +135,11 @@ class Telling(gym.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode."""
         if seed is not None:
-            set_random_seed(seed % 2**32)
+            set_random_seed(seed % 2**32)  # NumPy's global generator takes no larger seed
         try:
             return self.env.reset(seed=seed, options=options)
         except Exception as error:
+            # any observation will do: `check` raises the error before somebody reads it
             return self.observation_space.sample(), {ERROR: reason_of(error)}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:

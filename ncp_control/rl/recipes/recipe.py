@@ -144,8 +144,8 @@ def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Re
     :param changes: new values by key; a key such as "policy_kwargs.cell" reaches into a dictionary
     """
     flat = read_values(source)
-    if "env" not in (changes or {}) and isinstance(found := flat.get("env"), str):
-        refuse_import(found, f"the recipe {str(source)!r} trains in {found}", f"--set env={found}")
+    if "env" not in (changes or {}) and isinstance(env := flat.get("env"), str):
+        refuse_import(env, f"the recipe {str(source)!r} trains in {env}", f"--set env={env}")
     # A whole dictionary comes before its entries, and a cell before its settings.
     order = {key: (key.count("."), not key.endswith(".cell")) for key in changes or {}}
     for key, value in sorted((changes or {}).items(), key=lambda change: order[change[0]]):
@@ -178,13 +178,13 @@ def read_values(source: str | Path, seen: tuple[str, ...] = ()) -> dict[str, Any
     text, where = text_of(source)
     if where in seen:
         raise ValueError(f"the recipe {where} is based on itself")
-    found = read_yaml(text, where)
-    if not isinstance(found, dict):
+    values = read_yaml(text, where)
+    if not isinstance(values, dict):
         raise ValueError(f"{where} is not a recipe: it should consist of keys and values, such as env: CartPole-v1")
-    base = found.pop("based_on", None)
+    base = values.pop("based_on", None)
     if base is not None and not isinstance(base, str):
         raise ValueError(f"{where} is based on {base!r}, which is not the name of a recipe")
-    return found if base is None else merged(read_values(base, (*seen, where)), found)
+    return values if base is None else merged(read_values(base, (*seen, where)), values)
 
 
 def text_of(source: str | Path) -> tuple[str, str]:
@@ -207,13 +207,13 @@ def text_of(source: str | Path) -> tuple[str, str]:
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """Returns the base with the values of `over` in place of its own; dictionaries are merged entry by entry."""
-    found = copy.deepcopy(base)
-    if "cell" in over:
-        set_cell(found, over["cell"])
+    result = copy.deepcopy(base)
+    if "cell" in over:  # first, because it may remove settings that `over` then sets anew
+        set_cell(result, over["cell"])
     for key, value in over.items():
-        both = isinstance(found.get(key), dict) and isinstance(value, dict)
-        found[key] = merged(found[key], value) if both else value
-    return found
+        both = isinstance(result.get(key), dict) and isinstance(value, dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
 
 
 def set_value(flat: dict[str, Any], key: str, value: Any) -> None:

@@ -24,7 +24,7 @@ class GuidedTraining(CircuitAlgorithm, OffPolicyAlgorithm):
     """Makes SAC train a policy with a guide as `GuidedUpdate` says, and any other policy as the next class does."""
 
     def train(self: Any, gradient_steps: int, batch_size: int = 64) -> None:
-        """Makes so many updates of the guide and the critics, and one of the circuit for `EVERY` of them.
+        """Updates the guide and the critics `gradient_steps` times, and the circuit once for every `EVERY` of these.
 
         :param gradient_steps: the number of updates
         :param batch_size: the number of steps that each update of the guide learns from
@@ -38,6 +38,7 @@ class GuidedTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         update = getattr(self, "_update", None)
         if update is None or update.is_other(self, batch_size):
             self._update = update = GuidedUpdate(self, batch_size, guide)
+        # the update's own actor is the guide, so the circuit's optimizer is named beside its optimizers
         self._update_learning_rate([*update.optimizers, self.actor.optimizer])
         losses, errors = [], []
         with fused([guide.optimizer, self.critic.optimizer, self.actor.optimizer]):
@@ -57,10 +58,10 @@ class GuidedTraining(CircuitAlgorithm, OffPolicyAlgorithm):
     def _led(self: Any, actions: np.ndarray) -> np.ndarray:
         """Returns actions with those of the guide in the first half of the environments, if there is a guide."""
         guide: Any = self.policy.guide
-        count = self.n_envs // 2
+        count = self.n_envs // 2  # in the others the circuit acts, to learn from states into which it gets by itself
         if guide is None or count == 0:
             return actions
-        past: int = guide.features_extractor.window - 1
+        past: int = guide.features_extractor.window - 1  # the present observation is the last of the window
         buffer: Any = self.replay_buffer
         with torch.no_grad():
             seen = buffer.latest(self._last_obs, self._last_episode_starts, past, self._vec_normalize_env)
@@ -103,6 +104,7 @@ class GuidedUpdate(Update):
         circuit: Any = self.model.actor
         guide, model = self.actor, self.model
         sequence: int = model.replay_buffer.sequence  # type: ignore[union-attr]
+        # the buffer counts steps of each environment
         seen = self.windows(WINDOWS, sequence, LATEST // model.n_envs).observations
         with torch.no_grad():
             latent = guide.latent_pi(guide.features_extractor(seen))

@@ -1,6 +1,6 @@
 """sb3-contrib's recurrent PPO with less work around each step and each minibatch.
 
-`CriticPass` runs the critic over a whole rollout after it, with the numbers that it would have given step by step.
+`CriticPass` runs the critic over a whole rollout at its end, with the numbers that it would have given step by step.
 """
 
 from __future__ import annotations
@@ -69,13 +69,14 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
                     values = log_probs = None
                     actions, lstm_states = later.act(obs_tensor, lstm_states, episode_starts)
             actions = actions.cpu().numpy()
+            # the buffer keeps the actions as they were drawn, because their log-probabilities are of these
             clipped_actions = np.minimum(np.maximum(actions, space.low), space.high) if is_box else actions  # type: ignore[attr-defined]
             new_obs, rewards, dones, infos = env.step(clipped_actions)
             self.num_timesteps += env.num_envs
-            callback.update_locals(locals())
+            callback.update_locals(locals())  # callbacks look for these variables by the names that sb3-contrib uses
             if not callback.on_step():
                 if later is not None:
-                    later.finish()
+                    later.finish()  # the critic's state must be that of the steps taken, should the training go on
                 return False
             self._update_info_buffer(infos, dones)
             n_steps += 1
@@ -83,7 +84,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
                 last_seen = infos[idx].get("terminal_observation") if done else None
                 if last_seen is not None and infos[idx].get("TimeLimit.truncated", False):
                     if later is None:
-                        self.look_ahead(rewards, idx, last_seen, [one[:, idx : idx + 1] for one in lstm_states.vf])
+                        self.look_ahead(rewards, idx, last_seen, [state[:, idx : idx + 1] for state in lstm_states.vf])
                     else:
                         later.note_limit(idx, last_seen)
             rollout_buffer.add(
@@ -98,7 +99,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
             )
             self._last_obs, self._last_episode_starts, self._last_lstm_states = new_obs, dones, lstm_states
         if later is not None:
-            later.finish()
+            later.finish()  # before the returns, because it changes rewards at time limits
         episode_starts = torch.as_tensor(dones, dtype=torch.float32, device=device)
         with torch.no_grad():
             seen: Any = obs_as_tensor(new_obs, device)  # type: ignore[arg-type]
@@ -108,7 +109,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
         return True
 
     def look_ahead(self, rewards: Any, idx: int, observation: Any, states: Any) -> None:
-        """Adds to the reward of an episode that a time limit has ended what the critic expects after it.
+        """Adds the critic's value of what would have followed a time limit to the reward of the last step before it.
 
         :param rewards: the rewards of a step, (B,)
         :param idx: the episode's environment
@@ -126,7 +127,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
         policy.set_training_mode(True)
         self._update_learning_rate(optimizer)
         parameters, is_near = list(policy.parameters()), True
-        before: list[Tensor] = []  # the numbers of the epochs before the last one
+        before: list[Tensor] = []  # the numbers of all epochs but the last one, which alone counts for the divergence
         last: list[Tensor] = []
         with fused([optimizer]):
             for epoch in range(self.n_epochs):
@@ -134,6 +135,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
                 for data in self.rollout_buffer.get(self.batch_size):
                     loss, numbers = self._loss(data)
                     last.append(numbers)
+                    # float waits for a GPU, so it is called only if there is a target; 1.5 is as in sb3-contrib
                     is_near = self.target_kl is None or float(numbers[-1]) <= 1.5 * self.target_kl
                     if not is_near:
                         break
@@ -168,7 +170,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
         )
         values, advantages = values.flatten(), data.advantages
         if self.normalize_advantage:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)  # in case all are equal
         log_ratio = log_prob - data.old_log_prob
         ratio = log_ratio.exp()
         policy_loss = -torch.min(advantages * ratio, advantages * ratio.clamp(1 - clip, 1 + clip)).mean()
@@ -176,11 +178,12 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
             most = self.clip_range_vf(self._current_progress_remaining)  # type: ignore[operator]
             values = data.old_values + (values - data.old_values).clamp(-most, most)
         value_loss = (data.returns - values).square().mean()
+        # a distribution without a formula for its entropy gives None; the mean of -log p is an estimate of it
         entropy_loss = log_prob.mean() if entropy is None else -entropy.mean()
         loss = policy_loss + self.ent_coef * entropy_loss + self.vf_coef * value_loss
         with torch.no_grad():
             clipped = ((ratio - 1).abs() > clip).float().mean()
-            kl = (ratio - 1 - log_ratio).mean()
+            kl = (ratio - 1 - log_ratio).mean()  # of lower variance than -log_ratio, and never negative
             return loss, torch.stack([policy_loss, value_loss, entropy_loss, clipped, loss, kl])
 
     def _log(self, numbers: Any, last: int) -> None:
@@ -190,6 +193,7 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
         :param last: the number of minibatches in the last epoch
         """
         kept: dict[str, Any] = dict(zip(LOGGED, numbers.mean(axis=0), strict=True))
+        # as sb3-contrib does: the loss of the last minibatch alone, and the divergence of the last epoch
         kept |= {"loss": numbers[-1, 4], "approx_kl": numbers[-last:, 5].mean()}
         kept["explained_variance"] = explained_variance(
             self.rollout_buffer.values.flatten(), self.rollout_buffer.returns.flatten()
@@ -205,9 +209,9 @@ class SequencePPO(MaskedTraining, RecurrentPPO):
 
 
 class CriticPass:
-    """Values, log-probabilities and what follows time limits, for a rollout that only the actor saw.
+    """Fills in values, log-probabilities and rewards at time limits, for a rollout in which only the actor ran.
 
-    A circuit that steps a few rows leaves the processor's cache between two steps; over a whole sequence it stays.
+    Between two steps of a few rows, a circuit's weights leave the processor's cache; over a whole sequence they stay.
 
     :param model: a model of recurrent PPO whose policy `acts_alone`
     :param buffer: its rollout buffer, empty
@@ -234,11 +238,12 @@ class CriticPass:
         count, vf = buffer.pos, states.vf
         with torch.no_grad():
             if count:
+                # A callback may have ended the rollout between a step and its row in the buffer.
                 actions, means, stds = (torch.stack(each) for each in zip(*self._drawn[:count], strict=True))
                 # One for all steps, unless a callback has changed it between two of them.
                 std = stds[0] if (stds == stds[0]).all() else stds[:, None]
-                found = gaussian.log_probabilities(actions.view_as(means), means, std)
-                buffer.log_probs[:count] = found.numpy(force=True)
+                log_probs = gaussian.log_probabilities(actions.view_as(means), means, std)
+                buffer.log_probs[:count] = log_probs.numpy(force=True)
             for first in range(0, count, buffer.sequence):
                 vf = self._run(slice(first, min(first + buffer.sequence, count)), vf)
         self.model._last_lstm_states = RNNStates(states.pi, vf)
@@ -246,6 +251,7 @@ class CriticPass:
     def _run(self, steps: slice, states: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Runs the critic over some steps of every environment, and returns its states after them."""
         buffer, policy, (state, unused) = self.buffer, self.policy, states
+        # `add` has stored the state before the rollout here, because the critic had not run yet.
         buffer.states_vf[steps.start // buffer.sequence] = state[0].numpy(force=True)
         seen = torch.as_tensor(buffer.observations[steps], device=policy.device)
         features = policy.extract_features(seen.flatten(0, 1)).unflatten(0, seen.shape[:2]).transpose(0, 1)
@@ -254,7 +260,7 @@ class CriticPass:
         heads = policy.mlp_extractor.forward_critic
         # Each step lies in memory as if it had been taken alone: products of other layouts may be rounded otherwise.
         each = [outputs[:, k].contiguous() for k in range(outputs.shape[1])]
-        values = [policy.value_net(heads(one)) for one in each]
+        values = [policy.value_net(heads(row)) for row in each]
         buffer.values[steps] = torch.cat(values, dim=1).t().numpy(force=True)
         for step, idx, observation in self._limits:
             if steps.start <= step < steps.stop:

@@ -16,7 +16,7 @@ from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, SACPolicy
 from torch import Tensor, nn
 
 TINY = 1e-6  # added by Stable-Baselines3 before the logarithm of 1 - a^2
-_masked = torch.ops.aten.threshold_backward.grad_input
+_masked = torch.ops.aten.threshold_backward.grad_input  # the gradient of ReLU, written into a given tensor
 
 
 class SAC(stable_baselines3.SAC):
@@ -96,7 +96,7 @@ class Update:
         self.followed = list(zip(target.parameters(), critic.parameters(), strict=True))
         self.optimizers = [actor.optimizer, critic.optimizer]
         if model.ent_coef_optimizer is not None:
-            self.optimizers.append(model.ent_coef_optimizer)
+            self.optimizers.append(model.ent_coef_optimizer)  # the third: its one number gains nothing from fusing
 
     def is_other(self, model: stable_baselines3.SAC, batch: int) -> bool:
         """Whether the model has other networks by now, or another size of batch is wanted."""
@@ -116,6 +116,7 @@ class Update:
         # In the order in which Stable-Baselines3 draws them.
         noise, noise_after = (torch.normal(torch.zeros_like(data.actions), 1.0) for _ in range(2))
         tuned = model.ent_coef_optimizer is not None
+        # before its own update, as in Stable-Baselines3
         alpha = float(model.log_ent_coef.exp() if tuned else model.ent_coef_tensor)  # type: ignore[union-attr]
 
         actions, log_p = self.act(after, noise_after)[:2]
@@ -123,10 +124,12 @@ class Update:
         discounts = model.gamma if data.discounts is None else data.discounts
         wanted = data.rewards + (1 - data.dones) * discounts * (values - alpha * log_p)
 
+        # After the run on the next observations, because the actor's gradients need the results of this one.
         actions, log_p, std, raw = self.act(seen, noise)
         losses = {"ent_coef": alpha}
         if tuned:
             above = float(log_p.mean()) + float(model.target_entropy)
+            # the loss is linear in log alpha, so this is its gradient
             model.log_ent_coef.grad = torch.full_like(model.log_ent_coef, -above)  # type: ignore[union-attr,arg-type]
             losses["ent_coef_loss"] = -above * float(model.log_ent_coef)  # type: ignore[arg-type]
             model.ent_coef_optimizer.step()  # type: ignore[union-attr]
@@ -134,15 +137,16 @@ class Update:
         errors = self.values(self.critics, seen, data.actions) - wanted
         losses["critic_loss"] = float(0.5 * errors.square().mean(0).sum())
         for layers, error in zip(self.critics, errors.split(1, dim=1), strict=True):
-            layers.backward(error / self.batch, to_inputs=False)
+            layers.backward(error / self.batch, to_inputs=False)  # the gradient of half the mean square
         model.critic.optimizer.step()
 
+        # by the critics as they are after their step, as in Stable-Baselines3
         least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
         losses["actor_loss"] = float((alpha * log_p - least.values).mean())
         self.follow_actor(actions, noise, std, raw, alpha, least.indices)
         self.actor.optimizer.step()
 
-        if k % model.target_update_interval == 0:
+        if k % model.target_update_interval == 0:  # counted anew in each call of `train`, as in Stable-Baselines3
             for target, source in self.followed:
                 target.lerp_(source, model.tau)
         return losses
@@ -176,11 +180,13 @@ class Update:
         """
         share, m = 1 / self.batch, actions.shape[1]
         squash = 1 - actions.square()
+        # For fixed noise, log p depends on an action through -log(1 - a^2 + TINY) alone.
         by_action = 2 * alpha * share * actions / (squash + TINY)
         for k, layers in enumerate(self.critics):
             by_value = torch.where(chosen == k, -share, 0.0)
-            by_action += layers.backward(by_value, to_weights=False)[:, -m:]
+            by_action += layers.backward(by_value, to_weights=False)[:, -m:]  # a critic reads the actions last
         by_mean = by_action * squash
+        # the second factor is the gradient of the clamp
         by_log_std = (by_mean * std * noise - alpha * share) * ((raw >= LOG_STD_MIN) & (raw <= LOG_STD_MAX))
         by_latent = self.mean.backward(by_mean).add_(self.log_std.backward(by_log_std))
         self.trunk.backward(by_latent, to_inputs=False)
@@ -238,12 +244,12 @@ class Layers:
     def forward(self, inputs: Tensor) -> Tensor:
         """Returns the last layer's results, (B, n), for inputs (B, m)."""
         self._inputs = inputs
-        found = inputs
+        hidden = inputs
         for layer, relu, result in zip(self.layers, self._relus, self._results, strict=True):
-            found = torch.addmm(layer.bias, found, layer.weight.t(), out=result)
+            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result)
             if relu:
-                found.relu_()
-        return found
+                hidden.relu_()
+        return hidden
 
     def backward(self, gradient: Tensor, to_inputs: bool = True, to_weights: bool = True) -> Tensor:
         """Returns the gradient with respect to the inputs of the last `forward`.
@@ -270,7 +276,7 @@ class Layers:
 def gradient_of(parameter: Tensor) -> Tensor:
     """Returns a parameter's `grad`, which is made if there is none."""
     if parameter.grad is None:
-        parameter.grad = torch.empty_like(parameter)
+        parameter.grad = torch.empty_like(parameter)  # whoever asks for it overwrites it
     return parameter.grad
 
 
