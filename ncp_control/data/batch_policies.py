@@ -53,7 +53,7 @@ class RandomPolicy:
         """Starts a random stream for each episode."""
         self._spaces = [copy.deepcopy(self._space) for _ in seeds]
         for space, seed in zip(self._spaces, seeds, strict=True):
-            space.seed(spawned_seed(seed, 1))
+            space.seed(spawned_seed(seed, 1))  # not the same numbers as the environment, which has the seed itself
 
     def act(self, observations: Any) -> Array:
         """Returns an action for each episode."""
@@ -93,6 +93,7 @@ class PredictPolicy:
             deterministic=self._deterministic,
             **masks,
         )
+        # An episode that has ended stays in the batch until all have, so none begins in between.
         self._starts = np.zeros(len(self._starts), dtype=bool)
         return as_actions(actions)
 
@@ -102,7 +103,7 @@ class FunctionPolicy:
 
     def __init__(self, function: Callable[[Array], Any], name: str | None = None) -> None:
         self.sha256 = hash_of_function(function)
-        self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")
+        self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")  # of <lambda>
         self._function = function
 
     def begin(self, seeds: Sequence[int]) -> None:
@@ -144,8 +145,8 @@ def act(policy: BatchPolicy, observations: Any, action_masks: Array | None) -> A
     if action_masks is None:
         return policy.act(observations)
     masked: Any = policy
-    found: Array = masked.act(observations, action_masks)
-    return found
+    actions: Array = masked.act(observations, action_masks)
+    return actions
 
 
 def as_actions(actions: Any) -> Array:
@@ -176,6 +177,7 @@ def check_actions(actions: Array, space: gym.Space[Any], count: int, step: int) 
         is_real = np.issubdtype(actions.dtype, np.number) and not np.iscomplexobj(actions)
         fine = is_real and np.isfinite(actions)
     if not np.all(fine):
+        # actions of a wrong kind are wrong as a whole, and `fine` is then one flag
         wrong = actions if np.ndim(fine) == 0 else actions[~np.asarray(fine)]
         raise ValueError(f"the policy gave {wrong.flat[0]} at step {step}, which is not an action of {space}")
 
@@ -195,8 +197,8 @@ def as_batch_policy(
             raise ValueError(f"unknown policy {policy!r}: give 'random', a model with predict, or a function")
         return RandomPolicy(action_space)
     if hasattr(policy, "begin") and hasattr(policy, "act"):
-        found: BatchPolicy = policy
-        return found
+        ready: BatchPolicy = policy
+        return ready
     if hasattr(policy, "predict"):
         return PredictPolicy(policy, name, deterministic)
     if callable(policy):

@@ -2,9 +2,10 @@
 
 Rollouts are divided into groups of a fixed size, and the policy acts on a whole group in one call. A group always holds
 the same rollouts, whichever process collects it, and everything random follows from the rollouts' own seeds. So the
-result is the same, bit for bit, for any number of workers and after an interruption; each rollout has an environment
-of its own, which remembers no other. Gymnasium's MuJoCo bodies remember nothing: they are used again, and stepped
-together. Every rollout is written to disk as soon as it is finished. A dataset is written when all of them are there.
+result is the same, bit for bit, for any number of workers and after an interruption. Each rollout has an environment
+of its own, which cannot remember another one. Gymnasium's MuJoCo bodies remember nothing, so they are used again and
+stepped together. Every rollout is written to disk as soon as it is finished. A dataset is written when all of them are
+there.
 """
 
 from __future__ import annotations
@@ -106,11 +107,11 @@ def collect(
         bursts,
     )
     if keep is not None:
-        found = _collect_into(Path(keep), plan, chosen, workers, resume, progress, elsewhere)
+        collected = _collect_into(Path(keep), plan, chosen, workers, resume, progress, elsewhere)
     else:
         with temporary_folder(Path(tempfile.gettempdir()) / "ncp-control") as folder:
-            found = _collect_into(folder, plan, chosen, workers, True, progress, elsewhere)
-    return Rollouts(found, observation_names=names, about=plan.about(), action_range=action_range, choices=choices)
+            collected = _collect_into(folder, plan, chosen, workers, True, progress, elsewhere)
+    return Rollouts(collected, observation_names=names, about=plan.about(), action_range=action_range, choices=choices)
 
 
 def _collect_into(
@@ -130,7 +131,7 @@ def _collect_into(
             report = tracker.advance
             if elsewhere is not None and missing:
                 elsewhere(missing, plan, folder, report)
-            elif workers == 1 or len(missing) < 2:
+            elif workers == 1 or len(missing) < 2:  # a process takes whole groups, so one group needs no second
                 with one_thread():
                     collect_groups(missing, plan, policy, folder, report)
             else:
@@ -195,7 +196,7 @@ def collect_dataset(
     spec, keep = spec_of(env), unfinished(folder)
     rollouts = collect(policy, spec, keep=keep, resume=resume, **settings)
     about = {**rollouts.about, "observation_names": list(rollouts.observation_names), **(record or {})}
-    with Hold(keep):
+    with Hold(keep):  # Minari writes into this folder first, which nobody may collect into meanwhile
         minari_files.write_minari(rollouts, dataset_id, folder, spec, about, keep)
     remove_finished(keep)
     return Rollouts.load(folder)
@@ -207,7 +208,7 @@ def in_processes(
     """Collects groups in worker processes, each of which takes the next group when it is free."""
     context = worker_context()  # a fork need not pickle the policy
     waiting, reports = context.Queue(), context.Queue()
-    for group in [*groups, *[None] * workers]:
+    for group in [*groups, *[None] * workers]:  # each worker ends at its None
         waiting.put(group)
     started = [
         context.Process(target=_work, args=(waiting, reports, plan, policy, folder), daemon=True)
@@ -219,7 +220,7 @@ def in_processes(
         busy = workers
         while busy:
             try:
-                message = reports.get(timeout=1.0)
+                message = reports.get(timeout=1.0)  # a worker that was killed says nothing, so it is looked for
             except Empty:
                 lost = [process.exitcode for process in started if process.exitcode not in (None, 0)]
                 if lost:

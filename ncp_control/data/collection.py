@@ -56,6 +56,7 @@ class CollectionPlan:
     def groups(self) -> list[range]:
         """Divides the rollouts into groups of as equal size as possible."""
         count = -(-self.rollouts // self.group)
+        # in whole numbers, so that no rounding ever moves a rollout into another group
         cuts = [self.rollouts * k // count for k in range(count + 1)]
         return [range(first, last) for first, last in pairwise(cuts)]
 
@@ -108,6 +109,7 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
             if not resume:
                 raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
             about = plan.recorded()
+            # Another version of ncp_envs may have written the same task in other words.
             begun = read_record(record).get("env")
             if isinstance(begun, str) and task_in(begun) == task_in(plan.env):
                 about["env"] = begun
@@ -127,8 +129,8 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
 
 
 def task_in(env: str) -> Any:
-    """Returns what the JSON of a spec says, without what versions of `ncp_envs` write differently for one task: the
-    functions that make it, and whether its choice of entries is among its wrappers.
+    """Returns the content of a spec's JSON without that in which versions of `ncp_envs` differ for the same task: the
+    entry points, and whether the wrapper that chooses entries is listed.
     """
     try:
         spec: dict[str, Any] = json.loads(env)

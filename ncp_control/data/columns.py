@@ -31,6 +31,7 @@ class Column:
         self.path, self.shape, self.largest = path, shape, largest
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.size: int = self.dtype.itemsize * prod(shape)  # bytes of a row
+        # unbuffered, because os.pread does not see what Python still holds back
         self._file = path.open("x+b" if new else "rb", buffering=0)
         weakref.finalize(self, self._file.close)
 
@@ -45,17 +46,18 @@ class Column:
             self.largest = max(self.largest, float(np.abs(rows).max()))
         left = memoryview(rows.reshape(-1).view(np.uint8).data)
         self._file.seek(row * self.size)
-        while left:
+        while left:  # an unbuffered write may take a part only
             left = left[self._file.write(left) :]
 
     def read(self, row: int, count: int) -> Array:
         """Reads rows, from a row on; (count, ...)."""
-        found: Array = self.cut([row], count)[0]
-        return found
+        rows: Array = self.cut([row], count)[0]
+        return rows
 
     def cut(self, starts: Sequence[int], length: int) -> Array:
         """Reads pieces of `length` rows, one from each start; (len(starts), length, ...)."""
         number, size, wanted = self._file.fileno(), self.size, self.size * length
+        # a bytearray, because torch shares only memory that can be written to
         pieces = bytearray().join([os.pread(number, wanted, start * size) for start in starts])
         if len(pieces) != wanted * len(starts):  # the system reads at most 2 GiB at once, or the file is damaged
             pieces = bytearray().join([self._whole(start * size, wanted) for start in starts])
@@ -69,13 +71,13 @@ class Column:
                 os.posix_fadvise(number, start * size, length * size, os.POSIX_FADV_WILLNEED)
 
     def _whole(self, place: int, wanted: int) -> bytearray:
-        found = bytearray()
-        while len(found) < wanted:
-            more = os.pread(self._file.fileno(), wanted - len(found), place + len(found))
-            if not more:
+        content = bytearray()
+        while len(content) < wanted:
+            piece = os.pread(self._file.fileno(), wanted - len(content), place + len(content))
+            if not piece:
                 raise OSError(f"{self.path} is shorter than it was when it was written")
-            found += more
-        return found
+            content += piece
+        return content
 
 
 class StoredArray:
@@ -132,6 +134,6 @@ class StoredArray:
 
 def column_of(arrays: Sequence[Any]) -> Column | None:
     """Returns the column in which all of these arrays lie; None if they lie in memory or in several columns."""
-    found = {id(one.column): one.column for one in arrays if isinstance(one, StoredArray)}
-    alone = len(found) == 1 and all(isinstance(one, StoredArray) for one in arrays)
-    return next(iter(found.values())) if alone else None
+    columns = {id(array.column): array.column for array in arrays if isinstance(array, StoredArray)}
+    alone = len(columns) == 1 and all(isinstance(array, StoredArray) for array in arrays)
+    return next(iter(columns.values())) if alone else None

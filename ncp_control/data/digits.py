@@ -15,9 +15,9 @@ UNMOVED = 1e-6  # smaller changes than this share of the standard deviation are 
 
 
 def check_digits(train: Rollouts, names: Sequence[str], what: str = "observations") -> None:
-    """Refuses rollouts of which float32 would lose what there is to learn, or to measure.
+    """Refuses rollouts in which float32 would round away what there is to learn or to measure.
 
-    What a file holds as float32 is taken as it is.
+    Numbers that a file holds as float32 are taken as they are.
 
     :param train: the training part
     :param names: a name for each feature
@@ -38,7 +38,7 @@ def check_columns(rows: Array, names: Sequence[str]) -> None:
 
 
 def refuse_lost(mean: Array, std: Array, largest: Array, moved: Array, lost: Array, names: Sequence[str]) -> None:
-    """Refuses features of which too much is lost.
+    """Refuses features of which float32 rounds away too much.
 
     :param mean: of each feature, (n,), as all that follow
     :param std: its standard deviation
@@ -47,6 +47,7 @@ def refuse_lost(mean: Array, std: Array, largest: Array, moved: Array, lost: Arr
     :param lost: the root mean square of what float32 rounds away
     :param names: a name for each
     """
+    # what never changes has nothing to lose
     known = np.isfinite(std) & (std > STILL * np.maximum(1.0, largest))
     moves = np.where(moved > UNMOVED * std, moved, np.inf)
     lost_too_much = known & ((lost > MOST * std) | (lost > OF_CHANGE * moves))

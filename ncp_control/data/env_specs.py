@@ -37,7 +37,7 @@ def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
                 "that it can be made again"
             )
     try:
-        spec.to_json()
+        spec.to_json()  # only to see whether it can
     except (TypeError, ValueError) as error:
         what = "entry_point" if callable(spec.entry_point) else "arguments"
         raise ValueError(
@@ -51,9 +51,9 @@ def with_limit(spec: EnvSpec, steps: int) -> EnvSpec:
     """Returns a spec whose episodes end after at most so many steps."""
     if steps < 1:
         raise ValueError(f"an episode has at least one step, got a limit of {steps}")
-    found = copy.deepcopy(spec)
-    found.max_episode_steps = steps
-    return found
+    limited = copy.deepcopy(spec)
+    limited.max_episode_steps = steps
+    return limited
 
 
 def _registered(env: str) -> EnvSpec:
@@ -115,23 +115,27 @@ def check_spaces(env: gym.Env[Any, Any]) -> None:
 def check_policy(policy: Any, env: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]) -> None:
     """Refuses a policy whose observation or action space does not fit that of one environment."""
     for what in ("observation", "action"):
-        its = getattr(policy, f"{what}_space", None)
-        own = getattr(env, f"single_{what}_space" if isinstance(env, gym.vector.VectorEnv) else f"{what}_space")
-        if not isinstance(its, gym.Space):
+        of_policy = getattr(policy, f"{what}_space", None)
+        of_env = getattr(env, f"single_{what}_space" if isinstance(env, gym.vector.VectorEnv) else f"{what}_space")
+        if not isinstance(of_policy, gym.Space):
             continue
-        if not _same_form(its, own):
-            raise ValueError(f"the policy was made for {what}s in {its}, and this environment has {own}")
+        if not _same_form(of_policy, of_env):
+            raise ValueError(f"the policy was made for {what}s in {of_policy}, and this environment has {of_env}")
 
 
-def _same_form(one: gym.Space[Any], other: gym.Space[Any]) -> bool:
+def _same_form(first: gym.Space[Any], second: gym.Space[Any]) -> bool:
     """Whether two spaces hold arrays of the same shapes, or the same number of choices; their bounds may differ.
 
-    A space of a class of one's own counts as what it derives from.
+    A space of a user's own class counts as the class that it derives from.
     """
-    if isinstance(one, gym.spaces.Dict) and isinstance(other, gym.spaces.Dict):
-        return one.spaces.keys() == other.spaces.keys() and all(_same_form(one[key], other[key]) for key in one.spaces)
-    kind = next((kind for kind in ARRAYS if isinstance(one, kind)), type(one))
-    return isinstance(other, kind) and one.shape == other.shape and getattr(one, "n", 0) == getattr(other, "n", 0)
+    if isinstance(first, gym.spaces.Dict) and isinstance(second, gym.spaces.Dict):
+        return first.spaces.keys() == second.spaces.keys() and all(
+            _same_form(first[key], second[key]) for key in first.spaces
+        )
+    kind = next((kind for kind in ARRAYS if isinstance(first, kind)), type(first))
+    return (
+        isinstance(second, kind) and first.shape == second.shape and getattr(first, "n", 0) == getattr(second, "n", 0)
+    )
 
 
 def range_of(space: gym.Space[Any]) -> NDArray[Any] | None:
@@ -142,7 +146,7 @@ def range_of(space: gym.Space[Any]) -> NDArray[Any] | None:
 
 
 def choices_of(space: gym.Space[Any]) -> range | None:
-    """Returns what a `Discrete` space lets one choose from; None for any other space."""
+    """Returns the choices of a `Discrete` space; None for any other space."""
     if not isinstance(space, gym.spaces.Discrete):
         return None
     return range(int(space.start), int(space.start) + int(space.n))

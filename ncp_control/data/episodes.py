@@ -41,11 +41,11 @@ class Steps(NamedTuple):
     def entry(self, key: str, default: Any) -> Sequence[Any]:
         """Returns an entry of the info of each environment.
 
-        :param default: what stands for it where there is no such entry
+        :param default: the value where there is no such entry
         """
         if isinstance(self.info, dict):
-            found: Sequence[Any] = self.info.get(key, [default] * len(self.places))
-            return found
+            values: Sequence[Any] = self.info.get(key, [default] * len(self.places))
+            return values
         return [info.get(key, default) for info in self.info]
 
 
@@ -82,6 +82,7 @@ def run_episodes(envs: Sequence[Any], policy: BatchPolicy, observations: Sequenc
             raise ValueError(
                 f"an episode has had no end after {step:,} steps: wrap the environment in gymnasium.wrappers.TimeLimit"
             )
+        # An ended episode still gets an action, which nobody takes.
         masks = masks_of(envs, places) if is_masked else None
         steps = step_all(places, act(policy, stack(shown), masks))
         for place, observation in zip(places, steps.observations, strict=True):
@@ -131,8 +132,8 @@ def one_by_one(envs: Sequence[Any], places: tuple[int, ...], actions: Any) -> St
         observation, *rest = envs[place].step(actions[place])
         steps.append((copy_of(observation), *rest))
     seen, rewards, terminated, truncated, infos = zip(*steps, strict=True)
-    ended = [bool(one or other) for one, other in zip(terminated, truncated, strict=True)]
-    return Steps(places, seen, rewards, [bool(one) for one in terminated], ended, infos)
+    ended = [bool(is_over or is_cut) for is_over, is_cut in zip(terminated, truncated, strict=True)]
+    return Steps(places, seen, rewards, [bool(is_over) for is_over in terminated], ended, infos)
 
 
 def copy_of(observation: Any) -> Any:

@@ -13,7 +13,7 @@ from ncp_control.data.rollout import Rollout
 from ncp_control.data.rollouts import Rollouts
 
 SUFFIXES = (".png", ".svg", ".pdf")
-TRACES, STEPS = 4, 200
+TRACES, STEPS = 4, 200  # observations and steps of the first rollout that are drawn
 
 
 def check_suffix(path: Path) -> None:
@@ -64,6 +64,7 @@ def draw_ranges(axes: Any, rollouts: Rollouts) -> None:
     axes.hlines(rows, values.min(0), values.max(0), color=GREY, linewidth=1.2, label="least to most")
     axes.hlines(rows, mean - std, mean + std, color=BLUE, linewidth=5, label="mean +- standard deviation")
     axes.plot(mean, rows, "|", color="white", markersize=7)
+    # on a linear axis, observations that spread much less than others would be dots
     if std.max() > 10 * max(float(np.median(std)), 1e-12) or std.max() > 20 * max(float(std.min()), 1e-12):
         axes.set_xscale("symlog", linthresh=1.0)
         axes.xaxis.set_major_formatter("{x:g}")

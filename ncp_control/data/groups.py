@@ -41,11 +41,12 @@ def collect_groups(
             with own_random_numbers(seeds[0]):
                 envs += [opened.enter_context(closing(made(plan))) for _ in range(len(group) - len(envs))]
                 for place, rollout in collect_group(envs[: len(group)], policy, seeds, report):
+                    # An interrupted collection has some rollouts of a group, which is run again as a whole.
                     if not path_of(folder, group[place]).exists():
                         # A file that a stopping machine damages is found later, and its rollout is collected again.
                         write_trace(rollout, path_of(folder, group[place]), durable=False)
                         report(1, 0)
-            if stepper_of(envs) is None:
+            if stepper_of(envs) is None:  # they may remember these episodes, so the next group gets new ones
                 opened.close()
                 envs.clear()
 
@@ -109,11 +110,11 @@ class _Stretch:
         """Keeps a step of each of the episodes."""
         self.columns["observations"].append(steps.observations)
         self.columns["rewards"].append(steps.rewards)
-        for key, other in KEPT.items():
-            self.columns[key].append(steps.entry(key, other))
+        for key, default in KEPT.items():
+            self.columns[key].append(steps.entry(key, default))
 
     def of(self, key: str, place: int) -> list[Any]:
-        """Returns what one episode has of each step."""
+        """Returns the values of one episode, step by step."""
         row = self.places.index(place)
         return [values[row] for values in self.columns[key]]
 
@@ -131,6 +132,7 @@ class RolloutBuilder:
 
     def add(self, steps: Steps) -> None:
         """Keeps one step of all episodes that still run."""
+        # A new stretch begins where an episode ends, so that no step needs a search for its episode's row.
         if not self._stretches or self._stretches[-1].places != steps.places:
             self._stretches.append(_Stretch(steps.places))
         self._stretches[-1].add(steps)

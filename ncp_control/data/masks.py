@@ -17,8 +17,8 @@ CHOICES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 def takes_masks(model: Any) -> bool:
     """Whether a model and its policy, or a policy itself, can be told which actions are allowed."""
-    found = [getattr(one, "predict", None) for one in (model, getattr(model, "policy", model))]
-    return all(predict is not None and METHOD in inspect.signature(predict).parameters for predict in found)
+    methods = [getattr(part, "predict", None) for part in (model, getattr(model, "policy", model))]
+    return all(predict is not None and METHOD in inspect.signature(predict).parameters for predict in methods)
 
 
 def has_masks(env: gym.Env[Any, Any]) -> bool:
@@ -37,6 +37,6 @@ def masks_of(envs: Sequence[gym.Env[Any, Any]], running: Collection[int]) -> NDA
     :param envs: the environments
     :param running: the places of those whose episode goes on, at least one
     """
-    found = {place: mask_of(envs[place]) for place in running}
-    free = np.ones_like(next(iter(found.values())))
-    return np.stack([found.get(place, free) for place in range(len(envs))])
+    masks = {place: mask_of(envs[place]) for place in running}
+    free = np.ones_like(next(iter(masks.values())))
+    return np.stack([masks.get(place, free) for place in range(len(envs))])

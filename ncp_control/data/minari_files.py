@@ -28,6 +28,7 @@ from ncp_control.data.env_specs import choices_of, make, range_of
 from ncp_control.data.rollout import Rollout, StoredRollouts
 
 VECTORS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
+# A namespace, a name and a version, as in Minari; without a version it could be any path.
 ID = re.compile(r"^([\w-]+/)*[\w-]+-v\d+$")
 REQUIRED = ("ncp-control", "gymnasium", "mujoco")  # what makes the environment again
 # Minari's names of entries, and the names that they have in `Rollouts.about`.
@@ -121,15 +122,17 @@ def write_minari(
                 action_space=env.action_space,
                 **fields_of(record),
             )
+            # before the checksum, because it changes the file
             dataset.storage.update_episode_metadata(statistics_of(rollouts))
             main = temporary / dataset_id / "data" / MAIN_FILE
             dataset.storage.update_metadata({RECORD: {**record, "sha256": sha256_of(main)}})
-        (temporary / dataset_id).rename(folder)
+        (temporary / dataset_id).rename(folder)  # last, so that a dataset is there as a whole or not at all
 
 
 def _most_bytes(rollout: Rollout) -> int:
     """Returns an upper bound of an episode's size in HDF5, whose library crashes when the disk is full."""
     assert rollout.actions is not None
+    # 32 bytes a step have room for the reward, the flags and the time; the rest is for what HDF5 itself writes
     return int(1.1 * (rollout.observations.nbytes + rollout.actions.nbytes + 32 * rollout.steps)) + 2**16
 
 
@@ -205,6 +208,7 @@ def read_dataset(dataset: Any, folder: Path | None = None, metadata: dict[str, A
         metadata = dataset.storage.metadata if metadata is None else metadata
         record = metadata.get(RECORD, {})
         names = tuple(map(str, record.get("observation_names", ())))
+    # last our own record, whose entries are more exact than Minari's of the same name
     about = {"source": str(name), "id": metadata.get("dataset_id"), **about_of(metadata), **record}
     space = dataset.action_space
     episodes = _episodes(dataset, name, len(names))
@@ -219,8 +223,8 @@ def _episodes(dataset: Any, name: Any, names: int) -> Iterator[Rollout]:
     """
     with _readable(name):
         seeds = dataset.storage.get_episode_metadata(dataset.episode_indices)
-        for episode, found in zip(dataset.iterate_episodes(), seeds, strict=True):
-            rollout = _rollout(episode, found.get("seed"))
+        for episode, metadata in zip(dataset.iterate_episodes(), seeds, strict=True):
+            rollout = _rollout(episode, metadata.get("seed"))
             if names and names != rollout.observations.shape[1]:
                 raise ValueError(f"it names {names} observations, and each step has {rollout.shapes}")
             yield rollout
@@ -244,7 +248,7 @@ def check_kinds(source: str, observations: Any, actions: Any) -> None:
 
 @contextmanager
 def _readable(source: Any) -> Iterator[None]:
-    """Says of whatever goes wrong in reading a dataset that this dataset cannot be read."""
+    """Turns any error in reading a dataset into one that says which dataset cannot be read."""
     try:
         yield
     except (OSError, *UNREADABLE) as error:
@@ -260,6 +264,7 @@ def _rollout(episode: Any, seed: int | None) -> Rollout:
         observations=episode.observations,
         actions=episode.actions,
         rewards=episode.rewards,
+        # the first entry belongs to the reset, in which no action is taken
         is_random=None if random is None else np.asarray(random[1:], dtype=bool),
         elapsed=None if elapsed is None or np.all(elapsed == 1) else np.asarray(elapsed),
         terminated=bool(episode.terminations[-1]),
@@ -296,7 +301,7 @@ def statistics_of(rollouts: Sequence[Rollout]) -> list[dict[str, float]]:
 
 
 def about_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the entries of a dataset's metadata, whoever wrote them, that belong into `Rollouts.about`."""
+    """Returns the entries for `Rollouts.about` from a dataset's metadata, whoever wrote it."""
     about: dict[str, Any] = {name: text for key, name in KEPT.items() if isinstance(text := metadata.get(key), str)}
     authors, parts = metadata.get("author"), metadata.get("combined_datasets")
     if isinstance(authors, list | set) and authors:
@@ -323,6 +328,7 @@ def check_description(metadata: dict[str, Any], record: Any, main: Path) -> None
     if metadata.get("data_format") != "hdf5":
         raise ValueError(f"it is stored as {metadata.get('data_format')}, and only hdf5 is read")
     episodes, size = metadata.get("total_episodes"), main.stat().st_size
+    # Minari makes an array of so many numbers, and no episode is smaller than a byte.
     if isinstance(episodes, bool) or not isinstance(episodes, int) or not 0 < episodes <= size:
         raise ValueError(f"its metadata claim {episodes} episodes")
     if not isinstance(record, dict) or not isinstance(record.get("observation_names", []), list):
@@ -335,15 +341,15 @@ def sha256_of(path: Path) -> str:
     """Returns the checksum of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(2**20):
+        while block := file.read(2**20):  # a dataset may be larger than the memory
             digest.update(block)
     return digest.hexdigest()
 
 
 def scale_in(metadata: Mapping[str, Any]) -> tuple[float, float] | None:
     """Returns the returns that score 0 and 1, as a dataset's metadata name them; None where they name no such scale."""
-    found = [metadata.get(name) for name in ENDS]
-    numbers = [float(value) for value in found if value is not None and is_number(value)]
+    ends = [metadata.get(name) for name in ENDS]
+    numbers = [float(value) for value in ends if value is not None and is_number(value)]
     return (numbers[0], numbers[1]) if len(numbers) == len(ENDS) and numbers[0] != numbers[1] else None
 
 

@@ -28,13 +28,13 @@ def normalization_of(model: Any) -> dict[str, Any] | None:
     wrapper = _wrapper_of(model)
     if wrapper is None:
         return None
-    found = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
+    entries = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
     tensors = {}
-    for key, statistics in found.items():
+    for key, statistics in entries.items():
         suffix = f".{key}" if key else ""
         tensors[f"normalize.mean{suffix}"] = torch.from_numpy(np.array(statistics.mean))
         tensors[f"normalize.var{suffix}"] = torch.from_numpy(np.array(statistics.var))
-    return {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs, "keys": sorted(found), "tensors": tensors}
+    return {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs, "keys": sorted(entries), "tensors": tensors}
 
 
 def _wrapper_of(model: Any) -> Any:

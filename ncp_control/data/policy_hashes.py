@@ -47,11 +47,12 @@ def hash_of_function(function: Any) -> str | None:
 def _add(digest: Any, part: Any) -> None:
     """Adds a constant or a collection of constants to the digest; raises TypeError for anything else."""
     if isinstance(part, CodeType):
+        # without its file and its lines, which change where the function does not
         _add(digest, (part.co_code, part.co_names, part.co_varnames, part.co_freevars, part.co_consts))
     elif isinstance(part, list | tuple):
-        digest.update(f"{len(part)}(".encode())
-        for one in part:
-            _add(digest, one)
+        digest.update(f"{len(part)}(".encode())  # so that (a, (b)) differs from ((a), b)
+        for entry in part:
+            _add(digest, entry)
     elif isinstance(part, dict):
         _add(digest, (*part, *part.values()))
     elif isinstance(part, np.ndarray) and part.dtype != object:

@@ -16,7 +16,7 @@ from ncp_control.data.columns import StoredArray
 
 Array = NDArray[Any]
 PARTS = ("train", "valid", "test")  # of a split
-MOST_CHOICES = 10_000
+MOST_CHOICES = 10_000  # each is an input of a model
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Rollout:
 
 
 class StoredRollouts(NamedTuple):
-    """What a reader found in a source, field by field as in `Rollouts`; rollouts may be read when their turn comes."""
+    """What a reader found in a source, field by field as in `Rollouts`; a rollout may be read when its turn comes."""
 
     rollouts: Iterable[Rollout]
     observation_names: tuple[str, ...]
@@ -119,14 +119,15 @@ def as_array(name: str, key: str, values: Any) -> Array:
         raise ValueError(f"{name}: {key} must be one array of numbers, got a {type(values).__name__}")
     values = values.detach().cpu() if hasattr(values, "detach") else values
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name}: {key} must be one array of numbers, and its rows differ in length") from error
     except TypeError as error:
         raise ValueError(f"{name}: {key} must be one array of numbers ({error})") from error
-    kind = np.dtype(np.float64) if found.dtype == np.longdouble else found.dtype.newbyteorder("=")
-    shared = found.flags.writeable and min(found.strides, default=0) >= 0 and kind == found.dtype
-    return found if shared else np.array(found, kind)
+    # torch has no long double, and no other byte order than the machine's
+    kind = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
+    shared = array.flags.writeable and min(array.strides, default=0) >= 0 and kind == array.dtype
+    return array if shared else np.array(array, kind)
 
 
 def is_stored(values: Any) -> bool:
@@ -153,7 +154,7 @@ def in_words(choices: range) -> str:
 
 
 def need_one_hot(choices: range | None) -> bool:
-    """Whether actions are choices that one number does not tell apart without an order; two choices have none."""
+    """Whether actions are more than two choices, so that one number for each would put them in an order."""
     return choices is not None and len(choices) > 2
 
 
@@ -167,8 +168,8 @@ def one_hot(rollout: Rollout, choices: range) -> Rollout:
         raise ValueError(f"{rollout.name}: {len(choices)} choices are too many for a model that reads each as a number")
     acts = rollout.actions
     if acts is None or acts.ndim != 1 or acts.dtype.kind not in "iu":
-        found = "none" if acts is None else f"an array of {acts.dtype} and shape {acts.shape}"
-        raise ValueError(f"{rollout.name}: choices must be one whole number a step, and its actions are {found}")
+        shown = "none" if acts is None else f"an array of {acts.dtype} and shape {acts.shape}"
+        raise ValueError(f"{rollout.name}: choices must be one whole number a step, and its actions are {shown}")
     acts = np.asarray(acts)
     rows = acts.astype(np.int64) - choices.start
     wrong = (rows < 0) | (rows >= len(choices))

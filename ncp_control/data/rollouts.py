@@ -66,26 +66,26 @@ class Rollouts(Sequence[Rollout]):
     choices: range | None = None
 
     def __post_init__(self) -> None:
-        found = (self.rollouts,) if isinstance(self.rollouts, Rollout) else tuple(self.rollouts)
-        object.__setattr__(self, "rollouts", found)
-        if not found:
+        rollouts = (self.rollouts,) if isinstance(self.rollouts, Rollout) else tuple(self.rollouts)
+        object.__setattr__(self, "rollouts", rollouts)
+        if not rollouts:
             raise ValueError("Rollouts needs at least one rollout, and was given none")
-        for one in found:
-            if not isinstance(one, Rollout):
+        for episode in rollouts:
+            if not isinstance(episode, Rollout):
                 raise TypeError(
-                    f"Rollouts holds episodes, each a Rollout, and was given a {type(one).__name__}: wrap your arrays, "
-                    "Rollouts((Rollout(observations, actions), ...)), (T + 1, n) and (T, m)"
+                    f"Rollouts holds episodes, each a Rollout, and was given a {type(episode).__name__}: wrap your "
+                    "arrays, Rollouts((Rollout(observations, actions), ...)), (T + 1, n) and (T, m)"
                 )
-        for rollout in found:
-            check_same_form(found[0], rollout)
+        for rollout in rollouts:
+            check_same_form(rollouts[0], rollout)
         if not self.observation_names:
             object.__setattr__(self, "observation_names", usual_names(self.features))
-        for what, given, wanted in (
+        for what, entries, count in (
             ("observation_names", self.observation_names, self.features),
-            ("parts", self.parts, len(found)),
+            ("parts", self.parts, len(rollouts)),
         ):
-            if given is not None and len(given) != wanted:
-                raise ValueError(f"there are {len(given)} {what}, and there must be {wanted}")
+            if entries is not None and len(entries) != count:
+                raise ValueError(f"there are {len(entries)} {what}, and there must be {count}")
 
     @classmethod
     def load(cls, source: str | Path | Any) -> Rollouts:
@@ -102,8 +102,8 @@ class Rollouts(Sequence[Rollout]):
             - a table, `.csv`, `.tsv` or `.parquet`, with what its columns are for, all of it optional:
               "FILE.csv:time=COLUMN,group=COLUMN,predict=A+B,read=C+D"
         """
-        found = read_source(source)
-        return cls(tuple(found.rollouts), *found[1:])
+        stored = read_source(source)
+        return cls(tuple(stored.rollouts), *stored[1:])
 
     @classmethod
     def stream(
@@ -125,33 +125,35 @@ class Rollouts(Sequence[Rollout]):
         place = Path(tempfile.gettempdir() if folder is None else folder)
         with temporary_folder(place / "rollouts") as scratch:
 
-            def kept() -> Rollouts:
-                found = keep_on_disk(source, scratch, one_hot)
-                return cls(tuple(found.rollouts), *found[1:])
+            def copied() -> Rollouts:
+                stored = keep_on_disk(source, scratch, one_hot)
+                return cls(tuple(stored.rollouts), *stored[1:])
 
-            return (ranks or Ranks()).once_a_machine(kept)
+            return (ranks or Ranks()).once_a_machine(copied)
 
     @classmethod
     def joined(cls, several: Sequence[Rollouts]) -> Rollouts:
         """Joins rollouts of several sources, which must have the same observations and actions, in their order.
 
-        The names of observations and the range of actions are those of the sources that tell them; `about` keeps what
-        all sources say alike.
+        Names of observations, choices and the range of actions are taken from the sources that have them; `about` keeps
+        the entries on which all sources agree.
         """
-        first, *others = several
-        if not others:
+        first, *rest = several
+        if not rest:
             return first
-        names = {one.observation_names: one for one in several if one.observation_names != usual_names(one.features)}
-        choices = {one.choices: one for one in several if one.choices is not None}
-        for what, found in (("observations", names), ("choices of actions", choices)):
-            if len(found) > 1:
-                one, other = list(found)[:2]
+        names = {
+            part.observation_names: part for part in several if part.observation_names != usual_names(part.features)
+        }
+        choices = {part.choices: part for part in several if part.choices is not None}
+        for what, versions in (("observations", names), ("choices of actions", choices)):
+            if len(versions) > 1:
+                one, other = list(versions)[:2]
                 raise ValueError(f"{what} differ, {one} and {other}: these rollouts do not belong together")
-        ranges = [one.action_range for one in several if one.action_range is not None]
+        ranges = [part.action_range for part in several if part.action_range is not None]
         return cls(
-            tuple(rollout for one in several for rollout in one),
+            tuple(rollout for part in several for rollout in part),
             next(iter(names), ()),
-            {key: value for key, value in first.about.items() if all(one.about.get(key) == value for one in others)},
+            {key: value for key, value in first.about.items() if all(part.about.get(key) == value for part in rest)},
             action_range=np.stack([np.min(ranges, axis=0)[0], np.max(ranges, axis=0)[1]]) if ranges else None,
             choices=next(iter(choices), None),
         )
@@ -204,8 +206,8 @@ class Rollouts(Sequence[Rollout]):
         """
         if self.choices is None or not need_one_hot(self.choices):
             return self
-        found = tuple(one_hot(rollout, self.choices) for rollout in self)
-        return replace(self, rollouts=found, action_range=range_of_one_hot(self.choices), choices=None)
+        rollouts = tuple(one_hot(rollout, self.choices) for rollout in self)
+        return replace(self, rollouts=rollouts, action_range=range_of_one_hot(self.choices), choices=None)
 
     def split(self, seed: int | None = None, series: bool | None = None) -> Split:
         """Splits rollouts into train, valid and test, 2 : 1 : 2.
@@ -223,11 +225,11 @@ class Rollouts(Sequence[Rollout]):
         :param series: whether the rollouts are pieces of one series; None decides as described
         """
         if self.parts is not None:
-            found = {part: [k for k, own in enumerate(self.parts) if own == part] for part in PARTS}
-            missing = [part for part, indexes in found.items() if not indexes]
+            places = {part: [k for k, own in enumerate(self.parts) if own == part] for part in PARTS}
+            missing = [part for part, indexes in places.items() if not indexes]
             if missing:
                 raise ValueError(f"the source names the parts of a split, but nothing is in {' and '.join(missing)}")
-            return Split(**{part: self.select(indexes) for part, indexes in found.items()})
+            return Split(**{part: self.select(indexes) for part, indexes in places.items()})
         count = len(self)
         if series is None:
             series = seed is None and (count == 1 or is_series(self))
@@ -235,7 +237,7 @@ class Rollouts(Sequence[Rollout]):
             raise ValueError("pieces of a series stay in the order of time: split them without a seed")
         if count == 1 and series and self[0].steps >= len(PARTS):
             pieces = (piece(self[0], steps) for steps in cut_in_time(self[0].steps))
-            return Split(*(self._part((one,), series) for one in pieces))
+            return Split(*(self._part((cut,), series) for cut in pieces))
         if count < len(PARTS):
             raise ValueError(
                 f"rollouts are split into training, validation and test, so there must be at least 3, not {count}; a "
@@ -253,27 +255,27 @@ def usual_names(count: int) -> tuple[str, ...]:
     return tuple(f"observation {k}" for k in range(count))
 
 
-def check_same_form(one: Rollout, other: Rollout) -> None:
+def check_same_form(first: Rollout, second: Rollout) -> None:
     """Refuses two rollouts whose observations or actions differ in shape."""
-    if other.observations.shape[1] != one.observations.shape[1]:
+    if second.observations.shape[1] != first.observations.shape[1]:
         raise ValueError(
-            f"{other.name} has {other.observations.shape[1]} observations a step, "
-            f"{one.name} has {one.observations.shape[1]}: they do not belong together"
+            f"{second.name} has {second.observations.shape[1]} observations a step, "
+            f"{first.name} has {first.observations.shape[1]}: they do not belong together"
         )
-    if (other.actions is None) != (one.actions is None):
-        raise ValueError(f"of {one.name} and {other.name} only one has actions: they do not belong together")
-    if other.actions is not None and one.actions is not None:
-        own, shape = other.actions.shape[1:], one.actions.shape[1:]
+    if (second.actions is None) != (first.actions is None):
+        raise ValueError(f"of {first.name} and {second.name} only one has actions: they do not belong together")
+    if second.actions is not None and first.actions is not None:
+        own, shape = second.actions.shape[1:], first.actions.shape[1:]
         if own != shape:
             raise ValueError(
-                f"{other.name} has actions of shape {own}, {one.name} of {shape}: they do not belong together"
+                f"{second.name} has actions of shape {own}, {first.name} of {shape}: they do not belong together"
             )
 
 
 def is_paper_data(rollouts: Sequence[Rollout]) -> bool:
     """Whether these are the LTC paper's 25 traces, in their order."""
     names = [f"trace_{k:04d}.npy" for k in range(PAPER_COUNT)]
-    return [one.name for one in rollouts] == names and all(map(is_of_paper, rollouts))
+    return [rollout.name for rollout in rollouts] == names and all(map(is_of_paper, rollouts))
 
 
 def is_of_paper(rollout: Rollout) -> bool:
@@ -286,12 +288,15 @@ def is_series(rollouts: Sequence[Rollout]) -> bool:
     """Whether rollouts may be pieces of one series, in the order of time: nothing says that each began anew, as the
     episodes of an environment do, which have rewards or a seed.
     """
-    return not any(one.rewards is not None or one.seed is not None or is_of_paper(one) for one in rollouts)
+    return not any(
+        rollout.rewards is not None or rollout.seed is not None or is_of_paper(rollout) for rollout in rollouts
+    )
 
 
 def sizes_of(count: int) -> tuple[int, int, int]:
     """Divides a count of at least 3 into training, validation and test, 2 : 1 : 2."""
     valid = max(1, round(count / 5))
+    # something must be left for training
     test = min(max(1, round(2 * count / 5)), count - valid - 1)
     return count - valid - test, valid, test
 
@@ -324,6 +329,6 @@ def piece(rollout: Rollout, steps: range) -> Rollout:
         is_random=None if rollout.is_random is None else rollout.is_random[acts],
         elapsed=None if rollout.elapsed is None else rollout.elapsed[seen],
         terminated=rollout.terminated and steps.stop == rollout.steps,
-        seed=None if steps.start else rollout.seed,
+        seed=None if steps.start else rollout.seed,  # a seed replays an episode from its reset on
         name=f"{rollout.name}, steps {steps.start} to {steps.stop}",
     )

@@ -42,6 +42,7 @@ class Scaler:
         if not np.isfinite(std).all():  # squares have overflowed
             scale = np.maximum(largest, 1.0)
             mean, std = (values * scale for values in moments(train, what, scale)[:2])
+        # the shift alone is then enough, and a division by rounding errors would make noise of it
         still = std <= STILL * np.maximum(1.0, largest)
         return cls(mean, np.where(still, 1.0, std))
 
@@ -70,12 +71,16 @@ def moments(train: Rollouts, what: str, scale: Any = 1.0) -> tuple[Array, Array,
     with np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks(train, what):
             rows = rows / scale
-            own, more = rows.mean(axis=0), len(rows)
-            change = own - mean
-            mean = mean + change * (more / (count + more))
-            square = square + np.square(rows - own).sum(axis=0) + np.square(change) * (count * more / (count + more))
+            block_mean, added = rows.mean(axis=0), len(rows)
+            change = block_mean - mean
+            mean = mean + change * (added / (count + added))
+            square = (
+                square
+                + np.square(rows - block_mean).sum(axis=0)
+                + np.square(change) * (count * added / (count + added))
+            )
             largest = np.maximum(largest, np.abs(rows).max(axis=0))
-            count += more
+            count += added
         return np.asarray(mean), np.sqrt(square / count), np.asarray(largest)
 
 

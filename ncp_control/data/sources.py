@@ -63,8 +63,8 @@ def _read_folder(folder: Path) -> StoredRollouts:
     if len(present) < len(PARTS):
         missing = [part for part in PARTS if part not in present]
         raise ValueError(f"{folder} has {' and '.join(present)}, but no folder {' and '.join(missing)}")
-    found = [(part, path) for part in PARTS for path in _traces(folder / part)]
-    return StoredRollouts((read_trace(path) for _, path in found), (), about, tuple(part for part, _ in found))
+    traces = [(part, path) for part in PARTS for path in _traces(folder / part)]
+    return StoredRollouts((read_trace(path) for _, path in traces), (), about, tuple(part for part, _ in traces))
 
 
 def _traces(folder: Path) -> list[Path]:
@@ -106,6 +106,6 @@ def write_trace(rollout: Rollout, path: Path, durable: bool = True) -> None:
     arrays = {key: getattr(rollout, key) for key in KEYS if getattr(rollout, key) is not None}
     if rollout.seed is not None:
         arrays["seed"] = np.int64(rollout.seed)
-    buffer = io.BytesIO()
+    buffer = io.BytesIO()  # np.savez cannot write a file that appears as a whole
     np.savez(buffer, terminated=np.bool_(rollout.terminated), **arrays)
     write_atomically(path, buffer.getvalue(), durable)

@@ -32,12 +32,12 @@ def is_large(*sources: Any, processes: int = 1) -> bool:
 
 
 def can_stream() -> bool:
-    """Whether this system reads a file at a place, and keeps an open file that was removed; Windows does not."""
+    """Whether this system can read a file from any position, and keep a removed file open; Windows cannot."""
     return hasattr(os, "pread")
 
 
 def size_on_disk(source: Any) -> int:
-    """Returns the bytes of the files of data in a source; 0 if there is none."""
+    """Returns how many bytes the data files of a source have; 0 if there are none."""
     path = Path(str(source.storage.data_path) if hasattr(source, "iterate_episodes") else source)
     table = table_source(str(source))
     path = path if table is None else table.path
@@ -58,18 +58,18 @@ def keep_on_disk(source: Any, scratch: Path, as_one_hot: bool = False) -> Stored
     """
     if not can_stream():
         raise ValueError("this system cannot read rollouts from disk as needed: read them into memory")
-    found = read_source(source)
+    stored = read_source(source)
     check_room(scratch, size_on_disk(source))
-    choices = found.choices if as_one_hot and need_one_hot(found.choices) else None
+    choices = stored.choices if as_one_hot and need_one_hot(stored.choices) else None
     if choices is not None:
-        found = found._replace(action_range=range_of_one_hot(choices), choices=None)
+        stored = stored._replace(action_range=range_of_one_hot(choices), choices=None)
     writer = RolloutWriter(scratch)
 
     def written() -> Iterator[Rollout]:
-        for rollout in found.rollouts:
+        for rollout in stored.rollouts:
             yield writer.add(rollout if choices is None else one_hot(rollout, choices))
 
-    return found._replace(rollouts=tuple(written()))
+    return stored._replace(rollouts=tuple(written()))
 
 
 class RolloutWriter:
@@ -98,21 +98,21 @@ class RolloutWriter:
 
     def column(self, name: str, key: str, values: Array) -> Column:
         """Returns the column for an array, which must be like those that were written before."""
-        found = self.columns.get(key)
-        if found is None:
-            found = Column(self.scratch / key, values.dtype, values.shape[1:], new=True)
-            self.columns[key] = found
+        column = self.columns.get(key)
+        if column is None:
+            column = Column(self.scratch / key, values.dtype, values.shape[1:], new=True)
+            self.columns[key] = column
             if key == "elapsed":  # a rollout without it has steps of length 1
                 for start in range(0, self.rows, BLOCK):
-                    found.write(start, np.ones(min(BLOCK, self.rows - start)))
-        if values.shape[1:] != found.shape:
+                    column.write(start, np.ones(min(BLOCK, self.rows - start)))
+        if values.shape[1:] != column.shape:
             raise ValueError(
-                f"{name} has {key} of shape {values.shape[1:]} a step, the rollouts before it of {found.shape}: they "
+                f"{name} has {key} of shape {values.shape[1:]} a step, the rollouts before it of {column.shape}: they "
                 "do not belong together"
             )
-        if not np.can_cast(values.dtype, found.dtype):
+        if not np.can_cast(values.dtype, column.dtype):  # a column has one type, and no digit may be lost
             raise ValueError(
-                f"{name} has {key} of {values.dtype}, the rollouts before it of {found.dtype}: make all of one type, "
+                f"{name} has {key} of {values.dtype}, the rollouts before it of {column.dtype}: make all of one type, "
                 "or read them into memory"
             )
-        return found
+        return column

@@ -43,8 +43,8 @@ def summarize(rollouts: Rollouts) -> dict[str, Any]:
 
 def spread(values: NDArray[np.float64]) -> dict[str, float]:
     """Returns the mean, the standard deviation, the least and the greatest value."""
-    found = {"mean": values.mean(), "std": std_of(values), "least": values.min(), "most": values.max()}
-    return {key: float(value) for key, value in found.items()}
+    moments = {"mean": values.mean(), "std": std_of(values), "least": values.min(), "most": values.max()}
+    return {key: float(value) for key, value in moments.items()}
 
 
 def score(returns: NDArray[np.float64], about: dict[str, Any]) -> dict[str, float] | None:
@@ -53,8 +53,8 @@ def score(returns: NDArray[np.float64], about: dict[str, Any]) -> dict[str, floa
     if scale is None:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        found = spread(normalized(returns, scale))
-    return found | dict(zip(ENDS, scale, strict=True)) if np.isfinite(list(found.values())).all() else None
+        scores = spread(normalized(returns, scale))
+    return scores | dict(zip(ENDS, scale, strict=True)) if np.isfinite(list(scores.values())).all() else None
 
 
 def random_actions(rollouts: Rollouts) -> dict[str, Any] | None:

@@ -50,12 +50,12 @@ class TableSource:
     split: str = ""
 
     def __post_init__(self) -> None:
-        said = [key for key in SAYS if getattr(self, key)]
-        if len(said) > 1:
-            raise ValueError(f"{self.path}: {said[0]}= and {said[1]}= are two tasks: name one of them")
+        tasks = [key for key in SAYS if getattr(self, key)]
+        if len(tasks) > 1:
+            raise ValueError(f"{self.path}: {tasks[0]}= and {tasks[1]}= are two tasks: name one of them")
         if self.each not in ("", "group"):
             raise ValueError(f"{self.path}: each= is group, for one label of a whole group, not {self.each!r}")
-        if self.each and (not self.group or "predict" in said or not said):
+        if self.each and (not self.group or "predict" in tasks or not tasks):
             raise ValueError(
                 f"{self.path}: each=group says that a whole group has one label or value: name the column of groups, "
                 "and label= or value="
@@ -72,9 +72,9 @@ def table_source(source: str | PathLike[str] | TableSource) -> TableSource | Non
         return source
     text = str(source)
     for suffix in SUFFIXES:
-        found = text.lower().rfind(suffix)
-        end = found + len(suffix)
-        if found >= 0 and text[end : end + 1] in ("", ":"):
+        place = text.lower().rfind(suffix)  # the last one, because a folder's name may have it, too
+        end = place + len(suffix)
+        if place >= 0 and text[end : end + 1] in ("", ":"):
             break
     else:
         return None
@@ -114,12 +114,12 @@ def read_table_rollouts(source: TableSource) -> StoredRollouts:
     uses = {
         "time": source.time, "group": source.group, "predict": predict, "read": list(source.read), "left out": left_out
     }  # fmt: skip
-    columns = {use: found for use, found in uses.items() if found}
+    columns = {use: names for use, names in uses.items() if names}
     return StoredRollouts(
         tuple(
             Rollout(
                 observed[rows],
-                actions=read[rows[:-1]] if source.read else None,
+                actions=read[rows[:-1]] if source.read else None,  # after the last row comes no observation
                 elapsed=None if elapsed is None else elapsed[rows],
                 name=f"{source.group} {name}" if source.group else source.path.name,
             )
@@ -139,16 +139,16 @@ def check_uses(source: TableSource, targets: Sequence[str], read: Sequence[str])
 
 
 def changing(table: DataTable, used: Sequence[str], purpose: str = "to predict") -> tuple[list[str], list[str]]:
-    """Returns the columns without another use that have numbers that change, and those that have none.
+    """Returns, of the columns without another use, those of numbers that change, and the others.
 
     :param used: the columns with another use
     :param purpose: what the numbers are for, in the message if there are none
     """
     free = [name for name in table.columns if name not in used]
-    found = [name for name in free if table.is_numbers(name) and not is_constant(table.numbers(name))]
-    if not found:
+    chosen = [name for name in free if table.is_numbers(name) and not is_constant(table.numbers(name))]
+    if not chosen:
         raise ValueError(f"{table.path} has no column of numbers that change, so there is nothing {purpose}")
-    return found, [name for name in free if name not in found]
+    return chosen, [name for name in free if name not in chosen]
 
 
 def numbers_of(table: DataTable, names: Sequence[str], complete: bool = False) -> NDArray[np.float64]:
@@ -156,8 +156,8 @@ def numbers_of(table: DataTable, names: Sequence[str], complete: bool = False) -
 
     :param complete: refuse a column that lacks numbers
     """
-    found = [table.numbers(name) for name in names]
-    for name, values in zip(names, found, strict=True):
+    columns = [table.numbers(name) for name in names]
+    for name, values in zip(names, columns, strict=True):
         lacking = np.isnan(values)
         if complete and lacking.any():
             row, count = int(np.argmax(lacking)), int(lacking.sum())
@@ -168,7 +168,7 @@ def numbers_of(table: DataTable, names: Sequence[str], complete: bool = False) -
             )
         if is_constant(values):
             raise ValueError(f"{table.path}: the column {name!r} is {values[~lacking][0]:g} in every row: leave it out")
-    return np.stack(found, axis=1) if found else np.empty((table.rows, 0))
+    return np.stack(columns, axis=1) if columns else np.empty((table.rows, 0))
 
 
 def is_constant(values: NDArray[np.float64]) -> bool:
@@ -181,12 +181,12 @@ def rows_of_groups(table: DataTable, group: str) -> Groups:
     """Returns the numbers of each group's rows, groups in the order of their first rows; one group without a column."""
     if not group:
         return {"": np.arange(table.rows)}
-    words, found = table.words(group), dict[str, list[int]]()
+    words, groups = table.words(group), dict[str, list[int]]()
     for row, word in enumerate(words):
         if not word:
             raise ValueError(f"{table.path}, row {row + FIRST}: the group in the column {group!r} is missing")
-        found.setdefault(word, []).append(row)
-    return {word: np.array(rows) for word, rows in found.items()}
+        groups.setdefault(word, []).append(row)
+    return {word: np.array(rows) for word, rows in groups.items()}
 
 
 def elapsed_of(table: DataTable, name: str, groups: Groups) -> NDArray[np.float64] | None:
@@ -198,20 +198,20 @@ def elapsed_of(table: DataTable, name: str, groups: Groups) -> NDArray[np.float6
     if not name:
         return None
     times = table.times(name)
-    found = np.full(table.rows, np.nan)
+    elapsed = np.full(table.rows, np.nan)
     for rows in groups.values():
         intervals = np.diff(times[rows])
         if (intervals <= 0).any():
             late = int(np.argmax(intervals <= 0))
-            one, other = (int(rows[k]) + FIRST for k in (late, late + 1))
+            before, after = (int(rows[k]) + FIRST for k in (late, late + 1))
             what = "the same time as" if intervals[late] == 0 else "an earlier time than"
             raise ValueError(
-                f"{table.path}: row {other} has {what} row {one} in the column {name!r}: sort the rows by time, and "
+                f"{table.path}: row {after} has {what} row {before} in the column {name!r}: sort the rows by time, and "
                 "name the column of groups if there are several"
             )
         if len(intervals):
-            found[rows] = np.concatenate([[np.median(intervals)], intervals])
-    known = found[~np.isnan(found)]
+            elapsed[rows] = np.concatenate([[np.median(intervals)], intervals])
+    known = elapsed[~np.isnan(elapsed)]
     if not len(known) or np.ptp(known) <= EVEN * np.abs(known).max():
         return None
-    return np.where(np.isnan(found), np.median(known), found)
+    return np.where(np.isnan(elapsed), np.median(known), elapsed)

@@ -34,7 +34,7 @@ class DataTable:
         return len(next(iter(self.columns.values())))
 
     def column(self, name: str) -> list[str] | NDArray[np.float64]:
-        """Returns the cells of a column, or says which columns there are."""
+        """Returns the cells of a column; the error for an unknown name lists the columns."""
         if name not in self.columns:
             raise ValueError(
                 f"{self.path} has no column {name!r}: its columns are {', '.join(map(shown, self.columns))}"
@@ -46,14 +46,14 @@ class DataTable:
         cells = self.column(name)
         if isinstance(cells, np.ndarray):
             return bool(np.isfinite(cells).any())
-        found = [to_number(cell) for cell in cells]
-        return None not in found and not all(math.isnan(number) for number in found if number is not None)
+        numbers = [to_number(cell) for cell in cells]
+        return None not in numbers and not all(math.isnan(number) for number in numbers if number is not None)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Returns a column as numbers, (rows,), NaN where a cell is missing."""
         cells = self.column(name)
         if isinstance(cells, np.ndarray):
-            found = cells
+            values = cells
         else:
             read = [to_number(cell) for cell in cells]
             if None in read:
@@ -62,39 +62,40 @@ class DataTable:
                     f"{self.path}, row {row + FIRST}: {cells[row]!r} in the column {name!r} is not a number: "
                     "correct the cell, or name the columns to use without this one"
                 )
-            found = np.array(read, np.float64)
-        if np.isinf(found).any():
-            row = int(np.argmax(np.isinf(found)))
+            values = np.array(read, np.float64)
+        if np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
             raise ValueError(f"{self.path}, row {row + FIRST}: the number in the column {name!r} is infinite")
-        if np.isnan(found).all():
+        if np.isnan(values).all():
             raise ValueError(f"{self.path}: the column {name!r} has no value in any row: leave it out")
-        return found
+        return values
 
     def times(self, name: str) -> NDArray[np.float64]:
         """Returns a column of times, (rows,): numbers, or dates and times of ISO 8601 as seconds since 1970. The first
         cell says which."""
         cells = self.column(name)
         if isinstance(cells, list) and to_number(cells[0]) is None:
-            found = np.empty(len(cells))
+            times = np.empty(len(cells))
             for row, cell in enumerate(cells):
                 try:
-                    found[row] = to_seconds(cell)
+                    times[row] = to_seconds(cell)
                 except ValueError as error:
                     raise ValueError(
                         f"{self.path}, row {row + FIRST}: {cell!r} in the column {name!r} is neither a number "
                         "nor a time such as 2026-01-31T12:00:00"
                     ) from error
-            return found
-        found = self.numbers(name)
-        if np.isnan(found).any():
-            row = int(np.argmax(np.isnan(found)))
+            return times
+        times = self.numbers(name)
+        if np.isnan(times).any():
+            row = int(np.argmax(np.isnan(times)))
             raise ValueError(f"{self.path}, row {row + FIRST}: the time in the column {name!r} is missing")
-        return found
+        return times
 
     def words(self, name: str) -> list[str]:
         """Returns the cells of a column as words; a missing one is empty."""
         cells = self.column(name)
         if isinstance(cells, np.ndarray):
+            # 3.0 is the word 3, as in a file of text
             return ["" if math.isnan(cell) else repr(cell).removesuffix(".0") for cell in cells.tolist()]
         return [cell.strip() for cell in cells]
 
@@ -114,6 +115,7 @@ def read_table(path: Path) -> DataTable:
 
 def _text(path: Path) -> dict[str, list[str] | NDArray[np.float64]]:
     try:
+        # spreadsheets begin a file with a byte order mark; csv wants the ends of lines as they are
         with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
@@ -127,7 +129,7 @@ def _text(path: Path) -> dict[str, list[str] | NDArray[np.float64]]:
             empty = 0
             for number, row in enumerate(rows, start=FIRST):
                 if not row:
-                    empty = empty or number
+                    empty = empty or number  # fine at the end of the file, which only the next row tells
                     continue
                 if empty:
                     raise ValueError(f"{path}, row {empty} is empty, and more rows follow: remove it")
@@ -155,17 +157,17 @@ def _parquet(path: Path) -> dict[str, list[str] | NDArray[np.float64]]:
     except pyarrow.ArrowInvalid as error:
         raise ValueError(f"{path} is not a file of Parquet, or it is damaged: {error}") from error
     _check_names(path, read.column_names)
-    found: dict[str, list[str] | NDArray[np.float64]] = {}
+    columns: dict[str, list[str] | NDArray[np.float64]] = {}
     for name, column in zip(read.column_names, read.columns, strict=True):
         kind = column.type
         if types.is_floating(kind) or types.is_boolean(kind):
-            found[name] = column.cast("float64").to_numpy().copy()
+            columns[name] = column.cast("float64").to_numpy().copy()  # Arrow's own memory is read-only
         elif types.is_timestamp(kind):  # in microseconds, which is what Python's dates hold
             zone = pyarrow.timestamp("us", kind.tz)
-            found[name] = [_word(cell) for cell in column.cast(zone, safe=False).to_pylist()]
+            columns[name] = [_word(cell) for cell in column.cast(zone, safe=False).to_pylist()]
         else:  # integers, too, which may be too large for a float and then are names
-            found[name] = [_word(cell) for cell in column.to_pylist()]
-    return found
+            columns[name] = [_word(cell) for cell in column.to_pylist()]
+    return columns
 
 
 def _word(cell: Any) -> str:
@@ -188,7 +190,7 @@ def to_number(cell: str) -> float | None:
     if text.lower() in MISSING:
         return math.nan
     try:
-        return float(text) if "_" not in text else None
+        return float(text) if "_" not in text else None  # Python reads 1_0 as 10, and a name may look so
     except ValueError:
         return None
 
@@ -196,5 +198,6 @@ def to_number(cell: str) -> float | None:
 def to_seconds(cell: str) -> float:
     """Returns a date and time of ISO 8601 as seconds since 1970; without a zone it is taken for UTC."""
     text = cell.strip()
-    found = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    # Python 3.10 does not read the Z of UTC
+    time = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp()

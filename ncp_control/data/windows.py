@@ -85,6 +85,7 @@ class Windows(Dataset[Batch]):
         self.actions: Tensor | Column | None = None
         self.elapsed: Tensor | Column | None = None
         if first.actions is not None:
+            # a row for the last observation, too, so that all tensors have the same rows
             self.actions = torch.zeros(total, size, dtype=dtype, device=device)
         if any(rollout.elapsed is not None for rollout in rollouts):
             self.elapsed = torch.ones(total, dtype=dtype, device=device)
@@ -105,9 +106,12 @@ class Windows(Dataset[Batch]):
         self.counts = [len(own) for own in starts]
         self.starts = torch.from_numpy(np.concatenate(starts))
         self.observations = column
-        found = {key: [getattr(rollout, key) for rollout in rollouts] for key in ("actions", "elapsed")}
-        self.actions, self.elapsed = (column_of([one for one in own if one is not None]) for own in found.values())
+        arrays = {key: [getattr(rollout, key) for rollout in rollouts] for key in ("actions", "elapsed")}
+        self.actions, self.elapsed = (
+            column_of([array for array in own if array is not None]) for own in arrays.values()
+        )
         for key, own in (("observations", column), ("actions", self.actions), ("elapsed", self.elapsed)):
+            # only a pass over all rows tells which number is too large, so it is made only if there is one
             if own is not None and own.largest > torch.finfo(self.dtype).max:
                 for rollout in rollouts:
                     if getattr(rollout, key) is not None:
@@ -138,7 +142,7 @@ class Windows(Dataset[Batch]):
         waiting: deque[Tensor] = deque()
         for some in numbers:
             self._expect(some)
-            waiting.append(some)
+            waiting.append(some)  # it is read only when AHEAD more have been announced to the disk
             if len(waiting) > AHEAD:
                 yield self[waiting.popleft()]
         while waiting:
@@ -156,6 +160,7 @@ class Windows(Dataset[Batch]):
             rows = read if values is self.elapsed else read.flatten(2) if read.ndim > 2 else read[..., None]
             return rows.to(self.device, self.dtype)
         size, step = values[0].numel(), values.stride(0)
+        # Rows overlap in this view, which takes no memory, and one gather from it copies whole windows.
         every = values.as_strided((len(values) - length + 1, length * size), (step, 1))
         return every.index_select(0, starts).view(len(starts), length, *values.shape[1:])
 
@@ -174,14 +179,14 @@ def as_tensor(rollout: Rollout, key: str, dtype: torch.dtype) -> Tensor:
     """Converts an array of a rollout to a tensor, and refuses numbers that are too large for its type."""
     values = getattr(rollout, key)
     values = np.asarray(values)
-    found = torch.as_tensor(values, dtype=dtype)
-    large = ~torch.isfinite(found)
+    tensor = torch.as_tensor(values, dtype=dtype)
+    large = ~torch.isfinite(tensor)
     if large.any():
         first = tuple(torch.nonzero(large)[0].tolist())
         raise ValueError(
             f"{rollout.name}: {key}{list(first)} is {values[first]}, too large for {dtype}: scale the data"
         )
-    return found
+    return tensor
 
 
 class WindowLoader:
