@@ -43,7 +43,7 @@ def save(rnn: RNN, path: str | Path, note: dict[str, Any] | None = None) -> None
     """
     if not isinstance(rnn, RNN):
         raise TypeError(f"save writes an RNN, got {type(rnn).__name__}: wrap a cell as RNN(cell)")
-    check_plain(rnn.cell)
+    check_plain(rnn.cell)  # a weight that is computed from others, as by pruning, could not be read back
     described = {
         "config": json.dumps(cell_config(rnn.cell)),
         "wiring": rnn.wiring.to_json(),
@@ -67,7 +67,7 @@ def load(
         wiring = Wiring.from_json(metadata["wiring"])
         rnn = RNN(cell_from_config(read_object(metadata["config"]), wiring, cells), backend)
     dtypes = {value.dtype for value in weights.values() if value.is_floating_point()}
-    if len(dtypes) == 1:
+    if len(dtypes) == 1:  # the type of the network that was saved; the one here has torch's default
         rnn.to(dtypes.pop())
     try:
         rnn.load_state_dict(weights)

@@ -31,6 +31,7 @@ def from_ncps(module: Any) -> RNN:
     if not type(module).__module__.startswith("ncps") or kind not in ("LTC", "CfC"):
         raise TypeError(f"from_ncps reads ncps.torch.LTC and ncps.torch.CfC, got {type(module).__name__}")
     _check_settings(module)
+    # a new cell draws weights, only to lose them, which must not change the random numbers of the caller
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         cell: Cell = _ltc(module) if kind == "LTC" else _cfc(module)
         if module.use_mixed:
@@ -62,7 +63,7 @@ def neuron_order(wiring: Any) -> np.ndarray:
     """Returns which neuron of a built `ncps` wiring each of our neurons is: for an LTC, `ours = theirs[:, order]`."""
     if wiring.num_layers > 1:
         return np.concatenate([np.asarray(wiring.get_neurons_of_layer(layer)) for layer in range(wiring.num_layers)])
-    motor = np.arange(wiring.output_dim)
+    motor = np.arange(wiring.output_dim)  # the first neurons there, and the last ones here
     return np.concatenate([np.arange(wiring.output_dim, wiring.units), motor])
 
 
@@ -111,13 +112,13 @@ def _ltc(module: Any) -> LTC:
     ).to(theirs.w.dtype)
 
     def raw(value: Tensor, name: str) -> Tensor:
-        found = theirs.make_positive_fn(value)
-        if (found < 0).any():
+        positive_value = theirs.make_positive_fn(value)  # softplus, or nothing, by the module's settings
+        if (positive_value < 0).any():
             raise ValueError(
                 f"this ncps LTC has a negative {name}: call module.rnn_cell.apply_weight_constraints() before you "
                 "read it"
             )
-        return raw_of(found)
+        return raw_of(positive_value)
 
     # ncps adds epsilon to the conductances, and no current: a leak into v = 0
     gleak = positive(raw(theirs.gleak[order], "gleak"))
@@ -139,16 +140,16 @@ def _ltc(module: Any) -> LTC:
         (cell.sensory_sigma, theirs.sensory_sigma[sensory]),
         (cell.sensory_E, theirs.sensory_erev[sensory]),
     ]
-    for ours, name, index in (
+    for parameter, name, index in (
         (cell.input_scale, "input_w", slice(None)),
         (cell.input_shift, "input_b", slice(None)),
         (cell.output_scale, "output_w", motor),
         (cell.output_shift, "output_b", motor),
     ):
-        if ours is not None:
-            pairs.append((ours, getattr(theirs, name)[index]))
-    for ours, value in pairs:
-        ours.copy_(value)
+        if parameter is not None:
+            pairs.append((parameter, getattr(theirs, name)[index]))
+    for parameter, value in pairs:
+        parameter.copy_(value)
     return cell
 
 
@@ -188,12 +189,13 @@ def _dense_cfc(theirs: Any) -> CfC:
         backbone=[layer.out_features for layer in linears],
     ).to(theirs.ff1.weight.dtype)
     if linears:
-        for ours, layer in zip(cell.backbone, linears, strict=True):
-            ours.load_state_dict(layer.state_dict())
+        for linear, layer in zip(cell.backbone, linears, strict=True):
+            linear.load_state_dict(layer.state_dict())
         cell.head.copy_(torch.cat([layer.weight for layer in _maps(theirs)]))
     else:
         for row, layer in enumerate(_maps(theirs)):
             cell.sensory_weight[row] = layer.weight[cell.sensory_target, cell.sensory_source]
+            # a map reads the inputs first, and then the neurons
             cell.weight[row] = layer.weight[cell.target, cell.inputs + cell.source]
     cell.bias.copy_(torch.stack([layer.bias for layer in _maps(theirs)]))
     if cell.mode == "pure":
@@ -220,9 +222,10 @@ def _wired_cfc(theirs: Any) -> CfC:
     for layer, part in enumerate(layers):
         here = slice(int(starts[layer]), int(starts[layer + 1]))
         into = (cell.target >= here.start) & (cell.target < here.stop)
+        # the neuron that a map reads first: of the layer before, or an input, which is numbered below 0 here
         first = int(starts[layer - 1]) if layer else -wiring.input_dim
         for row, linear in enumerate(_maps(part)):
-            masked = row < 2
+            masked = row < 2  # ff1 and ff2; ncps forgets the mask in the time gates
             weight = linear.weight * part.sparsity_mask if masked else linear.weight
             if layer == 0:
                 cell.sensory_weight[row] = weight[cell.sensory_target, cell.sensory_source]
@@ -238,6 +241,7 @@ def _mixed(cell: Cell, lstm: Any, order: np.ndarray | None) -> MixedMemory:
     """Puts an `ncps` LSTM, with its rows and columns in our order of neurons, in front of the cell."""
     size = cell.units
     neurons = torch.arange(size) if order is None else torch.as_tensor(order)
+    # the maps have the rows of one gate after those of another
     rows = torch.cat([gate * size + neurons for gate in range(4)])
     mixed = MixedMemory(cell).to(cell.dtype)
     mixed.input_weight.copy_(lstm.input_map.weight[rows])

@@ -96,14 +96,14 @@ class RNN(nn.Module):
         """
         cell = self.cell
         single = isinstance(inputs, Tensor) and inputs.dim() == 2
-        if single or self.check_finite:
+        if single or self.check_finite:  # the scan checks them, too, but what comes before it reads them
             check_tensors(inputs, state, reset, mask)
         if self.check_finite:
             check_values(cell.dtype, inputs, state, elapsed, mask)
         if single:
             inputs, state, elapsed, reset, mask = _batch_of_one(inputs, state, elapsed, reset, mask)
         outputs, trajectory = scan_with_outputs(cell, inputs, state, elapsed, reset, mask, self.backend, self.parallel)
-        if trajectory.shape[1]:
+        if trajectory.shape[1]:  # a sequence without steps leaves the state as it was
             last = trajectory.select(1, -1)
         elif state is None:
             last = cell.initial_state(inputs.shape[0], device=inputs.device)
@@ -162,16 +162,18 @@ def check_values(
     for name, values in (("inputs", inputs), ("state", state), ("elapsed", torch.as_tensor(elapsed))):
         if values is None:
             continue
+        # in the type of the computation, in which a large number may be infinite
         bad = ~torch.isfinite(values.to(dtype) if values.is_floating_point() else values)
         if name == "elapsed":
             bad = bad | (values < 0)
+        # an elapsed time of one number, or one a row, has no padding
         if mask is not None and name != "state" and bad.shape[: mask.dim()] == mask.shape:
             seen = mask.to(bad.device, torch.bool)
             bad = bad & (seen[..., None] if name == "inputs" else seen)
         if bad.any():
             first = torch.nonzero(bad)[0].tolist()
-            others = int(bad.sum()) - 1
+            further = int(bad.sum()) - 1
             where = f"{name}{first if first else ''}"
-            more = f" ({others} more like it)" if others else ""
+            more = f" ({further} more like it)" if further else ""
             value = values[tuple(first)].item()
             raise ValueError(f"{where} is {value}{more}: clean the data before the network sees it")

@@ -43,8 +43,9 @@ def _fraction(h: Span) -> tuple[Span, Span]:
     """Returns s and r, neither above 1, with `h = s / r`: h and 1 for a short span, 1 and 1 / h for a long one."""
     if not isinstance(h, Tensor):
         return min(h, 1.0), 1 / max(h, 1.0)
-    long, one = h > 1, torch.ones_like(h)
-    return torch.where(long, one, h), 1 / torch.where(long, h, one)
+    # chosen before the division, because 1 / h of a span of 0 would spoil its gradient even where it is not taken
+    long, ones = h > 1, torch.ones_like(h)
+    return torch.where(long, ones, h), 1 / torch.where(long, h, ones)
 
 
 def euler(field: RateAndDrive, state: Tensor, h: Span) -> Tensor:
@@ -76,8 +77,9 @@ def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
     """
     from torchdiffeq import odeint
 
-    if state.numel() == 0:
+    if state.numel() == 0:  # torchdiffeq finds no size of a step for a state without numbers
         return state
+    # far above the rounding of each type, so that steps can always meet them
     rtol, atol = (1e-8, 1e-10) if state.dtype == torch.float64 else (1e-5, 1e-6)
     times = torch.tensor([0.0, 1.0], dtype=state.dtype, device=state.device)
     options = {"max_num_steps": MOST_STEPS}
@@ -85,7 +87,7 @@ def dopri5(field: RateAndDrive, state: Tensor, span: Span) -> Tensor:
         path = odeint(
             lambda _, x: span * slope(field, x), state, times, rtol=rtol, atol=atol, method="dopri5", options=options
         )
-    except AssertionError as error:
+    except AssertionError as error:  # torchdiffeq asserts what a NaN, or too long a span, makes untrue
         raise ArithmeticError(
             f'the solver "dopri5" cannot go on ({error}): inputs, state or elapsed hold a NaN or infinity, or elapsed '
             f'is so long that it would need more than {MOST_STEPS} steps, where solver="fused" takes any span'

@@ -40,7 +40,7 @@ COMMANDS = {
 
 OK = 0
 REFUSED = 2
-INTERRUPTED = 130
+INTERRUPTED = 130  # 128 and the number of the signal, as shells count
 
 TRACEBACK_VARIABLE = "NCP_CONTROL_TRACEBACK"
 

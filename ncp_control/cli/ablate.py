@@ -53,13 +53,13 @@ def run(arguments: Arguments) -> int:
     from ncp_control.cli import trained_in
     from ncp_control.rl import load_policy
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     policy = load_policy(arguments.checkpoint)
     note = policy.note
     name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
     if arguments.out is not None and not arguments.out.parent.is_dir():
         raise FileNotFoundError(f"the folder {arguments.out.parent} does not exist: create it first")
-    whole, found = ablate(
+    whole, silenced = ablate(
         policy,
         lambda: trained_in.make(name, note),
         arguments.neurons or None,
@@ -70,17 +70,17 @@ def run(arguments: Arguments) -> int:
     )
     mean = float(np.mean(whole))
     if arguments.json:
-        rows = [{"neuron": one.name, "layer": one.layer, "returns": one.returns} for one in found]
+        rows = [{"neuron": neuron.name, "layer": neuron.layer, "returns": neuron.returns} for neuron in silenced]
         print(json.dumps({"whole": whole, "neurons": rows}))
         return 0
-    names = [shown(one.name) for one in found]
+    names = [shown(neuron.name) for neuron in silenced]
     width = max(map(len, ("whole circuit", *names)))
     has_share = mean > 0  # a share of a negative return would mean nothing
     print(f"{'silenced'.ljust(width)}  {'layer':<8}  {'return':>10}  {'change':>10}" + "    left" * has_share)
     print(f"{'whole circuit'.ljust(width)}  {'':<8}  {mean:>10,.1f}")
-    for name, one in zip(names, found, strict=True):
-        left = f"  {one.mean / mean:>6.0%}" if has_share else ""
-        print(f"{name.ljust(width)}  {one.layer:<8}  {one.mean:>10,.1f}  {one.mean - mean:>+10,.1f}{left}")
+    for name, neuron in zip(names, silenced, strict=True):
+        left = f"  {neuron.mean / mean:>6.0%}" if has_share else ""
+        print(f"{name.ljust(width)}  {neuron.layer:<8}  {neuron.mean:>10,.1f}  {neuron.mean - mean:>+10,.1f}{left}")
     if arguments.out is not None:
         print(f"written to {arguments.out}")
     return 0

@@ -93,18 +93,18 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
     """Raises ValueError, with one sentence, for the first word that the command cannot take."""
     flags = {option.word: option for option in options if option.is_flag}
     places = [option for option in options if not option.is_flag]
-    left, given = list(words), 0
+    left, count = list(words), 0
     while left:
         word = left.pop(0)
         if not word.startswith("--"):
-            given += 1
-            if (given > len(places) and not any(one.many for one in places)) or is_short(word):
+            count += 1
+            if (count > len(places) and not any(place.many for place in places)) or is_short(word):
                 raise ValueError(f"{command.split()[-1]} does not know what to do with {word} (see `{command} --help`)")
             continue
         name, equals, value = word.partition("=")
-        option = flags.get(name.replace("_", "-"))
+        option = flags.get(name.replace("_", "-"))  # tyro takes both
         if option is None:
-            near = get_close_matches(name, flags, 1, cutoff=0.6) or [one for one in flags if one.startswith(name)]
+            near = get_close_matches(name, flags, 1, cutoff=0.6) or [flag for flag in flags if flag.startswith(name)]
             advice = f"did you mean {near[0]}?" if near else f"`{command} --help` lists what there is"
             raise ValueError(f"{command.split()[-1]} has no option {name}; {advice}")
         values = [value] if equals else []
@@ -118,7 +118,7 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
             if option.word == SEED and not 0 <= int(value) <= LARGEST_SEED:
                 raise ValueError(f"{name} takes a whole number from 0 to {LARGEST_SEED}, not {value}")
     missing = [option for option in places if option.needed]
-    if missing and not given:
+    if missing and not count:
         about = f"{missing[0].text[:1].lower()}{missing[0].text[1:].rstrip('.')}"
         raise ValueError(f"{missing[0].word} is missing: {about} (see `{command} --help`)")
 
@@ -193,15 +193,16 @@ def split_examples(text: str) -> tuple[list[str], list[str]]:
 def options_of(kind: type[Any]) -> list[Option]:
     """Returns the fields of a dataclass as options, with the fields of the dataclasses in it."""
     hints, texts = get_type_hints(kind, include_extras=True), field_texts(kind)
-    found = []
+    options = []
     for field in fields(kind):
         hint = hints[field.name]
         plain, extras = (get_args(hint)[0], get_args(hint)[1:]) if get_origin(hint) is Annotated else (hint, ())
         if is_dataclass(plain):
             assert isinstance(plain, type)
-            found += options_of(plain)
+            options += options_of(plain)
             continue
         needed = field.default is MISSING and field.default_factory is MISSING
+        # the marker that tyro puts into an annotation is of a private class
         alone = any("Positional" in repr(extra) for extra in extras)
         silent = needed or field.default is None or field.default is False or field.default in ((), "")
         default = "" if silent else told(field.default)
@@ -211,8 +212,8 @@ def options_of(kind: type[Any]) -> list[Option]:
         word = value if alone else f"--{name.replace('_', '-')}"
         text = next((extra.help for extra in extras if getattr(extra, "help", None)), texts.get(field.name, ""))
         text, many = " ".join(text.split()), get_origin(plain) is tuple
-        found.append(Option(word, value, text, type_within(plain), many, default, needed))
-    return found
+        options.append(Option(word, value, text, type_within(plain), many, default, needed))
+    return options
 
 
 def placeholder(plain: Any) -> str:
@@ -227,7 +228,7 @@ def type_within(plain: Any) -> Any:
 
 
 def told(default: Any) -> str:
-    """Writes a default as one would type it."""
+    """Returns a default as a user would type it."""
     return " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
@@ -235,11 +236,11 @@ def field_texts(kind: type[Any]) -> dict[str, str]:
     """Reads the docstring below each field of a class from its source."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
-    found = {}
-    for field, text in zip(tree.body, tree.body[1:], strict=False):
+    texts = {}
+    for field, text in zip(tree.body, tree.body[1:], strict=False):  # Python itself forgets such docstrings
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
-            found[field.target.id] = str(ast.literal_eval(text.value))
-    return found
+            texts[field.target.id] = str(ast.literal_eval(text.value))
+    return texts
 
 
 def cell_settings(words: tuple[str, ...]) -> dict[str, Any]:

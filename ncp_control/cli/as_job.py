@@ -30,21 +30,21 @@ def run(words: list[str], log: str, report: Report) -> Any:
 
     :param words: the words after `ncp-control`
     :param log: a file for what the command writes
-    :param report: is told of the progress
+    :param report: gets the progress
     """
     path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)
     if OUT in words:
         wait_until_free(Path(words[words.index(OUT) + 1]))
     with (
-        path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1) as told,
-        contextlib.redirect_stdout(told),
-        contextlib.redirect_stderr(told),
+        path.open("w", encoding="utf-8", errors="backslashreplace", buffering=1) as written,
+        contextlib.redirect_stdout(written),
+        contextlib.redirect_stderr(written),
         listening(report),
     ):
         try:
             arguments = check(words)
-            found, _ = COMMANDS[words[0]].outcome(arguments, typed_command(words))
+            result, _ = COMMANDS[words[0]].outcome(arguments, typed_command(words))
         except Exception as error:
             traceback.print_exc()
             sentence = explain(error) if isinstance(error, ValueError | OSError | ModuleNotFoundError) else None
@@ -52,7 +52,7 @@ def run(words: list[str], log: str, report: Report) -> Any:
                 raise
             complain(sentence)
             raise CommandError(sentence) from error
-    return found
+    return result
 
 
 def check(words: list[str]) -> Any:
@@ -63,7 +63,7 @@ def check(words: list[str]) -> Any:
 def wait_until_free(folder: Path) -> None:
     """Waits for the process that has locked the folder of a run, for half a minute at most.
 
-    It is perhaps one whose node or parent was lost a moment ago, and which is about to end.
+    That process may have lost its node or its parent a moment ago, and be about to end.
     """
     until = time.monotonic() + SECONDS_TO_WAIT
     while (folder / LOCK).exists() and time.monotonic() < until:

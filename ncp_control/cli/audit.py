@@ -11,7 +11,7 @@ import tyro
 
 from ncp_control.base.text import shown
 
-BROKEN = 1
+BROKEN = 1  # the exit code if an attack has broken a claim
 
 
 @dataclass
@@ -69,12 +69,12 @@ def run(arguments: Arguments) -> int:
 
     from ncp_control.rl import load_policy
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     agents = [load_policy(path) for path in (arguments.checkpoint, arguments.other) if path is not None]
-    found = [certificate_of(arguments, agent) for agent in agents]
-    held = all(one.holds for one in found)
-    write(arguments, found)
-    show(arguments, found)
+    certificates = [certificate_of(arguments, agent) for agent in agents]
+    held = all(certificate.holds for certificate in certificates)
+    write(arguments, certificates)
+    show(arguments, certificates)
     return 0 if held else BROKEN
 
 
@@ -100,8 +100,8 @@ def check(arguments: Arguments) -> None:
     for option, path in outputs.items():
         if path is not None and path.resolve() in read:
             raise ValueError(f"{option} would overwrite {path}, which is read: name another file")
-    given = [path.resolve() for path in outputs.values() if path is not None]
-    if len(set(given)) < len(given):
+    written = [path.resolve() for path in outputs.values() if path is not None]
+    if len(set(written)) < len(written):
         raise ValueError("--html, --markdown and --monitor need different files")
 
 
@@ -113,7 +113,7 @@ def certificate_of(arguments: Arguments, agent: Any) -> Any:
 
     recording = None if arguments.within is None else recorded(arguments.within, agent)
     elapsed = (arguments.elapsed[0], arguments.elapsed[1]) if arguments.elapsed else None
-    found = audit(
+    certificate = audit(
         agent,
         box=arguments.deviations if recording is None else recording.observations,
         elapsed=elapsed,
@@ -125,8 +125,8 @@ def certificate_of(arguments: Arguments, agent: Any) -> Any:
         **names_in_training(agent),
     )
     if arguments.within is None:
-        return found
-    return replace(found, box=f"{found.box}, of {arguments.within.name}")
+        return certificate
+    return replace(certificate, box=f"{certificate.box}, of {arguments.within.name}")
 
 
 def recorded(path: Path, agent: Any) -> Any:
@@ -140,12 +140,14 @@ def recorded(path: Path, agent: Any) -> Any:
     from ncp_control.rl.controller import Controller, read_vector
 
     activity = Activity.load(path)
-    found = np.asarray(activity.observations, dtype=np.float64)
+    observations = np.asarray(activity.observations, dtype=np.float64)
     size = read_vector(agent.observation_space)[1].shape[0]
-    if found.ndim != 2 or found.shape[1] != size:
-        reads = f"{found.shape[1]} observations" if found.ndim == 2 else "observations that are no vectors"
+    if observations.ndim != 2 or observations.shape[1] != size:
+        reads = (
+            f"{observations.shape[1]} observations" if observations.ndim == 2 else "observations that are no vectors"
+        )
         raise ValueError(f"{path} holds {reads} a step, and {agent.name} reads {size}: record one of its own episodes")
-    if not len(found) or not np.isfinite(found).all():
+    if not len(observations) or not np.isfinite(observations).all():
         raise ValueError(f"{path} holds no observations, or some that are not finite: record another episode")
     changed = activity.about.get("silenced")
     if changed:
@@ -155,8 +157,8 @@ def recorded(path: Path, agent: Any) -> Any:
         )
     elapsed = activity.get("elapsed")
     if elapsed is None:  # it lies among what the circuit reads, or was always 1
-        elapsed = activity.inputs[:, -1] if Controller(agent).reads_elapsed else np.ones(len(found))
-    return RecordedPath(found, np.asarray(elapsed, dtype=np.float64), activity.episode_starts.astype(bool))
+        elapsed = activity.inputs[:, -1] if Controller(agent).reads_elapsed else np.ones(len(observations))
+    return RecordedPath(observations, np.asarray(elapsed, dtype=np.float64), activity.episode_starts.astype(bool))
 
 
 def names_in_training(agent: Any) -> dict[str, Any]:
@@ -174,38 +176,47 @@ def names_in_training(agent: Any) -> dict[str, Any]:
         env.close()
 
 
-def write(arguments: Arguments, found: list[Any]) -> None:
+def write(arguments: Arguments, certificates: list[Any]) -> None:
     """Writes the files that were asked for."""
     from ncp_control.base.files import write_atomically
 
     if arguments.html is not None:
         from ncp_control.audit.page import write_certificate
 
-        write_certificate(found[0], arguments.html)
+        write_certificate(certificates[0], arguments.html)
     if arguments.markdown is not None:
         from ncp_control.audit.printed import as_markdown, side_by_side_markdown
 
-        text = as_markdown(found[0]) if len(found) == 1 else side_by_side_markdown(found[0], found[1])
+        text = (
+            as_markdown(certificates[0])
+            if len(certificates) == 1
+            else side_by_side_markdown(certificates[0], certificates[1])
+        )
         write_atomically(arguments.markdown, text.encode("utf-8"))
     if arguments.monitor is not None:
-        write_atomically(arguments.monitor, found[0].monitor().to_json().encode("utf-8"))
+        write_atomically(arguments.monitor, certificates[0].monitor().to_json().encode("utf-8"))
 
 
-def show(arguments: Arguments, found: list[Any]) -> None:
+def show(arguments: Arguments, certificates: list[Any]) -> None:
     """Prints one certificate, or two beside each other, and where the files are."""
     from ncp_control.audit.printed import as_text, side_by_side
     from ncp_control.base.progress import say
     from ncp_control.cli.arguments import screen_width
 
     if arguments.json:
-        for one in found:
-            for broken in () if one.attack is None else one.attack.violations:
-                say(f"{one.agent}: an attack broke a claim: {broken}")
-        told = [json.loads(one.to_json()) for one in found]
-        print(json.dumps(told[0] if len(told) == 1 else {"certificates": told}))
+        for certificate in certificates:
+            for broken in () if certificate.attack is None else certificate.attack.violations:
+                say(f"{certificate.agent}: an attack broke a claim: {broken}")
+        values = [json.loads(certificate.to_json()) for certificate in certificates]
+        print(json.dumps(values[0] if len(values) == 1 else {"certificates": values}))
         return
     width = screen_width()
-    print(as_text(found[0], width) if len(found) == 1 else side_by_side(found[0], found[1], width), end="")
+    print(
+        as_text(certificates[0], width)
+        if len(certificates) == 1
+        else side_by_side(certificates[0], certificates[1], width),
+        end="",
+    )
     for what, path in (("page", arguments.html), ("tables", arguments.markdown), ("monitor", arguments.monitor)):
         if path is not None:
             print(f"{what}: {path}")

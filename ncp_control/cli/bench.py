@@ -45,15 +45,15 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Measures and prints."""
+    """Measures, and prints the times."""
     for name in ("units", "inputs", "batch", "time", "repeats"):
         if getattr(arguments, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(arguments, name)}")
-    found = measure(arguments)
+    result = measure(arguments)
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
     else:
-        show(arguments, found)
+        show(arguments, result)
     return 0
 
 
@@ -72,7 +72,7 @@ def measure(arguments: Arguments) -> dict[str, Any]:
     device = pick_device(arguments.device)
     torch.manual_seed(0)
     inputs = torch.randn(arguments.batch, arguments.time, arguments.inputs, device=device)
-    one = torch.randn(1, 1, arguments.inputs, device=device)
+    single = torch.randn(1, 1, arguments.inputs, device=device)
     peer = torch.nn.LSTM(arguments.inputs, arguments.units, batch_first=True).to(device)
     plans: list[tuple[str, Any]] = [(name, arguments.units) for name in (cell.__name__ for cell in CELLS)]
     contestants = [("LTC, AutoNCP", AutoNCP(arguments.units, max(arguments.units // 5, 1))), *plans]
@@ -83,8 +83,9 @@ def measure(arguments: Arguments) -> dict[str, Any]:
             training = medians(
                 {"own": both(rnn, inputs), PEER: both(peer, inputs)}, arguments.repeats, device=device.type
             )
+            # a step is so short that its times scatter, so more of them are taken
             acting = medians(
-                {"own": forward(rnn, one), PEER: forward(peer, one)}, 20 * arguments.repeats, device=device.type
+                {"own": forward(rnn, single), PEER: forward(peer, single)}, 20 * arguments.repeats, device=device.type
             )
             ran_on = next(backend for backend, (able, _) in explain_backends(rnn.cell, inputs).items() if able)
             row = {"cell": name, "backend": ran_on, "parameters": sum(p.numel() for p in rnn.parameters())}
@@ -124,17 +125,17 @@ def forward(network: Any, inputs: Any) -> Callable[[], None]:
     return work
 
 
-def show(arguments: Arguments, found: dict[str, Any]) -> None:
+def show(arguments: Arguments, result: dict[str, Any]) -> None:
     """Prints the table."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{arguments.units} neurons, {arguments.batch} x {arguments.time} steps, {found['device']}")
+    table = Table(title=f"{arguments.units} neurons, {arguments.batch} x {arguments.time} steps, {result['device']}")
     table.add_column("cell")
     table.add_column("scan")
     for column in ("parameters", "training pass", "steps/s", "x LSTM's", "acting step", "x LSTM's"):
         table.add_column(column, justify="right")
-    for row in found["rows"]:
+    for row in result["rows"]:
         table.add_row(
             row["cell"], row["backend"], f"{row['parameters']:,}", f"{row['train_ms']:.3g} ms",
             f"{row['steps_per_second']:,.0f}", f"{row['train_ratio']:.2f}", f"{row['act_ms']:.3g} ms",

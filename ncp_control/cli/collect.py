@@ -152,14 +152,14 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
         if isinstance(error, OSError) and error.strerror:
             error.strerror += f" ({kept})"
         elif isinstance(error, KeyboardInterrupt):
-            print(f"\n{kept}", file=sys.stderr)
+            print(f"\n{kept}", file=sys.stderr)  # the terminal has written ^C on the line
         raise
 
 
 def algorithm_of(policy: Any) -> str | None:
     """Returns the algorithm that trained a policy, if the note in its file says so; "random" for random actions."""
-    found = policy if isinstance(policy, str) else policy.note.get("algo")
-    return found if isinstance(found, str) else None
+    algorithm = policy if isinstance(policy, str) else policy.note.get("algo")
+    return algorithm if isinstance(algorithm, str) else None
 
 
 def finished_before(folder: Path, made_by: str, policy: Any) -> Any | None:
@@ -219,14 +219,14 @@ def summary(rollouts: Any, dataset_id: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def show(found: dict[str, Any], as_json: bool) -> None:
+def show(result: dict[str, Any], as_json: bool) -> None:
     """Prints the summary."""
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(result))
         return
     print(
-        f"{found['rollouts']} rollouts, {found['steps']:,} steps, return {found['mean_return']:.1f} "
-        f"+- {found['std_return']:.1f}, {found['random_share']:.2%} of the actions random\n"
-        f"written to {found['folder']}\n"
-        f"look at it:  ncp-control describe {shlex.quote(found['folder'])}"
+        f"{result['rollouts']} rollouts, {result['steps']:,} steps, return {result['mean_return']:.1f} "
+        f"+- {result['std_return']:.1f}, {result['random_share']:.2%} of the actions random\n"
+        f"written to {result['folder']}\n"
+        f"look at it:  ncp-control describe {shlex.quote(result['folder'])}"
     )

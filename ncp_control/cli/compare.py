@@ -75,7 +75,7 @@ def run(arguments: Arguments) -> int:
     )
     results = compare(what, out, rows, place=place, resume=arguments.resume, command=typed_command())
     if arguments.json:
-        found = [
+        entries = [
             {
                 "model": row.name,
                 "parameters": row.parameters,
@@ -85,7 +85,7 @@ def run(arguments: Arguments) -> int:
             }
             for row in results
         ]
-        print(json.dumps({"out": str(out), "rows": found}))
+        print(json.dumps({"out": str(out), "rows": entries}))
     else:
         print(table_text(results))
         print(

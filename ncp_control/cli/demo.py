@@ -185,13 +185,13 @@ def table(rollouts: Path, model: Path) -> str:
     from ncp_control.dynamics.comparison import Comparison, baseline_results
     from ncp_control.dynamics.table import RowResult, table_text
 
-    found = Rollouts.load(rollouts)
+    data = Rollouts.load(rollouts)
     fitted = load_model(model)
-    error = one_step_error(fitted, found.split().test)
+    error = one_step_error(fitted, data.split().test)
     size = sum(parameter.numel() for parameter in fitted.parameters())
     lines = [
         RowResult("LTC, 24 neurons", [error], size),
-        *baseline_results(found, Comparison(str(rollouts), 1, 1, actions=True)),
+        *baseline_results(data, Comparison(str(rollouts), 1, 1, actions=True)),
     ]
     return table_text(sorted(lines, key=lambda line: line.mean))
 

@@ -44,14 +44,17 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Prints the description."""
     target, path = arguments.target, Path(arguments.target)
+    # a file may have brackets in its name
     is_plan = "(" in target and not os.path.exists(path)
     if arguments.inputs is not None and not is_plan:
         raise ValueError(f"--inputs is for plans; {target} knows how many it has")
-    found, show = of_wiring(build(target, arguments.inputs)) if is_plan else of_file(target, path, arguments.figure)
-    if arguments.figure is not None and "rollouts" not in found:
+    description, show = (
+        of_wiring(build(target, arguments.inputs)) if is_plan else of_file(target, path, arguments.figure)
+    )
+    if arguments.figure is not None and "rollouts" not in description:
         raise ValueError(f"--figure draws rollouts, and there are none in {target!r}")
     if arguments.json:
-        print(json.dumps({"target": target, **found}, indent=2, allow_nan=False))
+        print(json.dumps({"target": target, **description}, indent=2, allow_nan=False))
     else:
         show()
     return 0
@@ -71,34 +74,34 @@ def of_file(target: str, path: Path, figure: Path | None) -> tuple[Described, Ca
     from ncp_control.cli.describing import run as run_folder
 
     kind = kind_of(path)
-    found: Described
+    description: Described
     if kind is Kind.WIRING:
         return of_wiring(read_wiring(path))
     if kind is Kind.RUN:
-        found = run_folder.describe(path)
-        return {"run": found}, lambda: run_folder.show(found)
+        description = run_folder.describe(path)
+        return {"run": description}, lambda: run_folder.show(description)
     if kind is Kind.RECORDING:
-        found, wiring = recording.describe(path)
-        return {"recording": found}, lambda: recording.show(found, wiring)
+        description, wiring = recording.describe(path)
+        return {"recording": description}, lambda: recording.show(description, wiring)
     if kind is Kind.DYNAMICS:
-        found = model.describe(path)
-        return {"model": found}, lambda: model.show(found)
+        description = model.describe(path)
+        return {"model": description}, lambda: model.show(description)
     if kind is Kind.SERIES:
-        found = series_model.describe(path)
-        return {"series_model": found}, lambda: series_model.show(found)
+        description = series_model.describe(path)
+        return {"series_model": description}, lambda: series_model.show(description)
     if kind is Kind.POLICY:
-        found, circuit = policy.describe(path)
-        return {"policy": found}, lambda: policy.show(found, circuit)
+        description, circuit = policy.describe(path)
+        return {"policy": description}, lambda: policy.show(description, circuit)
     if kind in (Kind.NETWORK, Kind.TRAINING_STATE, Kind.FIT_STATE, Kind.DISTIL_STATE, Kind.STABLE_BASELINES):
         # the reader of networks refuses the other kinds with a sentence that says what they are
-        found, wiring = checkpoint.describe(path)
-        return found, lambda: checkpoint.show(found, wiring)
+        description, wiring = checkpoint.describe(path)
+        return description, lambda: checkpoint.show(description, wiring)
     if series_data.is_series(target):
-        found = series_data.describe(target)
-        return {"series": found}, lambda: series_data.show(found)
+        description = series_data.describe(target)
+        return {"series": description}, lambda: series_data.show(description)
     if kind is Kind.ROLLOUTS or rollouts.is_dataset(target):
-        found = rollouts.describe(target, figure)
-        return {"rollouts": found}, lambda: rollouts.show(found)
+        description = rollouts.describe(target, figure)
+        return {"rollouts": description}, lambda: rollouts.show(description)
     lead = "cannot tell what is in" if os.path.exists(path) else "there is no file, folder or dataset"
     raise ValueError(
         f"{lead} {target!r}: describe reads a wiring (.json), a checkpoint or a policy (.safetensors), rollouts "

@@ -84,15 +84,15 @@ def run_model(arguments: Arguments) -> int:
     if arguments.data is None:
         needs = "the table for it" if kind is Kind.SERIES else "the rollouts for it"
         raise ValueError(f"{arguments.policy} holds {kind.value if kind else 'a model'}: add --data, {needs}")
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     if kind is Kind.SERIES:
-        found = evaluate_series.evaluate(arguments.policy, arguments.data, arguments.figures)
+        result = evaluate_series.evaluate(arguments.policy, arguments.data, arguments.figures)
     else:
-        found = evaluate_model.evaluate(arguments.policy, arguments.data, arguments.figures, not arguments.json)
+        result = evaluate_model.evaluate(arguments.policy, arguments.data, arguments.figures, not arguments.json)
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
     else:
-        (evaluate_series if kind is Kind.SERIES else evaluate_model).show(found)
+        (evaluate_series if kind is Kind.SERIES else evaluate_model).show(result)
     return 0
 
 
@@ -100,11 +100,11 @@ def run_inside(arguments: Arguments) -> int:
     """Evaluates a policy in a model and in its environment."""
     from ncp_control.cli import evaluate_inside
 
-    found = evaluate_inside.evaluate(arguments)
+    result = evaluate_inside.evaluate(arguments)
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
     else:
-        evaluate_inside.show(found)
+        evaluate_inside.show(result)
     return 0
 
 
@@ -119,7 +119,7 @@ def run_policy(arguments: Arguments) -> int:
     note = policy.note
     env = trained_in.env_name(arguments.policy, note, arguments.env)
     wrappers = trained_in.disturbances(arguments.noise, arguments.dropout)
-    found = evaluate(
+    episodes = evaluate(
         policy,
         lambda: trained_in.make(env, note, wrappers, arguments.random),
         arguments.episodes,
@@ -133,19 +133,19 @@ def run_policy(arguments: Arguments) -> int:
         "random": trained_in.random_share(note, arguments.random),
         "noise": arguments.noise,
         "dropout": arguments.dropout,
-        "episodes": len(found.returns),
+        "episodes": len(episodes.returns),
         "seed": arguments.seed,
-        "mean_return": float(np.mean(found.returns)),
-        "std_return": float(np.std(found.returns)),
-        "min_return": min(found.returns),
-        "max_return": max(found.returns),
-        "mean_length": float(np.mean(found.lengths)),
+        "mean_return": float(np.mean(episodes.returns)),
+        "std_return": float(np.std(episodes.returns)),
+        "min_return": min(episodes.returns),
+        "max_return": max(episodes.returns),
+        "mean_length": float(np.mean(episodes.lengths)),
     }
     if arguments.json:
         print(json.dumps(summary))
     else:
         disturbed = f" with {100 * summary['random']:.3g} % random actions" if summary["random"] else ""
-        low, high, count = summary["min_return"], summary["max_return"], len(found.returns)
+        low, high, count = summary["min_return"], summary["max_return"], len(episodes.returns)
         print(
             f"{arguments.policy.name} in {env}{disturbed}: return {summary['mean_return']:,.1f} "
             f"+- {summary['std_return']:,.1f} ({low:,.1f} to {high:,.1f}) over {count} "

@@ -1,4 +1,4 @@
-"""`ncp-control evaluate --in`: the return of a policy that a model of the dynamics foretells, beside the true one."""
+"""`ncp-control evaluate --in`: the return that a model of the dynamics predicts for a policy, beside the true one."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     name = trained_in.env_name(arguments.policy, note, arguments.env)
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
+    # without its wrappers, which go around the model below
     with closing(trained_in.make(name, {**note, "env_wrapper": []})) as env:
         limit = (env.spec.max_episode_steps if env.spec else None) or LIMIT
         inside = in_place_of(env, model, episodes, name, limit)
@@ -74,23 +75,23 @@ def mean_of(rewards: Iterable[Any], start: int, stop: int) -> float | None:
     """Returns the mean reward in steps start .. stop of episodes; None if all of them end before."""
     import numpy as np
 
-    found = np.concatenate([np.asarray(one[start:stop]) for one in rewards])
-    return float(found.mean()) if found.size else None
+    chosen = np.concatenate([np.asarray(episode[start:stop]) for episode in rewards])
+    return float(chosen.mean()) if chosen.size else None
 
 
-def show(found: dict[str, Any]) -> None:
+def show(result: dict[str, Any]) -> None:
     """Prints the returns, their ratio, and the rewards of early and late steps."""
-    disturbed = f" with {100 * found['random']:.3g} % random actions" if found["random"] else ""
-    count = found["episodes"]
-    print(f"{found['checkpoint']} in {found['env']}{disturbed}, {count} episode{'s' if count > 1 else ''}\n")
+    disturbed = f" with {100 * result['random']:.3g} % random actions" if result["random"] else ""
+    count = result["episodes"]
+    print(f"{result['checkpoint']} in {result['env']}{disturbed}, {count} episode{'s' if count > 1 else ''}\n")
     print(f"{'':<24}{'in the model':>22}{'in truth':>22}")
-    both = [f"{found[f'{kind}_return']:,.1f} +- {found[f'{kind}_std']:,.1f}" for kind in ("model", "true")]
+    both = [f"{result[f'{kind}_return']:,.1f} +- {result[f'{kind}_std']:,.1f}" for kind in ("model", "true")]
     print(f"{'return':<24}{both[0]:>22}{both[1]:>22}")
-    for part in found["steps"]:
+    for part in result["steps"]:
         words = f"a step, {part['from']} to {part['to']}"
         print(f"{words:<24}" + "".join(f"{told(part[kind]):>22}" for kind in ("model", "true")))
-    if found["ratio"] is not None:
-        print(f"\nthe model foretells {found['ratio']:.2f} times the true return")
+    if result["ratio"] is not None:
+        print(f"\nthe model foretells {result['ratio']:.2f} times the true return")
 
 
 def told(value: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from ncp_control.base.text import shown
 
 HORIZONS = (1, 5, 10, 20, 50, 100, 200)
-WARM_UP, SHOWN = 32, 100
+WARM_UP, SHOWN = 32, 100  # steps that a model reads before it predicts alone, and steps in a figure of traces
 MEASURES = ("energy", "frequency", "peak")
 
 
@@ -34,6 +34,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
     model = load_model(path)
     rollouts = Rollouts.load(data)
     rollouts = rollouts.one_hot() if model.action_size > 1 else rollouts
+    # two cannot be split into three parts, so both are for testing
     test = rollouts if len(rollouts) == 2 else split_of_model(rollouts, model.note).test
     if test.features != model.features:
         raise ValueError(f"{path} predicts {model.features} observations, and {data} has {test.features} a step")
@@ -45,30 +46,30 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
     answers = ask(model, test, horizon, warm_up, progress=progress)
     known = confidences(model, answers)
     runs = long_runs(model, test)
-    found = {
+    result = {
         "checkpoint": str(path),
         "data": data,
         "rollouts": len(test),
         "one_step": {"raw": float(raw.mean()), "normalised": float(over.mean())},
         "observations": [
-            {"name": name, "raw": float(one), "normalised": float(other)}
-            for name, one, other in zip(model.observation_names, raw, over, strict=True)
+            {"name": name, "raw": float(error), "normalised": float(share)}
+            for name, error, share in zip(model.observation_names, raw, over, strict=True)
         ],
         "open_loop": answers.rows(k for k in HORIZONS if k <= horizon),
         "not_known": answers.unknown,
         "level": answers.recorded.level,
         "confidence": {
-            key: one.as_values(k for k in HORIZONS if k <= horizon) for key, one in known.items()
+            key: confidence.as_values(k for k in HORIZONS if k <= horizon) for key, confidence in known.items()
         },
         "long_run": {
-            kind: {key: float(np.median([getattr(one, key) for one in several])) for key in MEASURES}
+            kind: {key: float(np.median([getattr(run, key) for run in several])) for key in MEASURES}
             for kind, several in runs.items()
         },
     }  # fmt: skip
     if figures is not None:
         draw(model, test, answers, known, over, warm_up, horizon, figures)
-        found["figures"] = sorted(str(file) for file in figures.glob("*.png"))
-    return found
+        result["figures"] = sorted(str(file) for file in figures.glob("*.png"))
+    return result
 
 
 def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
@@ -82,6 +83,7 @@ def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: in
     from ncp_envs.names import may_be_half_cheetah
 
     figures.mkdir(parents=True, exist_ok=True)
+    # so far apart that the rollout has one start, its first step
     run = free_runs(model, test.select([0]), horizon, warm_up, every=10**9)[0]
     names = model.observation_names
     drawn = {
@@ -96,77 +98,80 @@ def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: in
     if known:
         drawn["confidence"] = pictures.draw_confidence(known)
     if isinstance(model, DynamicsModel):
-        found = time_constants(model, test)
-        if not np.isnan(found["median"]).all():  # a cell may not know them
-            drawn["time-constants"] = pictures.draw_time_constants(found)
+        constants = time_constants(model, test)
+        if not np.isnan(constants["median"]).all():  # a cell may not know them
+            drawn["time-constants"] = pictures.draw_time_constants(constants)
     for name, figure in drawn.items():
         save_figure(figure, figures / f"{name}.png", dpi=130)
 
 
-def show(found: dict[str, Any]) -> None:
+def show(result: dict[str, Any]) -> None:
     """Prints what `evaluate` found."""
-    one = found["one_step"]
+    one_step = result["one_step"]
     print(
-        f"{Path(found['checkpoint']).name} on {found['rollouts']} test rollouts of {found['data']}\n"
-        f"squared error of the next observation: {one['raw']:.4g} (over variances {one['normalised']:.4g})\n"
+        f"{Path(result['checkpoint']).name} on {result['rollouts']} test rollouts of {result['data']}\n"
+        f"squared error of the next observation: {one_step['raw']:.4g} (over variances {one_step['normalised']:.4g})\n"
     )
-    names = [shown(row["name"]) for row in found["observations"]]
+    names = [shown(row["name"]) for row in result["observations"]]
     width = max(map(len, names))
     print(f"{'observation'.ljust(width)}  {'error':>10}  {'over variance':>13}")
-    for name, row in zip(names, found["observations"], strict=True):
+    for name, row in zip(names, result["observations"], strict=True):
         print(f"{name.ljust(width)}  {row['raw']:>10.4g}  {row['normalised']:>13.4g}")
-    show_open_loop(found)
-    if found["confidence"]:
-        show_confidence(found["confidence"])
-    real, free = found["long_run"]["real"], found["long_run"]["free"]
+    show_open_loop(result)
+    if result["confidence"]:
+        show_confidence(result["confidence"])
+    real, free = result["long_run"]["real"], result["long_run"]["free"]
     print(
         "long open-loop runs: "
         f"energy {free['energy']:.2f} (real {real['energy']:.2f}), gait {free['frequency']:.3f} cycles a step "
         f"(real {real['frequency']:.3f}), {free['peak']:.0%} of its spectrum there (real {real['peak']:.0%})"
     )
-    if "figures" in found:
-        print("pictures: " + ", ".join(found["figures"]))
+    if "figures" in result:
+        print("pictures: " + ", ".join(result["figures"]))
 
 
-def show_open_loop(found: dict[str, Any]) -> None:
+def show_open_loop(result: dict[str, Any]) -> None:
     """Prints how errors grow with the number of steps that a model predicts without looking."""
     columns = [("recorded", ""), ("simulator", "floor_"), ("foreign", "foreign_"), ("simulator", "foreign_floor_")]
-    known = [(name, key) for name, key in columns if found["open_loop"][0][key + "mean"] is not None]
+    known = [(name, key) for name, key in columns if result["open_loop"][0][key + "mean"] is not None]
     heads = [f"{name:>20}" for name, _ in known]
     print(
         f"\nsteps ahead, without looking: mean error over variance (median)\n{'':>5}{''.join(heads)}  {'no change':>10}"
     )
-    for row in found["open_loop"]:
+    for row in result["open_loop"]:
         cells = [f"{row[key + 'mean']:.3g} ({row[key + 'median']:.2g})" for _, key in known]
         print(f"{row['horizon']:>5}{''.join(f'{cell:>20}' for cell in cells)}  {row['persistence']:>10.3g}")
-    print(f"predicting the mean: {found['level']:.3g}")
+    print(f"predicting the mean: {result['level']:.3g}")
     print("recorded: after the actions that were recorded", end="")
     if len(known) > 1:
         print("; foreign: after those of other episodes, from the same states", end="")
     if len(known) > 2:
         print("\nsimulator: MuJoCo itself, started with errors as large as the model's own one step ahead", end="")
-    print(f"\nnot known: {found['not_known']}\n" if found["not_known"] else "\n")
+    print(f"\nnot known: {result['not_known']}\n" if result["not_known"] else "\n")
 
 
-def show_confidence(found: dict[str, Any]) -> None:
+def show_confidence(confidences: dict[str, Any]) -> None:
     """Prints how well an ensemble knows its own errors."""
     print("how far the members differ, their error (medians, in standard deviations), and steps in the 90 % interval")
-    print(f"{'':>5}{''.join(f'{name:>30}' for name in found)}")
+    print(f"{'':>5}{''.join(f'{name:>30}' for name in confidences)}")
     head = f"{'differ':>12}{'error':>8}{'within':>10}"
-    print(f"{'':>5}{head * len(found)}")
-    for rows in zip(*(one["horizons"] for one in found.values()), strict=True):
+    print(f"{'':>5}{head * len(confidences)}")
+    for rows in zip(*(confidence["horizons"] for confidence in confidences.values()), strict=True):
         print(f"{rows[0]['horizon']:>5}", end="")
         for row in rows:
             within = "unknown" if row["within"] is None else f"{row['within']:.0%}"
             print(f"{row['disagreement']:>12.2g}{row['error']:>8.2g}{within:>10}", end="")
         print()
-    for name, one in found.items():
-        print(f"{name}: the error has a rank correlation of {one['correlation']:.2f} with how far the members differ;")
-        if one["within"] is None:
+    for name, confidence in confidences.items():
+        print(
+            f"{name}: the error has a rank correlation of {confidence['correlation']:.2f} with how far the members "
+            "differ;"
+        )
+        if confidence["within"] is None:
             print("  the file has no calibration for these actions, so that there are no intervals")
             continue
         print(
-            f"  {one['within']:.0%} of all steps are within their interval; the ensemble believes itself for "
-            f"{one['believed']} steps ahead, and its true errors allow {one['believable']}"
+            f"  {confidence['within']:.0%} of all steps are within their interval; the ensemble believes itself for "
+            f"{confidence['believed']} steps ahead, and its true errors allow {confidence['believable']}"
         )
     print("believed: until the squared error of the median start reaches a tenth of the variance\n")

@@ -20,14 +20,14 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
     model = load_series_model(path)
     test = test_part(with_classes(read_series(data), model.classes))
     scores = score(model, test)
-    found = {"checkpoint": str(path), "data": data, "series": len(test.series), **scores.as_json()}
+    result = {"checkpoint": str(path), "data": data, "series": len(test.series), **scores.as_json()}
     if figures is not None:
         from ncp_control.base.pages import save_figure
 
         figures.mkdir(parents=True, exist_ok=True)
         save_figure(picture(model, test, scores), figures / "test.png", dpi=130)
-        found["figures"] = [str(figures / "test.png")]
-    return {**found, "words": words_of(scores)}
+        result["figures"] = [str(figures / "test.png")]
+    return {**result, "words": words_of(scores)}
 
 
 def picture(model: Any, test: Any, scores: Any, curve: Any = ()) -> Any:
@@ -37,9 +37,9 @@ def picture(model: Any, test: Any, scores: Any, curve: Any = ()) -> Any:
     return draw_classes(scores, model.classes, curve) if model.classes else draw_numbers(model, test, curve)
 
 
-def show(found: dict[str, Any]) -> None:
+def show(result: dict[str, Any]) -> None:
     """Prints what `evaluate` found."""
-    count = found["series"]
-    print(f"{Path(found['checkpoint']).name} on {count} test series of {found['data']}\n{found['words']}")
-    if "figures" in found:
-        print("pictures: " + ", ".join(found["figures"]))
+    count = result["series"]
+    print(f"{Path(result['checkpoint']).name} on {count} test series of {result['data']}\n{result['words']}")
+    if "figures" in result:
+        print("pictures: " + ", ".join(result["figures"]))

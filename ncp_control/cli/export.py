@@ -60,8 +60,9 @@ def run(arguments: Arguments) -> int:
     if arguments.steps < 0:
         raise ValueError(f"--steps takes a number of at least 0, not {arguments.steps}")
     check_free(arguments.out)
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     agent, monitor = load_policy(arguments.checkpoint), read_monitor(arguments.monitor)
+    # "reference", so that the code consists of torch's own operations
     refuse_early(arguments.to, Controller(agent, "reference", monitor))
     if arguments.steps and not arguments.env and not agent.note.get("env"):
         raise ValueError(
@@ -146,18 +147,18 @@ def show(arguments: Arguments, controller: Any, check: Any, sizes: dict[str, int
 
     if arguments.json:
         difference = None if check.refused else check.difference
-        found = {
+        summary = {
             "out": str(arguments.out), "to": arguments.to, "files": sizes, "sensors": len(controller.sensors),
             "actions": len(controller.actions), "state": controller.state_size, "checked_by": check.how,
             "steps": check.steps, "difference": difference, "flagged": check.flagged,
             "refused": check.refused,
         }  # fmt: skip
-        print(json.dumps(found))
+        print(json.dumps(summary))
         return
     listed = ", ".join(f"{name} ({size / 1000:,.1f} kB)" for name, size in sizes.items())
     sensors, actions = (
-        f"{len(one)} {what}{'s' * (len(one) != 1)}"
-        for one, what in (
+        f"{len(names)} {what}{'s' * (len(names) != 1)}"
+        for names, what in (
             (controller.sensors, "sensor"),
             (controller.actions, "choice" if controller.chooses else "action"),
         )

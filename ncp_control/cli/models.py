@@ -8,10 +8,12 @@ from typing import Any
 
 
 def read_model(paths: Sequence[Path]) -> Any:
-    """Reads a model; of several files, all members of all of them as one ensemble."""
+    """Reads a model; several files become one ensemble of all their members."""
     from ncp_control.dynamics import Ensemble, load_model
 
-    found: list[Any] = [load_model(path) for path in paths]
-    if len(found) == 1:
-        return found[0]
-    return Ensemble([one for model in found for one in (model.models if isinstance(model, Ensemble) else [model])])
+    models: list[Any] = [load_model(path) for path in paths]
+    if len(models) == 1:
+        return models[0]
+    return Ensemble(
+        [member for model in models for member in (model.models if isinstance(model, Ensemble) else [model])]
+    )

@@ -15,8 +15,8 @@ def names_of(env: Any, agent: Any) -> dict[str, Any]:
 
     named: dict[str, Any] = {}
     acted, size = agent.action_space, read_vector(agent.observation_space)[1].shape[0]
-    if len(found := observation_names(env)) >= size:
-        named["sensors"] = found[:size]
+    if len(sensors := observation_names(env)) >= size:
+        named["sensors"] = sensors[:size]
     model = getattr(env.unwrapped, "model", None)
     if hasattr(model, "actuator_trntype") and isinstance(acted, spaces.Box):
         moves = actuator_names(model)

@@ -71,7 +71,7 @@ def run(arguments: Arguments) -> int:
         raise ValueError("name either a model to imagine in, or --simulator")
     if arguments.out is not None and arguments.out.exists():
         raise FileExistsError(f"{arguments.out} exists already: name a new folder")
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     env: Any = make(spec_of(arguments.env))
     if arguments.simulator:
         futures: Any = SimulatorFutures(env)
@@ -84,6 +84,7 @@ def run(arguments: Arguments) -> int:
         with tracked("planning", arguments.episodes * arguments.steps, shown=not arguments.json) as tracker:
             for seed in range(arguments.seed, arguments.seed + arguments.episodes):
                 planner = Planner(space.low, space.high, arguments.search, seed)
+                # before its first step, so that it counts after a Ctrl-C
                 episodes.append(episode := PlannedEpisode(env, planner, futures, seed))
                 while not episode.over and len(episode.steps) < arguments.steps:
                     episode.step()
@@ -117,7 +118,7 @@ def save(episode: Any, folder: Path | None) -> None:
 
 
 def show(arguments: Arguments, episodes: Sequence[Any], seconds: float) -> None:
-    """Prints what came of the episodes, of which a Ctrl-C may have cut the last."""
+    """Prints the results of the episodes; a Ctrl-C may have cut the last one short."""
     import numpy as np
 
     episodes = [episode for episode in episodes if episode.steps]
@@ -125,7 +126,7 @@ def show(arguments: Arguments, episodes: Sequence[Any], seconds: float) -> None:
     steps = sum(len(episode.steps) for episode in episodes)
     if not steps:
         return
-    found = {
+    summary = {
         "env": arguments.env,
         "model": [str(path) for path in arguments.models] or "the simulator",
         "returns": returns,
@@ -137,11 +138,11 @@ def show(arguments: Arguments, episodes: Sequence[Any], seconds: float) -> None:
         "seed": arguments.seed,
     }
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(summary))
         return
     spread = f" +- {np.std(returns):,.1f}" if len(returns) > 1 else ""
     many = f"{len(returns)} episodes" if len(returns) > 1 else "one episode"
     print(
-        f"return {found['mean_return']:,.1f}{spread}, {found['mean_reward']:.3f} a step, over {many} and {steps:,} "
-        f"steps of {arguments.env}; {found['imagined_steps']:,} steps imagined in {seconds:,.0f} s"
+        f"return {summary['mean_return']:,.1f}{spread}, {summary['mean_reward']:.3f} a step, over {many} and {steps:,} "
+        f"steps of {arguments.env}; {summary['imagined_steps']:,} steps imagined in {seconds:,.0f} s"
     )

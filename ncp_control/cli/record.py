@@ -71,24 +71,24 @@ def run(arguments: Arguments) -> int:
 
     from ncp_control.base.kinds import Kind, kind_of
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     is_model = kind_of(arguments.checkpoint) is Kind.DYNAMICS
-    found = record_model(arguments) if is_model else record_policy(arguments)
-    rewards = found.get("rewards")
-    episodes = int(found.episode_starts.sum())
+    activity = record_model(arguments) if is_model else record_policy(arguments)
+    rewards = activity.get("rewards")
+    episodes = int(activity.episode_starts.sum())
     gained = "" if rewards is None else f", reward {float(rewards.sum()):,.1f}"
-    size, synapses = arguments.out.stat().st_size, len(found.wiring.synapses) + len(found.wiring.sensory)
+    size, synapses = arguments.out.stat().st_size, len(activity.wiring.synapses) + len(activity.wiring.sensory)
     if arguments.json:
         reward = None if rewards is None else float(rewards.sum())
-        told = {
-            "out": str(arguments.out), "bytes": size, "steps": found.steps, "episodes": episodes, "reward": reward,
-            "neurons": found.wiring.units, "synapses": synapses,
+        summary = {
+            "out": str(arguments.out), "bytes": size, "steps": activity.steps, "episodes": episodes, "reward": reward,
+            "neurons": activity.wiring.units, "synapses": synapses,
         }  # fmt: skip
-        print(json.dumps(told))
+        print(json.dumps(summary))
         return 0
     print(
-        f"{found.steps:,} steps of {episodes} episode{'s' if episodes != 1 else ''}{gained}, "
-        f"{found.wiring.units} neurons, {synapses} synapses\n"
+        f"{activity.steps:,} steps of {episodes} episode{'s' if episodes != 1 else ''}{gained}, "
+        f"{activity.wiring.units} neurons, {synapses} synapses\n"
         f"written to {arguments.out} ({size / 1e6:.1f} MB)\n"
         f"look at it:  ncp-control view {shlex.quote(str(arguments.out))}"
     )

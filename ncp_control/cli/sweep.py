@@ -82,6 +82,7 @@ def run(arguments: Arguments) -> int:
     place = arguments.where.place()
     out = arguments.out or Path("runs") / f"sweep-{Path(arguments.subjects[0]).stem}"
     if what.kind in ("fit", "distil"):
+        # before the first run, so that a misspelt option does not fail in all of them
         for words in map(shlex.split, commands_of(what)):
             check(words[1:])
     if arguments.dry_run:
@@ -90,17 +91,17 @@ def run(arguments: Arguments) -> int:
         return 0
     if arguments.search is not None or arguments.ranges is not None:
         return run_search(arguments, what, place)
-    found = sweep(what, out, place, resume=arguments.resume, command=typed_command())
+    outcome = sweep(what, out, place, resume=arguments.resume, command=typed_command())
     if arguments.json:
         names = [name for name, _ in COLUMNS[what.kind]]
-        rows = [{"setting": row.label, **{name: row.numbers(name) for name in names}} for row in found.rows]
-        print(json.dumps({"out": str(out), "rows": rows, "failed": found.failed}))
+        rows = [{"setting": row.label, **{name: row.numbers(name) for name in names}} for row in outcome.rows]
+        print(json.dumps({"out": str(out), "rows": rows, "failed": outcome.failed}))
     else:
-        print(table_text(what.kind, found.rows))
+        print(table_text(what.kind, outcome.rows))
         print(f"\nmean +- standard deviation (n - 1) over the seeds\nwritten to {out}")
-    if found.failed:
-        name, reason = next(iter(found.failed.items()))
-        more = f", and {len(found.failed) - 1} more" if len(found.failed) > 1 else ""
+    if outcome.failed:
+        name, reason = next(iter(outcome.failed.items()))
+        more = f", and {len(outcome.failed) - 1} more" if len(outcome.failed) > 1 else ""
         raise ValueError(f"{name} failed{more}: {reason} (its log is {out}/logs/{name}.txt; --resume tries again)")
     return 0
 
@@ -114,16 +115,16 @@ def run_search(arguments: Arguments, what: Any, place: Any) -> int:
         raise ValueError("a search takes both: --search TRIALS and --ranges FILE")
     out = arguments.out or Path("runs") / f"search-{Path(arguments.subjects[0]).stem}"
     ranges = read_ranges(arguments.ranges)
-    found = search(what, ranges, arguments.search, out, place, resume=arguments.resume, command=typed_command())
-    best = found.best()
+    outcome = search(what, ranges, arguments.search, out, place, resume=arguments.resume, command=typed_command())
+    best = outcome.best()
     if arguments.json:
         print(
             json.dumps(
-                {"out": str(out), "best": best and asdict(best), "trials": [asdict(one) for one in found.trials]}
+                {"out": str(out), "best": best and asdict(best), "trials": [asdict(trial) for trial in outcome.trials]}
             )
         )
     else:
-        print(trials_text(what.kind, found.trials))
+        print(trials_text(what.kind, outcome.trials))
         print(f"\nwritten to {out}")
     if best is None:
         raise ValueError(f"no trial was finished: the logs are in {out}/logs, and --resume tries the failed ones again")

@@ -22,11 +22,11 @@ def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
 
     if asked:
         return asked
-    found = note.get("env")
-    if not isinstance(found, str):
+    env = note.get("env")
+    if not isinstance(env, str):
         raise ValueError(f"{checkpoint} does not say which environment it was trained in: add --env")
-    refuse_import(found, f"{checkpoint} was trained in {found}", f"--env {found}")
-    return found
+    refuse_import(env, f"{checkpoint} was trained in {env}", f"--env {env}")
+    return env
 
 
 def make(name: str, note: dict[str, Any], below: Sequence[Any] = (), random: float | None = None) -> Any:
@@ -51,7 +51,7 @@ def layers(note: dict[str, Any], below: Sequence[Any] = (), random: float | None
     if random is not None:
         if not 0 <= random <= 1:
             raise ValueError(f"--random takes a probability from 0 to 1, not {random:g}")
-        wrappers = [one for one in wrappers if share_of(one) is None]
+        wrappers = [wrapper for wrapper in wrappers if share_of(wrapper) is None]
         below = [*below, {OVERWRITE: {"probability": random}}] if random else below
     return [*below, *wrappers]
 
@@ -63,12 +63,12 @@ def disturbances(noise: float = 0.0, dropout: float = 0.0, random: float = 0.0) 
     :param dropout: the probability with which a whole observation is replaced by zeros
     :param random: the share of random actions
     """
-    found: list[Any] = [{OVERWRITE: {"probability": random}}] if random else []
+    wrappers: list[Any] = [{OVERWRITE: {"probability": random}}] if random else []
     if noise:
-        found.append({"ObservationNoise": {"std": noise}})
+        wrappers.append({"ObservationNoise": {"std": noise}})
     if dropout:
-        found.append({"ObservationDropout": {"probability": dropout, "whole": True}})
-    return found
+        wrappers.append({"ObservationDropout": {"probability": dropout, "whole": True}})
+    return wrappers
 
 
 def random_share(note: dict[str, Any], asked: float | None) -> float:
@@ -79,18 +79,19 @@ def random_share(note: dict[str, Any], asked: float | None) -> float:
     """
     if asked is not None:
         return asked
-    kept = 1.0
+    unchanged = 1.0
     for wrapper in wrappers_in(note):
-        kept *= 1 - (share_of(wrapper) or 0.0)
-    return round(1 - kept, 12)  # 0.05 rather than 0.050000000000000044
+        # one wrapper overwrites actions without a look at what another has done
+        unchanged *= 1 - (share_of(wrapper) or 0.0)
+    return round(1 - unchanged, 12)  # 0.05 rather than 0.050000000000000044
 
 
 def wrappers_in(note: dict[str, Any]) -> list[Any]:
     """Returns the wrappers of the training, the innermost first, as the note in a policy's file describes them."""
-    found = note.get("env_wrapper", [])
-    if not isinstance(found, list):
-        raise ValueError(f"the checkpoint's note on its environment is not readable: {found!r}")
-    return found
+    wrappers = note.get("env_wrapper", [])
+    if not isinstance(wrappers, list):
+        raise ValueError(f"the checkpoint's note on its environment is not readable: {wrappers!r}")
+    return wrappers
 
 
 def share_of(described: Any) -> float | None:

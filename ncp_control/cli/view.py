@@ -60,28 +60,28 @@ def run(arguments: Arguments) -> int:
         if not arguments.json:
             print(words)
 
-    found = [Activity.load(path) for path in arguments.episodes]
+    recordings = [Activity.load(path) for path in arguments.episodes]
     nothing = arguments.html is None and arguments.video is None and arguments.figures is None
     html = arguments.episodes[0].with_suffix(".html") if nothing else arguments.html
-    if len(found) > 1 and (arguments.video or arguments.figures):
+    if len(recordings) > 1 and (arguments.video or arguments.figures):
         raise ValueError("a video and figures show one recording: name one, or ask for --html alone")
     if html is not None:
         from ncp_control.activity.page import write_page
 
-        write_page(found if len(found) > 1 else found[0], html)
+        write_page(recordings if len(recordings) > 1 else recordings[0], html)
         written["page"] = str(html)
         say(f"page: {html} ({html.stat().st_size / 1e6:.2f} MB); open it in a browser")
     if arguments.figures is not None:
         from ncp_control.activity.figures import write_figures
 
-        paths = write_figures(found[0], arguments.figures, arguments.formats)
+        paths = write_figures(recordings[0], arguments.figures, arguments.formats)
         written["figures"] = [str(path) for path in paths]
         say("\n".join(f"figure: {path}" for path in paths))
     if arguments.video is not None:
         from ncp_control.activity.video import write_video
 
         how = write_video(
-            found[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer,
+            recordings[0], arguments.video, start=arguments.start, steps=arguments.steps, renderer=arguments.renderer,
             look=arguments.look,
         )  # fmt: skip
         written["video"] = str(arguments.video)

@@ -1,4 +1,4 @@
-"""Series with something to say about them: a class or numbers, for every row or for the whole series."""
+"""Series, and what is to be told of them: a class or numbers, for every row or for the whole series."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Series:
     """One series of T rows.
 
     :param inputs: what is read, (T, I); NaN where a value is missing
-    :param targets: what is to be said: class numbers (T,), `NO_CLASS` where it is not known, or numbers (T, O), NaN
+    :param targets: what is to be told: class numbers (T,), `NO_CLASS` where it is not known, or numbers (T, O), NaN
         where one is not known. Of a whole series there is one target, (1,) or (1, O)
     :param elapsed: the time since the row before, (T,); None where rows are equally far apart
     :param name: for messages
@@ -34,8 +34,8 @@ class SeriesData:
 
     :param series: the series
     :param inputs: the names of what is read
-    :param targets: the names of the numbers to say, or of the one column of classes
-    :param classes: the names of the classes; empty where numbers are to be said
+    :param targets: the names of the numbers to tell, or of the one column of classes
+    :param classes: the names of the classes; empty where numbers are to be told
     :param whole: whether a whole series has one target
     :param meta: where the data is from, as JSON values
     """

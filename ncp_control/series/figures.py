@@ -37,9 +37,10 @@ def draw_classes(scores: ClassScores, classes: Sequence[str], curve: Curve = ())
     axes[0].imshow(share, cmap="Blues", vmin=0, vmax=1)
     if len(classes) <= WRITTEN:
         for row, column in np.ndindex(*share.shape):
+            # to be read on dark squares as on light ones
             colour = "white" if share[row, column] > 0.6 else "black"
             axes[0].text(column, row, f"{scores.confusion[row, column]:,}", ha="center", va="center", color=colour)
-    names = [shown(name)[:18] for name in classes]
+    names = [shown(name)[:18] for name in classes]  # longer labels would leave no room for the squares
     axes[0].set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     axes[0].set_yticks(range(len(names)), names, parse_math=False)
     axes[0].set(xlabel="told", ylabel="true", title=f"accuracy {scores.accuracy:.3f}")
@@ -62,37 +63,37 @@ def draw_numbers(model: SeriesModel, data: SeriesData, curve: Curve = ()) -> Any
     figure = new_figure(7.5, 0.8 + 1.9 * rows)
     axes: Any = figure.subplots(rows, 1, squeeze=False)[:, 0]
     if model.whole:
-        told = np.stack([model.predict(one) for one in data.series])
-        true = np.concatenate([one.targets for one in data.series])
+        predicted = np.stack([model.predict(series) for series in data.series])
+        true = np.concatenate([series.targets for series in data.series])
         for k, name in enumerate(columns):
-            axes[k].plot(true[:, k], told[:, k], "o", color=BLUE, markersize=4)
+            axes[k].plot(true[:, k], predicted[:, k], "o", color=BLUE, markersize=4)
             axes[k].axline((float(np.nanmean(true[:, k])),) * 2, slope=1, color=GREY, linewidth=1)
             axes[k].set(xlabel="true", ylabel="told")
             axes[k].set_title(shown(name), parse_math=False)
             plain(axes[k])
     else:
-        one = max(data.series, key=lambda one: int(is_known(one.targets).sum()))
-        draw_series(axes[: len(columns)], one, model.predict(one), columns)
+        series = max(data.series, key=lambda series: int(is_known(series.targets).sum()))
+        draw_series(axes[: len(columns)], series, model.predict(series), columns)
     if curve:
         draw_curve(axes[-1], curve, "squared error over variance")
     return figure
 
 
-def draw_series(axes: Any, one: Series, told: Floats, names: Sequence[str]) -> None:
+def draw_series(axes: Any, series: Series, predicted: Floats, names: Sequence[str]) -> None:
     """Draws the first rows of a series: what is true as dots, where it is known, and what is told as a line.
 
-    :param told: (T, O)
+    :param predicted: what is told, (T, O)
     """
-    times = np.arange(len(told), dtype=np.float64) if one.elapsed is None else np.cumsum(one.elapsed)
+    times = np.arange(len(predicted), dtype=np.float64) if series.elapsed is None else np.cumsum(series.elapsed)
     times = (times - times[0])[:ROWS]
     for k, name in enumerate(names):
-        axes[k].plot(times, one.targets[:ROWS, k], "o", color=GREY, markersize=3, label="true")
-        axes[k].plot(times, told[:ROWS, k], color=ORANGE, linewidth=1.4, label="told")
+        axes[k].plot(times, series.targets[:ROWS, k], "o", color=GREY, markersize=3, label="true")
+        axes[k].plot(times, predicted[:ROWS, k], color=ORANGE, linewidth=1.4, label="told")
         axes[k].set_ylabel(shown(name), parse_math=False)
         plain(axes[k])
-    axes[0].set_title(f"test part: {shown(one.name)}", loc="left", parse_math=False)
+    axes[0].set_title(f"test part: {shown(series.name)}", loc="left", parse_math=False)
     axes[0].legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-    axes[-1].set_xlabel("row" if one.elapsed is None else "time")
+    axes[-1].set_xlabel("row" if series.elapsed is None else "time")
 
 
 def draw_curve(axes: Any, curve: Curve, what: str) -> None:

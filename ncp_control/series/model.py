@@ -111,10 +111,10 @@ class SeriesModel(nn.Module):
             ("target_mean", np.zeros(numbers) if target_mean is None else target_mean, numbers),
             ("target_std", np.ones(numbers) if target_std is None else target_std, numbers),
         ):
-            found = torch.as_tensor(np.asarray(values, np.float64), dtype=torch.float32)
-            if found.shape != (size,):
-                raise ValueError(f"{name} must have shape ({size},), got {tuple(found.shape)}")
-            self.register_buffer(name, found)
+            tensor = torch.as_tensor(np.asarray(values, np.float64), dtype=torch.float32)
+            if tensor.shape != (size,):
+                raise ValueError(f"{name} must have shape ({size},), got {tuple(tensor.shape)}")
+            self.register_buffer(name, tensor)
         self.register_buffer("has_flag", torch.tensor(self.flagged), persistent=False)
 
     @classmethod
@@ -126,7 +126,7 @@ class SeriesModel(nn.Module):
         :param train: the training part only
         :param arguments: further arguments of the constructor
         """
-        rows = np.concatenate([one.inputs for one in train.series])
+        rows = np.concatenate([series.inputs for series in train.series])
         for name, column in zip(train.inputs, rows.T, strict=True):
             if np.isnan(column).all():
                 raise ValueError(
@@ -136,12 +136,13 @@ class SeriesModel(nn.Module):
         mean, std = scales_of(rows)
         scales: dict[str, Any] = {"mean": mean, "std": std}
         if not train.classes:
-            told = np.concatenate([one.targets for one in train.series]).astype(np.float64)
-            for name, column in zip(train.targets, told.T, strict=True):
+            numbers = np.concatenate([series.targets for series in train.series]).astype(np.float64)
+            for name, column in zip(train.targets, numbers.T, strict=True):
                 if np.isnan(column).all():
                     raise ValueError(f"{source_of(train)}: no value of {name!r} is known in the training part")
-            scales["target_mean"], scales["target_std"] = scales_of(told)
-        times = [one.elapsed for one in train.series if one.elapsed is not None]
+            scales["target_mean"], scales["target_std"] = scales_of(numbers)
+        times = [series.elapsed for series in train.series if series.elapsed is not None]
+        # the time before the first row of a series is no measured interval
         later = np.concatenate([own[1:] if len(own) > 1 else own for own in times]) if times else np.ones(1)
         usual = float(np.median(later))
         return cls(
@@ -173,6 +174,7 @@ class SeriesModel(nn.Module):
         outputs, state = self.rnn(self.encode(inputs, elapsed), state, elapsed=self.span(elapsed))
         if self.whole:
             steps = outputs.shape[1]
+            # the rows behind a shorter series are padding
             last = torch.full((len(outputs),), steps, device=outputs.device) if count is None else count
             outputs = outputs[torch.arange(len(outputs), device=outputs.device), last - 1]
         return self.decode(outputs), state
@@ -184,6 +186,7 @@ class SeriesModel(nn.Module):
         missing = torch.isnan(inputs)
         if inputs.device.type == "cpu":
             self.check_missing(missing)
+        # NaN stays NaN through all this, the clamp included
         z = ((inputs - self.mean) / self.std).clamp(-self.clip, self.clip)
         parts = [torch.where(missing & self.has_flag, torch.zeros_like(z), z)]
         parts += [missing[..., k : k + 1].to(z.dtype) for k, flag in enumerate(self.flagged) if flag]
@@ -196,20 +199,20 @@ class SeriesModel(nn.Module):
     def check_missing(self, missing: Tensor) -> None:
         """Refuses a missing value in a column without a flag.
 
-        `predict` and a fit look before the values go to a GPU: to look at them there would wait for it. Such a value
-        that is on a GPU already stays NaN, and so does all that follows from it.
+        `predict` and a fit call it before the values go to a GPU, where a look at them would have to wait. On a GPU,
+        such a value stays NaN and makes everything that follows from it NaN.
 
         :param missing: (..., I) bool
         """
-        found = (missing & ~torch.tensor(self.flagged)).flatten(0, -2).any(0).nonzero()
-        if len(found):
-            name = self.inputs[int(found[0])]
+        columns = (missing & ~torch.tensor(self.flagged)).flatten(0, -2).any(0).nonzero()
+        if len(columns):
+            name = self.inputs[int(columns[0])]
             raise ValueError(f"a value of {name!r} is missing, and none was in the training part")
 
     def decode(self, outputs: Tensor) -> Tensor:
         """Returns logits (..., C) or numbers (..., O) from motor neurons."""
-        found: Tensor = self.readout(outputs)
-        return found if self.classes else self.target_mean + self.target_std * found
+        values: Tensor = self.readout(outputs)
+        return values if self.classes else self.target_mean + self.target_std * values
 
     def span(self, elapsed: Tensor | float | None) -> Tensor | float:
         """Returns the elapsed time for the cell, in its unit."""
@@ -234,10 +237,10 @@ class SeriesModel(nn.Module):
             elapsed = torch.as_tensor(series.elapsed, dtype=torch.float32, device=device)[None]
         was_training = self.training
         self.eval()
-        told = self(inputs.to(device), elapsed)[0][0].double()
+        output = self(inputs.to(device), elapsed)[0][0].double()
         self.train(was_training)
-        found: Floats = (told.softmax(-1) if self.classes else told).cpu().numpy()
-        return found
+        answer: Floats = (output.softmax(-1) if self.classes else output).cpu().numpy()
+        return answer
 
     def check(self, data: SeriesData) -> None:
         """Refuses series that this model cannot read, or whose targets are not its own."""
@@ -252,16 +255,16 @@ class SeriesModel(nn.Module):
         if data.whole != self.whole:
             kinds = ("every row has a target", "a whole series has one target (each=group)")
             raise ValueError(f"{where}: {kinds[data.whole]}, and for the model {kinds[self.whole]}")
-        if self.timed and any(one.elapsed is None for one in data.series):
+        if self.timed and any(series.elapsed is None for series in data.series):
             raise ValueError(f"{where}: the model was fitted to irregular time, and these have none: name time=")
-        if not self.timed and any(one.elapsed is not None for one in data.series):
+        if not self.timed and any(series.elapsed is not None for series in data.series):
             raise ValueError(f"{where}: the model was fitted to rows that are equally far apart, and these are not")
-        for one in data.series:
-            lacking = np.isnan(one.inputs) & ~np.array(self.flagged)
+        for series in data.series:
+            lacking = np.isnan(series.inputs) & ~np.array(self.flagged)
             if lacking.any():
                 row, column = (int(k) for k in np.argwhere(lacking)[0])
                 raise ValueError(
-                    f"{where}: {one.name or 'a series'} lacks {self.inputs[column]!r} in its row {row + 1}"
+                    f"{where}: {series.name or 'a series'} lacks {self.inputs[column]!r} in its row {row + 1}"
                     ", of which no value was missing in the training part, so that the model has not learnt what that "
                     "means: remove the row, leave the column out, or split otherwise (split=time or split=groups)"
                 )

@@ -48,15 +48,15 @@ def load_series_model(
         described = read_object(metadata["model"])
         settings = dict(described["cell"])
         for name in NAMES:
-            if not isinstance(described[name], list) or not all(isinstance(one, str) for one in described[name]):
+            if not isinstance(described[name], list) or not all(isinstance(entry, str) for entry in described[name]):
                 raise ValueError(f"its {name} should be a list of names")
-        given: dict[str, Any] = {name: tensors[name].double().numpy() for name in SCALES}
+        arguments: dict[str, Any] = {name: tensors[name].double().numpy() for name in SCALES}
         for name in (*NAMES, "whole", "flagged", "timed", "time_unit", "clip"):
-            given[name] = described[name]
+            arguments[name] = described[name]
         model = SeriesModel(
             named_cell(settings.pop("cell"), tuple(cells), IN_FILES),
             Wiring.from_json(json.dumps(described["wiring"])),
-            **given,
+            **arguments,
             settings=settings,
             backend=backend,
         )

@@ -47,15 +47,17 @@ class SeriesRows:
         self.data, self.device = data, torch.device(device)
         starts, counts, own = [], [], []
         before = 0
-        for number, one in enumerate(data.series):
-            rows = len(one.inputs)
-            known: NDArray[np.bool_] = np.asarray(is_known(one.targets).reshape(len(one.targets), -1).any(axis=1))
+        for number, series in enumerate(data.series):
+            rows = len(series.inputs)
+            known: NDArray[np.bool_] = np.asarray(is_known(series.targets).reshape(len(series.targets), -1).any(axis=1))
             if data.whole or not length or rows <= length:
                 begins = [0]
             else:
+                # the last piece ends with the series, even out of step, so that no row is left out
                 begins = sorted({*range(0, rows - length, stride), rows - length})
             for begin in begins:
                 count = rows if data.whole or not length else min(length, rows)
+                # a piece without a target would teach nothing
                 if known.any() if data.whole else known[begin : begin + count].any():
                     starts.append(before + begin)
                     counts.append(count)
@@ -64,13 +66,16 @@ class SeriesRows:
         self.starts = torch.tensor(starts, dtype=torch.long, device=self.device)
         self.counts = torch.tensor(counts, dtype=torch.long, device=self.device)
         self.numbers = torch.tensor(own, dtype=torch.long, device=self.device)
-        self.inputs = self._tensor(np.concatenate([one.inputs for one in data.series]))
-        self.targets = self._tensor(np.concatenate([one.targets for one in data.series]))
+        self.inputs = self._tensor(np.concatenate([series.inputs for series in data.series]))
+        self.targets = self._tensor(np.concatenate([series.targets for series in data.series]))
         self.elapsed = None
-        if any(one.elapsed is not None for one in data.series):
+        if any(series.elapsed is not None for series in data.series):
             self.elapsed = self._tensor(
                 np.concatenate(
-                    [np.ones(len(one.inputs)) if one.elapsed is None else one.elapsed for one in data.series]
+                    [
+                        np.ones(len(series.inputs)) if series.elapsed is None else series.elapsed
+                        for series in data.series
+                    ]
                 )
             )
 

@@ -1,4 +1,4 @@
-"""How good a model of series is, beside what could be said without reading the series."""
+"""How good a model of series is, compared with answers that need no look at the series."""
 
 from __future__ import annotations
 
@@ -113,12 +113,13 @@ def score(model: SeriesModel, data: SeriesData) -> ClassScores | NumberScores:
     :param data: the part for testing
     """
     model.check(data)
-    told = tell(model, SeriesRows(data, device=model.mean.device))
-    outputs, targets = told.outputs.double().cpu().numpy(), told.targets.cpu().numpy()
+    results = tell(model, SeriesRows(data, device=model.mean.device))
+    outputs, targets = results.outputs.double().cpu().numpy(), results.targets.cpu().numpy()
     if model.classes:
         known, size = targets != NO_CLASS, len(model.classes)
         if not known.any():
             raise ValueError(f"no class of {', '.join(data.targets)} is known in these series: nothing can be scored")
+        # each pair of a true and a told class as one number
         confusion = np.bincount(targets[known] * size + outputs[known].argmax(1), minlength=size * size)
         usual = model.note.get(USUAL, 0)
         return ClassScores(confusion.reshape(size, size), usual if isinstance(usual, int) and 0 <= usual < size else 0)
@@ -137,27 +138,30 @@ def score(model: SeriesModel, data: SeriesData) -> ClassScores | NumberScores:
 
 def targets_of(data: SeriesData) -> Floats:
     """Returns the targets of the series of which at least one is known, (N, O)."""
-    return np.concatenate([one.targets for one in data.series if not np.isnan(one.targets).all()]).astype(np.float64)
+    return np.concatenate([series.targets for series in data.series if not np.isnan(series.targets).all()]).astype(
+        np.float64
+    )
 
 
 def last_known(data: SeriesData, mean: Floats) -> Floats:
     """Returns the last known value of each column before each target, (N, O), and the mean where there is none."""
     columns = [data.inputs.index(name) for name in data.targets]
-    found = []
-    for one in data.series:
-        if np.isnan(one.targets).all():
+    baseline = []
+    for series in data.series:
+        if np.isnan(series.targets).all():
             continue
-        values = one.inputs[:, columns]
+        values = series.inputs[:, columns]
         steps = np.where(np.isnan(values), -1, np.arange(len(values))[:, None])
+        # the newest row with a value so far, -1 before the first one
         last = np.maximum.accumulate(steps, axis=0)
         taken = np.take_along_axis(values, np.maximum(last, 0), axis=0)
-        found.append(np.where(last < 0, mean, taken))
-    return np.concatenate(found)
+        baseline.append(np.where(last < 0, mean, taken))
+    return np.concatenate(baseline)
 
 
 def usual_class(train: SeriesData) -> int:
     """Returns the number of the most frequent class."""
-    targets = np.concatenate([one.targets for one in train.series])
+    targets = np.concatenate([series.targets for series in train.series])
     return int(np.bincount(targets[targets != NO_CLASS]).argmax())
 
 

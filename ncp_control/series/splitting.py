@@ -37,19 +37,19 @@ def split_series(data: SeriesData, seed: int = 0) -> SeriesSplit:
     :param seed: the drawing of series follows from it
     """
     if (parts := data.meta.get("parts")) is not None:
-        return SeriesSplit(*(_of(data, [k for k, one in enumerate(parts) if one == part]) for part in PARTS))
+        return SeriesSplit(*(_of(data, [k for k, name in enumerate(parts) if name == part]) for part in PARTS))
     if data.meta.get("split") == "none":
         raise ValueError("split=none keeps all rows in one part, to be evaluated; a fit needs three parts")
-    found = _in_time(data) if data.meta.get("split") == "time" else _by_series(data, seed)
-    for part, own in zip(PARTS, found, strict=True):
-        if not any(is_known(one.targets).any() for one in own.series):
+    split = _in_time(data) if data.meta.get("split") == "time" else _by_series(data, seed)
+    for part, own in zip(PARTS, split, strict=True):
+        if not any(is_known(series.targets).any() for series in own.series):
             what = "class" if data.classes else "number"
             raise ValueError(
                 f"{source_of(data)}: no row of the {part} part has a known {what} of {', '.join(data.targets)}: "
                 "give more rows, or split otherwise (split=time or split=groups)"
             )
-    check_classes(found, data)
-    return found
+    check_classes(split, data)
+    return split
 
 
 def test_part(data: SeriesData) -> SeriesData:
@@ -76,8 +76,8 @@ def check_classes(parts: SeriesSplit, data: SeriesData) -> None:
     learnt = classes_in(parts.train)
     for part, own in zip(PARTS[1:], parts[1:], strict=True):
         for number in sorted(classes_in(own) - learnt):
-            one = next(one for one in own.series if (one.targets == number).any())
-            where = f" ({one.name})" if one.name else ""
+            series = next(series for series in own.series if (series.targets == number).any())
+            where = f" ({series.name})" if series.name else ""
             raise ValueError(
                 f"{source_of(data)}: the class {data.classes[number]!r} of the column {data.targets[0]!r} is in the "
                 f"{part} part alone{where}, so that no model can learn it: remove its rows, or split otherwise "
@@ -87,11 +87,11 @@ def check_classes(parts: SeriesSplit, data: SeriesData) -> None:
 
 def classes_in(data: SeriesData) -> set[int]:
     """Returns the numbers of the classes that series have."""
-    return {int(number) for one in data.series for number in np.unique(one.targets)} - {NO_CLASS}
+    return {int(number) for series in data.series for number in np.unique(series.targets)} - {NO_CLASS}
 
 
 def _of(data: SeriesData, numbers: list[int]) -> SeriesData:
-    """Returns some of the series; their parts are not told any more."""
+    """Returns some of the series; the names of all parts, which no longer fit, are left out."""
     meta = {key: value for key, value in data.meta.items() if key != "parts"}
     return replace(data, series=tuple(data.series[k] for k in numbers), meta=meta)
 
@@ -111,7 +111,7 @@ def _by_series(data: SeriesData, seed: int) -> SeriesSplit:
         )
     random = np.random.default_rng(seed)
     if data.whole and data.classes:
-        kinds = [int(one.targets[0]) for one in data.series]
+        kinds = [int(series.targets[0]) for series in data.series]
         order = random.permutation(count)
         parts: tuple[list[int], list[int], list[int]] = ([], [], [])
         shares = _shares_of_classes([[int(k) for k in order if kinds[k] == kind] for kind in sorted(set(kinds))])
@@ -123,10 +123,10 @@ def _by_series(data: SeriesData, seed: int) -> SeriesSplit:
     for _ in range(DRAWS):
         order = random.permutation(count)
         train, valid, _ = sizes(count)
-        found = SeriesSplit(*(_of(data, sorted(map(int, part))) for part in np.split(order, [train, train + valid])))
-        if not data.classes or classes_in(found.train) == wanted:
+        split = SeriesSplit(*(_of(data, sorted(map(int, part))) for part in np.split(order, [train, train + valid])))
+        if not data.classes or classes_in(split.train) == wanted:
             break
-    return found
+    return split
 
 
 def _shares_of_classes(kinds: list[list[int]]) -> list[tuple[list[int], list[int], list[int]]]:
@@ -154,24 +154,24 @@ def _in_time(data: SeriesData) -> SeriesSplit:
         raise ValueError(f"{source_of(data)}: split=time divides rows, and each=group says that a group is one whole")
     ahead = 1 if data.meta.get("next") else 0  # a row whose target is in the next part belongs to neither
     pieces: tuple[list[Series], list[Series], list[Series]] = ([], [], [])
-    for one in data.series:
-        rows = len(one.inputs)
-        if rows < 3 + 2 * ahead:
-            pieces[0].append(one)
+    for series in data.series:
+        rows = len(series.inputs)
+        if rows < 3 + 2 * ahead:  # a row for each part, and those lost between two parts
+            pieces[0].append(series)
             continue
         train, valid, _ = sizes(rows)
         for part, (first, last) in enumerate(
             ((0, train - ahead), (train, train + valid - ahead), (train + valid, rows))
         ):
             if last > first:
-                pieces[part].append(rows_of(one, first, last))
+                pieces[part].append(rows_of(series, first, last))
     return SeriesSplit(*(replace(data, series=tuple(own)) for own in pieces))
 
 
-def rows_of(one: Series, first: int, last: int) -> Series:
+def rows_of(series: Series, first: int, last: int) -> Series:
     """Returns the rows of a series from `first` up to, and without, `last`."""
-    elapsed = None if one.elapsed is None else one.elapsed[first:last]
-    return replace(one, inputs=one.inputs[first:last], targets=one.targets[first:last], elapsed=elapsed)
+    elapsed = None if series.elapsed is None else series.elapsed[first:last]
+    return replace(series, inputs=series.inputs[first:last], targets=series.targets[first:last], elapsed=elapsed)
 
 
 def with_classes(data: SeriesData, classes: tuple[str, ...]) -> SeriesData:

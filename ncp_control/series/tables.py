@@ -30,13 +30,13 @@ Floats = NDArray[np.float64]
 
 def is_series(source: str | PathLike[str] | TableSource) -> bool:
     """Whether the name of a table asks for series: it names a label or a value, or what it predicts lacks cells."""
-    found = table_source(source)
-    if found is None or not found.path.is_file():
+    spec = table_source(source)
+    if spec is None or not spec.path.is_file():
         return False
-    if found.label or found.value or found.split:
+    if spec.label or spec.value or spec.split:
         return True
-    table = read_table(found.path)
-    names = (*(found.predict or changing(table, (found.time, found.group, *found.read))[0]), *found.read)
+    table = read_table(spec.path)
+    names = (*(spec.predict or changing(table, (spec.time, spec.group, *spec.read))[0]), *spec.read)
     return any(name in table.columns and table.is_numbers(name) and np.isnan(table.numbers(name)).any()
                for name in names)  # fmt: skip
 
@@ -52,60 +52,61 @@ def read_series(source: str | PathLike[str] | TableSource) -> SeriesData:
     - `read=C+D`: what is read; for a label or a value, by default all other columns of numbers that change.
     - `time=`, `group=` as in `Rollouts.load`, and `split=groups`, `split=time` or `split=none` (see `split_series`).
 
-    Inputs (T, I) and numbers to say (T, O) are NaN where a cell is missing. `elapsed` (T,) is the time since the row
-    before; where the numbers of the next row are to be said, the time until that row.
+    Inputs (T, I) and numbers to tell (T, O) are NaN where a cell is missing. `elapsed` (T,) is the time since the row
+    before; where the numbers of the next row are to be told, the time until that row.
 
     :param source: such as "walks.csv:label=activity,group=person,time=t"
     """
-    found = table_source(source)
-    if found is None:
+    spec = table_source(source)
+    if spec is None:
         raise ValueError(f"{str(source)!r} is no table: write {HOW}")
-    table = read_table(found.path)
-    targets = [found.label] if found.label else list(found.value)
+    table = read_table(spec.path)
+    targets = [spec.label] if spec.label else list(spec.value)
     is_next = not targets
-    read, left_out = read_columns(table, found, targets)
+    read, left_out = read_columns(table, spec, targets)
     if is_next:
-        targets = read[: len(read) - len(found.read)]
-    check_uses(found, targets, [] if is_next else read)
+        targets = read[: len(read) - len(spec.read)]
+    check_uses(spec, targets, [] if is_next else read)
     inputs = numbers_of(table, read)
-    groups = rows_of_groups(table, found.group)
-    elapsed = elapsed_of(table, found.time, groups)
+    groups = rows_of_groups(table, spec.group)
+    elapsed = elapsed_of(table, spec.time, groups)
     classes: tuple[str, ...] = ()
     say: NDArray[Any]
-    if found.label:
-        say, classes = classes_of(table, found)
+    if spec.label:
+        say, classes = classes_of(table, spec)
     else:
         say = numbers_of(table, targets)
     series = tuple(
-        one
+        piece
         for name, rows in groups.items()
-        if (one := one_series(table, found, name, rows, inputs, say, elapsed, is_next)) is not None
+        if (piece := one_series(table, spec, name, rows, inputs, say, elapsed, is_next)) is not None
     )
     if not series:
-        raise ValueError(f"{found.path}: every group has a single row, so there is no next row to predict")
+        raise ValueError(f"{spec.path}: every group has a single row, so there is no next row to predict")
     if classes:
-        check_rare(table, found, groups, say, classes)
+        check_rare(table, spec, groups, say, classes)
     missing = {
         name: float(np.isnan(column).mean())
         for name, column in zip(read, inputs.T, strict=True)
         if np.isnan(column).any()
     }
     uses = {
-        "time": found.time, "group": found.group, "label": found.label, "value": list(found.value),
-        "predict": targets if is_next else [], "read": list(found.read) if is_next else read,
-        "each": found.each, "left out": left_out,
+        "time": spec.time, "group": spec.group, "label": spec.label, "value": list(spec.value),
+        "predict": targets if is_next else [], "read": list(spec.read) if is_next else read,
+        "each": spec.each, "left out": left_out,
     }  # fmt: skip
     meta: dict[str, Any] = {
-        "source": str(found.path), "columns": {use: names for use, names in uses.items() if names},
+        "source": str(spec.path), "columns": {use: names for use, names in uses.items() if names},
         "rows": table.rows, "groups": len(groups), "missing": missing,
-        "split": found.split or ("time" if len(series) < 3 and not found.each else "groups"),
+        "split": spec.split or ("time" if len(series) < 3 and not spec.each else "groups"),
     }  # fmt: skip
-    if not found.split and meta["split"] == "time":
-        count = "no column of groups" if not found.group else f"{len(series)} group{'s' * (len(series) > 1)}"
-        meta["said"] = f"{found.path} has {count}: the last rows are for testing, and those before for validation"
+    # Fewer than three groups cannot be split by groups. Nobody has asked for a split in time, so it is said.
+    if not spec.split and meta["split"] == "time":
+        count = "no column of groups" if not spec.group else f"{len(series)} group{'s' * (len(series) > 1)}"
+        meta["said"] = f"{spec.path} has {count}: the last rows are for testing, and those before for validation"
     if is_next:
         meta["next"] = True
-    return SeriesData(series, tuple(read), tuple(targets), classes, bool(found.each), meta)
+    return SeriesData(series, tuple(read), tuple(targets), classes, bool(spec.each), meta)
 
 
 def read_columns(table: DataTable, source: TableSource, targets: list[str]) -> tuple[list[str], list[str]]:
@@ -118,8 +119,8 @@ def read_columns(table: DataTable, source: TableSource, targets: list[str]) -> t
     for name in table.columns:
         if name not in used:
             check_text(table, name)
-    found, left_out = changing(table, used, "from which to tell the label or value" if targets else "to predict")
-    return [*found, *([] if targets else source.read)], left_out
+    chosen, left_out = changing(table, used, "from which to tell the label or value" if targets else "to predict")
+    return [*chosen, *([] if targets else source.read)], left_out
 
 
 def check_text(table: DataTable, name: str) -> None:
@@ -127,9 +128,9 @@ def check_text(table: DataTable, name: str) -> None:
     cells = table.column(name)
     if isinstance(cells, np.ndarray):
         return
-    found = [to_number(cell) for cell in cells]
-    numbers = sum(one is not None and not np.isnan(one) for one in found)
-    if 0 < found.count(None) < numbers:
+    values = [to_number(cell) for cell in cells]
+    numbers = sum(value is not None and not np.isnan(value) for value in values)
+    if 0 < values.count(None) < numbers:
         table.numbers(name)  # which names the cell
 
 
@@ -137,7 +138,7 @@ def one_series(
     table: DataTable, source: TableSource, name: str, rows: NDArray[np.intp], inputs: Floats, say: NDArray[Any],
     elapsed: Floats | None, is_next: bool,
 ) -> Series | None:  # fmt: skip
-    """Returns the series of one group; None for one of a single row of which the next row is to be told."""
+    """Returns the series of one group; None if the next row is to be told and the group has only one."""
     title = f"{source.group} {name}" if source.group else table.path.name
     if is_next:
         if len(rows) < 2:
@@ -154,19 +155,20 @@ def one_target(
 ) -> NDArray[Any]:
     """Returns the one class (1,), or the one row of numbers (1, O), of a group."""
     columns = [source.label] if source.label else list(source.value)
-    found = []
+    target = []
     for name, values in zip(columns, targets.reshape(len(rows), -1).T, strict=True):
         known = np.flatnonzero(values != NO_CLASS if source.label else ~np.isnan(values))
-        other = next((k for k in known if values[k] != values[known[0]]), None)
-        if other is not None:
+        differing = next((k for k in known if values[k] != values[known[0]]), None)
+        if differing is not None:
             words = table.words(name)
-            one, two = int(rows[known[0]]), int(rows[other])
+            first, second = int(rows[known[0]]), int(rows[differing])
             raise ValueError(
-                f"{table.path}, row {two + FIRST}: the group {group!r} has {words[two]!r} in the column {name!r}, and "
-                f"{words[one]!r} in row {one + FIRST}: with each=group all rows of a group say the same"
+                f"{table.path}, row {second + FIRST}: the group {group!r} has {words[second]!r} in the column "
+                f"{name!r}, and {words[first]!r} in row {first + FIRST}: with each=group all rows of a group say the "
+                "same"
             )
-        found.append(values[known[0]] if len(known) else (NO_CLASS if source.label else np.nan))
-    return np.array(found, targets.dtype) if source.label else np.array([found], np.float64)
+        target.append(values[known[0]] if len(known) else (NO_CLASS if source.label else np.nan))
+    return np.array(target, targets.dtype) if source.label else np.array([target], np.float64)
 
 
 def classes_of(table: DataTable, source: TableSource) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -177,12 +179,13 @@ def classes_of(table: DataTable, source: TableSource) -> tuple[NDArray[np.int64]
     if not seen:
         raise ValueError(f"{table.path}: no row has a label in the column {name!r}")
     numbers = [to_number(word) for word in seen]
-    if all(one is not None for one in numbers):
+    if all(number is not None for number in numbers):
         if len(seen) > MOST_NUMBERS:
             raise ValueError(
                 f"{table.path}: the column {name!r} has {len(seen)} different numbers, which is a quantity and no "
                 f"label: write value={name}"
             )
+        # by value, so that 10 comes after 9 and not after 1
         seen = [word for _, word in sorted(zip(numbers, seen, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))]
     if len(seen) == 1:
         raise ValueError(f"{table.path}: the column {name!r} is {seen[0]!r} in every row: there is nothing to tell")
@@ -191,14 +194,14 @@ def classes_of(table: DataTable, source: TableSource) -> tuple[NDArray[np.int64]
 
 
 def check_rare(
-    table: DataTable, source: TableSource, groups: Groups, found: NDArray[Any], classes: tuple[str, ...]
+    table: DataTable, source: TableSource, groups: Groups, numbers: NDArray[Any], classes: tuple[str, ...]
 ) -> None:
     """Refuses a class that only one row has, or only one group if a whole group has one label."""
     name = source.label
     for k, word in enumerate(classes):
-        rows = np.flatnonzero(found == k)
+        rows = np.flatnonzero(numbers == k)
         if source.each:
-            having = [group for group, own in groups.items() if (found[own] == k).any()]
+            having = [group for group, own in groups.items() if (numbers[own] == k).any()]
             if len(having) == 1:
                 raise ValueError(
                     f"{table.path}, row {rows[0] + FIRST}: only the group {having[0]!r} has the label {word!r} in the "

@@ -34,8 +34,9 @@ def tell(model: SeriesModel, rows: SeriesRows) -> Told:
     """
     was_training = model.training
     model.eval()
+    # series of similar length together, so that little of a batch is padding
     order = torch.argsort(rows.counts, stable=True)
-    found: dict[int, tuple[Tensor, Tensor]] = {}
+    results: dict[int, tuple[Tensor, Tensor]] = {}
     for numbers in order.split(AT_ONCE):
         batch = rows.batch(numbers)
         steps, state, parts = batch.inputs.shape[1], None, []
@@ -43,6 +44,7 @@ def tell(model: SeriesModel, rows: SeriesRows) -> Told:
         for begin in range(0, steps, PIECE):
             end = min(begin + PIECE, steps)
             elapsed = None if batch.elapsed is None else batch.elapsed[:, begin:end]
+            # 1 for a series that has ended, whose new output nobody takes
             count = (batch.counts - begin).clamp(1, end - begin)
             outputs, state = model(batch.inputs[:, begin:end], elapsed, state, count if model.whole else None)
             if model.whole:
@@ -51,15 +53,15 @@ def tell(model: SeriesModel, rows: SeriesRows) -> Told:
             else:
                 parts.append(outputs)
         if last is not None:
-            found |= {int(k): (last[i : i + 1], batch.targets[i : i + 1]) for i, k in enumerate(numbers)}
+            results |= {int(k): (last[i : i + 1], batch.targets[i : i + 1]) for i, k in enumerate(numbers)}
         else:
             whole = torch.cat(parts, dim=1)
             for i, k in enumerate(numbers):
                 rows_of_it = int(batch.counts[i])
-                found[int(k)] = whole[i, :rows_of_it], batch.targets[i, :rows_of_it]
+                results[int(k)] = whole[i, :rows_of_it], batch.targets[i, :rows_of_it]
     model.train(was_training)
-    own = [found[k] for k in range(len(rows))]
-    return Told(torch.cat([one for one, _ in own]), torch.cat([other for _, other in own]))
+    ordered = [results[k] for k in range(len(rows))]
+    return Told(torch.cat([output for output, _ in ordered]), torch.cat([target for _, target in ordered]))
 
 
 def error_of(model: SeriesModel, told: Tensor, targets: Tensor) -> Tensor:
@@ -74,5 +76,6 @@ def error_of(model: SeriesModel, told: Tensor, targets: Tensor) -> Tensor:
     if model.classes:
         chosen = torch.nn.functional.cross_entropy(told[known], targets[known], reduction="sum")
         return chosen / known.sum()
+    # in the place of an unknown target its own answer, so that the error and its gradient are 0
     errors = (told - torch.where(known, targets, told.detach())) / model.target_std
     return errors.square().sum() / known.sum()

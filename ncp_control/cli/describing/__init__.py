@@ -1,1 +1,1 @@
-"""What `ncp-control describe` says: a module for each kind of thing, with `describe` (as JSON values) and `show`."""
+"""A module for each kind of thing that `ncp-control describe` knows: `describe` returns JSON values, `show` prints."""

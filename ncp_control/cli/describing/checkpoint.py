@@ -17,13 +17,13 @@ def describe(path: Path) -> tuple[Described, Wiring]:
 
     metadata, rnn = read_metadata(path), load(path)
     written = {"by": f"ncp-control {metadata['package']}", "format": metadata["version"], "note": metadata["note"]}
-    told = {**network.describe_rnn(rnn), "written": written}
-    return {"wiring": network.describe_wiring(rnn.wiring), "checkpoint": told}, rnn.wiring
+    about = {**network.describe_rnn(rnn), "written": written}
+    return {"wiring": network.describe_wiring(rnn.wiring), "checkpoint": about}, rnn.wiring
 
 
-def show(found: Described, wiring: Wiring) -> None:
+def show(description: Described, wiring: Wiring) -> None:
     """Prints a description in the terminal."""
-    checkpoint = found["checkpoint"]
+    checkpoint = description["checkpoint"]
     written = checkpoint["written"]
     print(f"{wiring.summary()}\n")
     facts.show(

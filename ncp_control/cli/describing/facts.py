@@ -9,7 +9,7 @@ from ncp_control.base.text import shown
 
 
 def show(rows: Iterable[tuple[str, str]]) -> None:
-    """Prints names and values as they are: neither brackets nor control characters in them are obeyed."""
+    """Prints names and values as they are: brackets are no markup, and control characters do nothing."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -37,11 +37,12 @@ def words(value: Any) -> str:
         return f"{value:.4g}" if abs(value) < 1e3 else f"{value:,.0f}"
     if isinstance(value, Mapping):
         each = (
-            (key, f"({words(one)})" if isinstance(one, Mapping) and one else words(one)) for key, one in value.items()
+            (key, f"({words(entry)})" if isinstance(entry, Mapping) and entry else words(entry))
+            for key, entry in value.items()
         )
-        return ", ".join(f"{key} {one}" for key, one in each) or "none"
+        return ", ".join(f"{key} {entry}" for key, entry in each) or "none"
     if isinstance(value, list):
-        if any(isinstance(one, list | dict) and len(one) > 1 for one in value):
+        if any(isinstance(entry, list | dict) and len(entry) > 1 for entry in value):
             return f"{len(value)} entries: --json shows them"
         return ", ".join(map(words, value)) or "none"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -20,8 +20,8 @@ def describe(path: Path) -> Described:
     for member in members:
         assert isinstance(member, DynamicsModel)
         circuit = network.describe_circuit(member.rnn)
-        one = {"cell": circuit["cell"], "units": member.rnn.wiring.units, "residual": member.residual}
-        cells.append({**one, "circuit": circuit})
+        member_values = {"cell": circuit["cell"], "units": member.rnn.wiring.units, "residual": member.residual}
+        cells.append({**member_values, "circuit": circuit})
     return {
         "members": cells,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -32,22 +32,22 @@ def describe(path: Path) -> Described:
     }
 
 
-def show(found: Described) -> None:
+def show(description: Described) -> None:
     """Prints what `describe` found."""
     rows = []
-    for member in found["members"]:
+    for member in description["members"]:
         predicts = "the change" if member["residual"] else "the next observation"
         rows.append(("model", f"{member['cell']}, {member['units']} neurons, predicts {predicts}"))
     rows += [
-        ("parameters", f"{found['parameters']:,}"),
-        ("observations", f"{len(found['observations'])}: {', '.join(found['observations'])}"),
-        ("actions", str(found["actions"]) if found["actions"] else "none are read"),
-        ("time", "irregular" if found["timed"] else "regular"),
-        *facts.rows_of(found["note"]),
+        ("parameters", f"{description['parameters']:,}"),
+        ("observations", f"{len(description['observations'])}: {', '.join(description['observations'])}"),
+        ("actions", str(description["actions"]) if description["actions"] else "none are read"),
+        ("time", "irregular" if description["timed"] else "regular"),
+        *facts.rows_of(description["note"]),
     ]
     facts.show(rows)
-    if len(found["members"]) == 1:
-        circuit = found["members"][0]["circuit"]
+    if len(description["members"]) == 1:
+        circuit = description["members"][0]["circuit"]
         print()
         facts.show(network.rows_of(circuit))
         network.show_bounds(circuit)

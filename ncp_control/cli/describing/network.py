@@ -30,7 +30,7 @@ def describe_wiring(wiring: Wiring) -> Described:
 
 
 def describe_circuit(rnn: RNN) -> Described:
-    """Returns what `describe_rnn` does and the wiring, as JSON values."""
+    """Returns the wiring and what `describe_rnn` returns, as JSON values."""
     return {"wiring": describe_wiring(rnn.wiring), **describe_rnn(rnn)}
 
 
@@ -66,34 +66,34 @@ def bounds(low_and_high: tuple[Tensor, Tensor], parts: dict[str, slice]) -> dict
     :return: [lowest, highest] for "all" and for each part; None where no bound is known
     """
     low, high = (bound.detach() for bound in low_and_high)
-    found = {}
+    ranges = {}
     for name, neurons in {"all": slice(None), **parts}.items():
         ends = [float(low[neurons].min()), float(high[neurons].max())]
-        found[name] = [end if isfinite(end) else None for end in ends]
-    return found
+        ranges[name] = [end if isfinite(end) else None for end in ends]
+    return ranges
 
 
-def rows_of(found: Described) -> list[tuple[str, str]]:
+def rows_of(description: Described) -> list[tuple[str, str]]:
     """Returns what `describe_rnn` found, except for the bounds, as rows for `facts.show`."""
-    backend, guarantee = found["backend"], found["guarantee"]
-    settings = ", ".join(f"{key}={value!r}" for key, value in found["config"].items())
+    backend, guarantee = description["backend"], description["guarantee"]
+    settings = ", ".join(f"{key}={value!r}" for key, value in description["config"].items())
     return [
-        ("cell", found["cell"]),
+        ("cell", description["cell"]),
         ("settings", settings),
-        ("parameters", f"{found['parameters']:,}"),
+        ("parameters", f"{description['parameters']:,}"),
         ("backend", backend["asked"] + (f", here {backend['runs']}" if backend["asked"] == "auto" else "")),
         ("bounds hold", f"{'yes' if guarantee['holds'] else 'no'}: {guarantee['reason']}"),
     ]
 
 
-def show_bounds(found: Described) -> None:
+def show_bounds(description: Described) -> None:
     """Prints the bounds of every layer as a table."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table("layer", "time constants", "states")
-    for name in found["states"]:
-        table.add_row(name, interval(found["time_constants"].get(name)), interval(found["states"][name]))
+    for name in description["states"]:
+        table.add_row(name, interval(description["time_constants"].get(name)), interval(description["states"][name]))
     Console(highlight=False).print(table)
 
 

@@ -18,7 +18,7 @@ def describe(path: Path) -> tuple[Described, Wiring | None]:
 
     loaded = load_policy(path)
     circuit = actor_circuit(loaded.policy)
-    found = {
+    description = {
         "class": type(loaded.policy).__name__,
         "actor_only": loaded.is_actor_only,
         "parameters": sum(parameter.numel() for parameter in loaded.policy.parameters()),
@@ -29,24 +29,24 @@ def describe(path: Path) -> tuple[Described, Wiring | None]:
         "sha256": loaded.sha256,
         "note": loaded.note,
     }
-    return found, None if circuit is None else circuit.rnn.wiring
+    return description, None if circuit is None else circuit.rnn.wiring
 
 
-def show(found: Described, wiring: Wiring | None) -> None:
+def show(description: Described, wiring: Wiring | None) -> None:
     """Prints what `describe` found."""
-    others = "without the critics" if found["actor_only"] else "with the networks that only training uses"
+    networks = "without the critics" if description["actor_only"] else "with the networks that only training uses"
     facts.show(
         [
-            ("policy", found["class"]),
-            ("parameters", f"{found['parameters']:,}, {others}"),
-            ("observations", found["observation_space"]),
-            ("normalised", "yes" if found["normalizes_observations"] else "no"),
-            ("actions", found["action_space"]),
-            ("SHA-256", found["sha256"]),
-            *facts.rows_of(found["note"]),
+            ("policy", description["class"]),
+            ("parameters", f"{description['parameters']:,}, {networks}"),
+            ("observations", description["observation_space"]),
+            ("normalised", "yes" if description["normalizes_observations"] else "no"),
+            ("actions", description["action_space"]),
+            ("SHA-256", description["sha256"]),
+            *facts.rows_of(description["note"]),
         ]
     )
     if wiring is not None:
         print(f"\nits circuit: {wiring.summary()}\n")
-        facts.show(network.rows_of(found["circuit"]))
-        network.show_bounds(found["circuit"])
+        facts.show(network.rows_of(description["circuit"]))
+        network.show_bounds(description["circuit"])

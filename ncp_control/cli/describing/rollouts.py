@@ -36,48 +36,48 @@ def describe(target: str, figure: Path | None) -> Described:
     return summarize(rollouts)
 
 
-def show(found: Described) -> None:
+def show(summary: Described) -> None:
     """Prints the summary as tables."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    facts.show([*counts(found), *made(found["about"])])
+    facts.show([*counts(summary), *made(summary["about"])])
     print()
     table = Table("observation", *(f"{name:>8}" for name in ("least", "mean", "std", "most")))
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
-    for row in found["observations"]:
+    for row in summary["observations"]:
         table.add_row(escape(shown(row["name"])), *(f"{row[key]:.4g}" for key in ("least", "mean", "std", "most")))
     Console(highlight=False).print(table)
 
 
-def counts(found: Described) -> list[tuple[str, str]]:
+def counts(summary: Described) -> list[tuple[str, str]]:
     """Returns the rows of numbers: rollouts, steps, returns, actions."""
-    least, most = found["steps_of_a_rollout"]
+    least, most = summary["steps_of_a_rollout"]
     each = f"{most:,} each" if least == most else f"{least:,} to {most:,} each"
-    rows = [] if found["level"] is None else [("level", found["level"])]
-    rows += [("rollouts", f"{found['rollouts']:,}"), ("steps", f"{found['steps']:,}, {each}")]
-    if found["parts"]:
-        rows.append(("parts", ", ".join(f"{part} {count}" for part, count in found["parts"].items())))
-    if returns := found["returns"]:
+    rows = [] if summary["level"] is None else [("level", summary["level"])]
+    rows += [("rollouts", f"{summary['rollouts']:,}"), ("steps", f"{summary['steps']:,}, {each}")]
+    if summary["parts"]:
+        rows.append(("parts", ", ".join(f"{part} {count}" for part, count in summary["parts"].items())))
+    if returns := summary["returns"]:
         spread = f"{returns['mean']:,.2f} +- {returns['std']:,.2f}"
         rows.append(("return", f"{spread}, from {returns['least']:,.2f} to {returns['most']:,.2f}"))
-        if score := found["score"]:
+        if score := summary["score"]:
             scale = f"0 is a return of {score['ref_min_score']:,.2f}, 1 of {score['ref_max_score']:,.2f}"
             ends = f"from {score['least']:.3f} to {score['most']:.3f}"
             rows.append(("score", f"{score['mean']:.3f} +- {score['std']:.3f}, {ends}; {scale}"))
-        rows.append(("terminated", f"{found['terminated']} of {found['rollouts']}"))
-    if found["action_shape"] is None:
+        rows.append(("terminated", f"{summary['terminated']} of {summary['rollouts']}"))
+    if summary["action_shape"] is None:
         rows.append(("actions", "none stored"))
     else:
-        shape = found["action_shape"]
+        shape = summary["action_shape"]
         rows.append(("actions", " x ".join(map(str, shape)) + " numbers a step" if shape else "one choice a step"))
-    if random := found["random_actions"]:
+    if random := summary["random_actions"]:
         wanted = "" if random["wanted"] is None else f"; {random['wanted']:.2%} was wanted"
         measured = f"{random['share']:.2%} ({random['count']:,} of {random['of']:,})"
         rows.append(("random", f"{measured}, 95 % interval {random['low']:.2%} to {random['high']:.2%}{wanted}"))
-    if times := found["elapsed"]:
+    if times := summary["elapsed"]:
         rows.append(("elapsed", f"{times['least']:.4g} to {times['most']:.4g}, mean {times['mean']:.4g}"))
     return rows
 

@@ -16,23 +16,26 @@ Described = dict[str, Any]
 def describe(path: Path) -> Described:
     """Returns a run's kind, its progress, its best result and how it was started, as JSON values."""
     record = read_record(path / RECORD)
-    found: Described = {"kind": "run", "done": None, "of": None, "unit": None, "best": None}
+    description: Described = {"kind": "run", "done": None, "of": None, "unit": None, "best": None}
     if "recipe" in record:
-        found |= {"kind": "training of an agent", **of_training(path, record["recipe"].get("n_timesteps"))}
+        description |= {"kind": "training of an agent", **of_training(path, record["recipe"].get("n_timesteps"))}
     elif record.get("method") == "behaviour cloning":
-        found |= {"kind": "behaviour cloning of a dataset", **of_cloning(path, record["settings"].get("iterations"))}
+        description |= {
+            "kind": "behaviour cloning of a dataset",
+            **of_cloning(path, record["settings"].get("iterations")),
+        }
     elif "teacher" in record:
-        found |= {"kind": "distillation of a teacher", **of_training(path, record["settings"].get("steps"))}
+        description |= {"kind": "distillation of a teacher", **of_training(path, record["settings"].get("steps"))}
     elif "series" in record:
-        found |= {"kind": "fit of a model of series", **of_fit(path, record["settings"])}
+        description |= {"kind": "fit of a model of series", **of_fit(path, record["settings"])}
     elif "settings" in record:
-        found |= {"kind": "fit of a model of the dynamics", **of_fit(path, record["settings"])}
+        description |= {"kind": "fit of a model of the dynamics", **of_fit(path, record["settings"])}
     elif "compared" in record:
         done = len(list(path.glob("fits/*/result.json")))
-        found |= {"kind": "comparison of models of the dynamics", "unit": "fits", "done": done}
-        found["of"] = record["compared"].get("seeds", 0) * len(record.get("rows", []))
-    files = sorted(one.name for one in path.iterdir() if not one.name.startswith("."))
-    return {**found, "files": files, "record": record}
+        description |= {"kind": "comparison of models of the dynamics", "unit": "fits", "done": done}
+        description["of"] = record["compared"].get("seeds", 0) * len(record.get("rows", []))
+    files = sorted(file.name for file in path.iterdir() if not file.name.startswith("."))
+    return {**description, "files": files, "record": record}
 
 
 def of_training(path: Path, steps: Any) -> Described:
@@ -60,17 +63,17 @@ def of_fit(path: Path, settings: Described) -> Described:
     return {"unit": "epochs", "done": len(rows), "of": settings.get("epochs"), "best": words}
 
 
-def show(found: Described) -> None:
+def show(description: Described) -> None:
     """Prints what `describe` found."""
-    record = found["record"]
-    rows = [("run", found["kind"])]
-    if found["done"] is not None:
-        rows.append(("done", f"{found['done']:,} {found['unit']} of {found['of']:,}"))
-    if found["best"]:
-        rows.append(("best", found["best"]))
+    record = description["record"]
+    rows = [("run", description["kind"])]
+    if description["done"] is not None:
+        rows.append(("done", f"{description['done']:,} {description['unit']} of {description['of']:,}"))
+    if description["best"]:
+        rows.append(("best", description["best"]))
     rows += facts.rows_of(
         {key: record[key] for key in ("teacher", "command", "seed", "threads", "versions") if key in record}
     )
     kind = next((key for key in ("recipe", "settings", "compared") if key in record), None)
     rows += facts.rows_of({kind: record[kind]}) if kind else []
-    facts.show([*rows, ("files", ", ".join(found["files"]))])
+    facts.show([*rows, ("files", ", ".join(description["files"]))])

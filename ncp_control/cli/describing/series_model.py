@@ -30,22 +30,22 @@ def describe(path: Path) -> Described:
     }
 
 
-def show(found: Described) -> None:
+def show(description: Described) -> None:
     """Prints what `describe` found."""
-    of = "each whole series" if found["whole"] else "each row"
-    what = f"one of {len(found['classes'])} classes" if found["classes"] else "numbers"
+    of = "each whole series" if description["whole"] else "each row"
+    what = f"one of {len(description['classes'])} classes" if description["classes"] else "numbers"
     facts.show(
         [
-            ("model", f"{found['circuit']['cell']}, {found['units']} neurons, tells {what} of {of}"),
-            ("parameters", f"{found['parameters']:,}"),
-            ("reads", ", ".join(found["inputs"])),
-            ("may be missing", ", ".join(found["flagged"]) or "no column"),
-            ("tells", ", ".join(found["targets"])),
-            *([("classes", ", ".join(found["classes"]))] if found["classes"] else []),
-            ("time", f"irregular, in units of {found['time_unit']:.4g}" if found["timed"] else "regular"),
-            *facts.rows_of(found["note"]),
+            ("model", f"{description['circuit']['cell']}, {description['units']} neurons, tells {what} of {of}"),
+            ("parameters", f"{description['parameters']:,}"),
+            ("reads", ", ".join(description["inputs"])),
+            ("may be missing", ", ".join(description["flagged"]) or "no column"),
+            ("tells", ", ".join(description["targets"])),
+            *([("classes", ", ".join(description["classes"]))] if description["classes"] else []),
+            ("time", f"irregular, in units of {description['time_unit']:.4g}" if description["timed"] else "regular"),
+            *facts.rows_of(description["note"]),
         ]
     )
     print()
-    facts.show(network.rows_of(found["circuit"]))
-    network.show_bounds(found["circuit"])
+    facts.show(network.rows_of(description["circuit"]))
+    network.show_bounds(description["circuit"])
