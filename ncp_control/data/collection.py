@@ -15,6 +15,7 @@ from ncp_control.base.files import write_atomically
 from ncp_control.base.values import without_added
 from ncp_control.runs.folder import Hold, check_same, read_record, versions
 
+# Their versions are noted, because the numbers of a rollout may change with each of them.
 PACKAGES = ("ncp-control", "gymnasium", "mujoco", "numpy", "torch")
 RECORD = "plan.json"
 KEEP = "ncp_envs.observations:KeepObservations"
@@ -75,6 +76,7 @@ class CollectionPlan:
 
 def spawned_seed(seed: int, k: int) -> int:
     """Returns the k-th of the independent seeds that follow from one seed."""
+    # one word of 32 bits, which any environment takes as a seed
     return int(np.random.SeedSequence(seed, spawn_key=(k,)).generate_state(1)[0])
 
 

@@ -51,7 +51,7 @@ def with_limit(spec: EnvSpec, steps: int) -> EnvSpec:
     """Returns a spec whose episodes end after at most so many steps."""
     if steps < 1:
         raise ValueError(f"an episode has at least one step, got a limit of {steps}")
-    limited = copy.deepcopy(spec)
+    limited = copy.deepcopy(spec)  # Gymnasium's registry holds the original
     limited.max_episode_steps = steps
     return limited
 
@@ -117,7 +117,7 @@ def check_policy(policy: Any, env: gym.Env[Any, Any] | gym.vector.VectorEnv[Any,
     for what in ("observation", "action"):
         of_policy = getattr(policy, f"{what}_space", None)
         of_env = getattr(env, f"single_{what}_space" if isinstance(env, gym.vector.VectorEnv) else f"{what}_space")
-        if not isinstance(of_policy, gym.Space):
+        if not isinstance(of_policy, gym.Space):  # a function does not say what it reads
             continue
         if not _same_form(of_policy, of_env):
             raise ValueError(f"the policy was made for {what}s in {of_policy}, and this environment has {of_env}")

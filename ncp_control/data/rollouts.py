@@ -232,6 +232,7 @@ class Rollouts(Sequence[Rollout]):
             return Split(**{part: self.select(indexes) for part, indexes in places.items()})
         count = len(self)
         if series is None:
+            # whoever gives a seed wants whole rollouts to be shuffled
             series = seed is None and (count == 1 or is_series(self))
         if series and seed is not None:
             raise ValueError("pieces of a series stay in the order of time: split them without a seed")

@@ -163,6 +163,7 @@ class Controller(nn.Module):
         # The state is looked at as well: it can overflow where the observation and the action are finite.
         for numbers in (observation, after, raw):
             usable = usable & torch.isfinite(numbers).all(dim=1)
+        # chosen, not branched: an exported program has one path for all values
         action, kept = self.acted(raw), torch.where(usable[:, None], after, state)
         if not self.chooses:
             action = action.where(usable[:, None], torch.nan)
@@ -235,6 +236,7 @@ def parts_of(policy: Any) -> Parts:
         return Parts(extractor.row, extractor.circuit, policy.actor.mu)
     if isinstance(policy, SACSequencePolicy):
         actor: Any = policy.actor
+        # without noise, an action of SAC is the tanh of its mean
         layers = nn.Sequential(actor.latent_pi, actor.mu, nn.Tanh())
         return Parts(actor.features_extractor.row, actor.features_extractor.circuit, layers)
     plain = layers_of(policy)

@@ -57,6 +57,7 @@ class RecurrentPPO(CircuitAlgorithm, SequencePPO):
         zeros = [(torch.zeros(1, self.n_envs, size, device=self.device),) * 2 for size in sizes]
         self._last_lstm_states: Any = RNNStates(*zeros)
         is_dict = isinstance(self.observation_space, spaces.Dict)
+        # in the place of sb3-contrib's, which pads episodes to one length
         self.rollout_buffer: Any = (SequenceDictRolloutBuffer if is_dict else SequenceRolloutBuffer)(
             self.n_steps,
             self.observation_space,
@@ -79,7 +80,7 @@ class RecurrentPPO(CircuitAlgorithm, SequencePPO):
         """Sets the learning rates; that of the actor is zero while the critic warms up."""
         super()._update_learning_rate(optimizers)
         if self.num_timesteps <= self.critic_warmup:
-            actor, _ = self.policy.optimizer.param_groups
+            actor, _ = self.policy.optimizer.param_groups  # in the order in which the policy makes them
             actor["lr"] = 0.0
 
 
@@ -109,6 +110,7 @@ class RecurrentA2C(RecurrentPPO):
             gamma=gamma,
             gae_lambda=gae_lambda,
             normalize_advantage=normalize_advantage,
+            # None is the whole rollout, so that the one epoch is one step
             **{"batch_size": None, "n_epochs": 1, **kwargs},
         )
 

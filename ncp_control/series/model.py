@@ -115,6 +115,7 @@ class SeriesModel(nn.Module):
             if tensor.shape != (size,):
                 raise ValueError(f"{name} must have shape ({size},), got {tuple(tensor.shape)}")
             self.register_buffer(name, tensor)
+        # not in files, which have the flags among the settings
         self.register_buffer("has_flag", torch.tensor(self.flagged), persistent=False)
 
     @classmethod

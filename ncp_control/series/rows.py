@@ -94,7 +94,7 @@ class SeriesRows:
         if self.data.whole:
             targets = self.targets[self.numbers[numbers]]
         else:
-            targets = self.targets[rows]
+            targets = self.targets[rows]  # a copy, so that targets beyond the end of a piece can be taken out of it
             targets[steps[None] >= count[:, None]] = NO_CLASS if targets.dtype == torch.long else torch.nan
         return SeriesBatch(self.inputs[rows], targets, None if self.elapsed is None else self.elapsed[rows], count)
 

@@ -36,7 +36,7 @@ class ClassScores:
     @property
     def balanced_accuracy(self) -> float:
         """The mean over classes of the share of their targets that were told right."""
-        there = self.confusion.sum(axis=1)
+        there = self.confusion.sum(axis=1)  # a class without targets has no share
         return float(np.mean(np.diag(self.confusion)[there > 0] / there[there > 0]))
 
     @property
@@ -121,7 +121,7 @@ def score(model: SeriesModel, data: SeriesData) -> ClassScores | NumberScores:
             raise ValueError(f"no class of {', '.join(data.targets)} is known in these series: nothing can be scored")
         # each pair of a true and a told class as one number
         confusion = np.bincount(targets[known] * size + outputs[known].argmax(1), minlength=size * size)
-        usual = model.note.get(USUAL, 0)
+        usual = model.note.get(USUAL, 0)  # a note may hold anything
         return ClassScores(confusion.reshape(size, size), usual if isinstance(usual, int) and 0 <= usual < size else 0)
     truth = targets_of(data)
     if np.isnan(truth).all(axis=0).any():

@@ -107,6 +107,7 @@ class LoadedPolicy:
                 )
             prediction: tuple[Array, Any] = self.policy.predict(seen, state, episode_start, deterministic, action_masks)
             return prediction
+        # for a batch alone; single observations are left to the policy
         if deterministic and self._numpy_actor and np.shape(seen)[1:] == self.observation_space.shape:
             return self._numpy_actor(seen), state
         actions, after = self.policy.predict(seen, state, episode_start, deterministic)
@@ -158,9 +159,10 @@ class Normalizer:
 
     def _one(self, key: str, values: Array) -> Array:
         mean, scale = self.scales[key]
-        return np.clip((values - mean) / scale, -self.clip, self.clip).astype(np.float32)
+        return np.clip((values - mean) / scale, -self.clip, self.clip).astype(np.float32)  # as VecNormalize does
 
 
+# An AttributeError for `hasattr`, and a ValueError for the command line, which shows it as a sentence.
 class MissingCritic(AttributeError, ValueError):
     """Somebody asked for a critic that was not saved."""
 

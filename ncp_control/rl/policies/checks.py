@@ -27,6 +27,7 @@ def check_names(names: Iterable[str], *constructors: Callable[..., Any]) -> None
     :param constructors: the constructors of NCPPolicy and of the policy that it extends
     """
     known = {name for constructor in constructors for name in inspect.signature(constructor).parameters}
+    # what these constructors get from a policy or an algorithm, and not from a user
     known -= {*LSTMS, "self", "args", "kwargs", "observation_space", "action_space", "lr_schedule"}
     for name in names:
         if name in LSTMS:
@@ -52,6 +53,7 @@ def choose_extractor(arguments: dict[str, Any], observation_space: spaces.Space[
     if isinstance(observation_space, spaces.Box) and 0 in observation_space.shape:
         raise ValueError(f"an agent needs at least one number to observe, and there is none in {observation_space}")
     if isinstance(observation_space, spaces.Dict):
+        # Stable-Baselines3 has a policy of its own for dictionaries, and NCPPolicy is for vectors, too.
         arguments.setdefault("features_extractor_class", CombinedExtractor)
     elif is_image_space(observation_space) and "features_extractor_class" not in arguments:
         raise ValueError(

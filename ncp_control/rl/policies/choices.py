@@ -67,6 +67,7 @@ class _Shifted:
         return super().log_prob(self._shift(actions, -1))  # type: ignore[misc, no-any-return]
 
     def _shift(self, actions: Tensor, sign: int) -> Tensor:
+        # made anew each time, because a distribution does not move to a device with its policy
         return actions + sign * torch.as_tensor(self.first, device=actions.device)
 
 

@@ -64,6 +64,7 @@ class NCPExtractor(BaseFeaturesExtractor):
 
     def forward(self, observations: dict[str, Tensor]) -> Tensor:
         """Returns the features (B, O) of windows (B, W, n) with start flags (B, W)."""
+        # Stable-Baselines3 has made floats of the flags
         seen, starts = observations["observations"], observations["starts"] != 0
         if self.timed:
             seen = torch.cat([seen, observations[KEY][..., None]], dim=-1)
@@ -89,6 +90,7 @@ class NCPExtractor(BaseFeaturesExtractor):
             return None
         window, state = self._last
         follows = (seen[:, :-1] == window[:, 1:]).all(dim=2).all(dim=1)
+        # all rows or none, because those that follow are not run apart from the others
         return state if bool((follows | starts[:, -1]).all()) else None
 
 

@@ -46,6 +46,7 @@ def read_masks(masks: Any, space: spaces.Space[Any], rows: int) -> NDArray[np.bo
     """
     choices = choices_of_mask(space)
     flags, wanted = np.asarray(masks), (rows, sum(choices))
+    # of one environment the number of flags is enough, whatever their shape
     if flags.shape != wanted and (rows > 1 or flags.size != sum(choices)):
         raise ValueError(
             f"action_masks have shape {flags.shape}, and actions of {space} in {rows} environments need {wanted}"

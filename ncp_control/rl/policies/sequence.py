@@ -189,7 +189,7 @@ class SequencePolicy:
 
     def has_guide(self) -> bool:
         """Whether the actor learns from a guide."""
-        return getattr(self, "_guide_arch", None) is not None
+        return getattr(self, "_guide_arch", None) is not None  # a policy of TD3 has no such attribute
 
     def make_actor(self: Any, features_extractor: Any = None) -> Any:
         """Makes an actor with its own circuit."""
@@ -199,6 +199,7 @@ class SequencePolicy:
     def make_critic(self: Any, features_extractor: Any = None) -> Any:
         """Makes the critics, which share one memory."""
         settings = self._update_features_extractor(self.critic_kwargs, self._sequence_extractor("critic"))
+        # with a guide, an update runs these layers itself, and knows Linear and ReLU only
         normalised = self.circuit_kwargs["critic"] == "window" and not self.has_guide()
         return _SequenceCritic(layer_norm=normalised, **settings).to(self.device)
 
@@ -225,7 +226,7 @@ class SequencePolicy:
             check_state(np.shape(state[0]), size, rows_of(seen), flags)
         with torch.no_grad():
             before = None if state is None else torch.as_tensor(state[0][0], device=self.device)
-            starts = None
+            starts = None  # without a state, every row is at the beginning of an episode
             if before is not None and episode_start is not None:
                 starts = torch.as_tensor(np.asarray(episode_start, dtype=bool).reshape(-1), device=self.device)
             features, after = self.actor.features_extractor.step(seen, before, starts)

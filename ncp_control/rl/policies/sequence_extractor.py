@@ -69,6 +69,7 @@ class SequenceExtractor(BaseFeaturesExtractor):
             after, steps = observations.observations, slice(None)
             if self.circuit is None:
                 return self.read(after, steps)
+            # one step from each state of the windows, in a single batch of B T rows
             return self.step(flat(after, steps), self.along(observations.windows)[1])[0]
         return self.step(observations, None)[0]
 
@@ -84,6 +85,7 @@ class SequenceExtractor(BaseFeaturesExtractor):
         state = None
         if windows.burn_in:
             with torch.no_grad():
+                # resets happen within the scan, so a window may begin in another episode
                 state = self._scan(self.read(windows.observations, warm), None, windows.starts[:, warm])[1][:, -1]
         outputs, states = self._scan(features, state, windows.starts[:, trained])
         return self._features(outputs.flatten(0, 1), features), states.flatten(0, 1)
@@ -178,7 +180,8 @@ class WindowExtractor(BaseFeaturesExtractor):
         pieces = []
         for back in range(first, first + self.window - 1):
             here = slice(begun - back, steps.shape[1] - back)
-            if back:  # the step after this one must not begin an episode
+            # The step after this one must not begin an episode; further back nothing is of this episode, either.
+            if back:
                 present = present & ~windows.starts[:, begun - back + 1 : steps.shape[1] - back + 1]
             pieces.append(steps[:, here] * present[..., None])
         return torch.cat(pieces, dim=2).flatten(0, 1) if pieces else steps.new_zeros(present.numel(), 0)

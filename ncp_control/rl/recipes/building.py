@@ -149,7 +149,7 @@ def normalized_as(recipe: Recipe, envs: VecEnv, training: bool) -> VecEnv:
     :param training: update the statistics and normalise rewards
     """
     arguments = read_normalize(recipe.normalize if isinstance(recipe.normalize, dict) else {}, NormalizedVecEnv)
-    if "gamma" in recipe.settings:
+    if "gamma" in recipe.settings:  # the returns that scale the rewards are discounted as the algorithm's are
         arguments.setdefault("gamma", read_limited("gamma", recipe.settings["gamma"], "the recipe's"))
     space = envs.observation_space
     if isinstance(space, spaces.Dict) and KEY in space.spaces:
@@ -217,7 +217,7 @@ def make_model(
             model: BaseAlgorithm = kind(
                 recipe.policy, envs, seed=seed, device=device, policy_kwargs=arguments, **settings
             )
-    except (TooMuchMemory, WiringError):
+    except (TooMuchMemory, WiringError):  # which say themselves what to change
         raise
     except Exception as error:
         raise ValueError(f"the recipe does not fit {recipe.algo}: {reason_of(error)}") from error
@@ -229,6 +229,7 @@ def make_model(
 
 def class_of(algo: str) -> Any:
     """Returns the class of an algorithm of recipes: ours, Stable-Baselines3's or sb3-contrib's."""
+    # ours first, because Stable-Baselines3 has a SAC, too
     return OURS.get(algo) or getattr(stable_baselines3, algo, None) or getattr(sb3_contrib, algo)
 
 

@@ -56,6 +56,7 @@ class ImaginedVecEnv(VecEnv):
 
     def reset(self) -> VecEnvObs:
         """Begins all episodes."""
+        # one seed for all, because the episodes are drawn together, and for this reset alone, as in Stable-Baselines3
         observations: VecEnvObs = self._episodes.reset(seed=self._seeds[0])[0]
         self._reset_seeds()
         self._rewards, self._steps = np.zeros(self.num_envs), 0
@@ -76,6 +77,7 @@ class ImaginedVecEnv(VecEnv):
         if truncated.all():
             for k, info in enumerate(infos):
                 info |= {"TimeLimit.truncated": True, "terminal_observation": observations[k].copy()}
+                # what a Monitor would note, except for the time
                 info["episode"] = {"r": float(self._rewards[k]), "l": self._steps, "t": 0.0}
             observations = self.reset()
         return observations, rewards.astype(np.float32), truncated, infos

@@ -81,7 +81,7 @@ class Recipe:
             value = getattr(self, key)
             if not isinstance(value, kind) or (key == "also_evaluate" and not all(map(is_named_list, value.items()))):
                 raise ValueError(f"a recipe's {key} must be {words}, not {shortened(value)}")
-        for key in NUMBERS:
+        for key in NUMBERS:  # of which YAML reads some, such as 1e6, as text
             setattr(self, key, read_limited(key, getattr(self, key), "a recipe's"))
 
     @property
@@ -95,7 +95,7 @@ class Recipe:
         if taken:
             raise ValueError(f"a recipe has either updates_per_step or {taken[0]}: leave out one of them")
         updates = self.updates_per_step * self.n_envs
-        if not math.isclose(updates, round(updates)):
+        if not math.isclose(updates, round(updates)):  # 0.28 * 25 is 7.000000000000001
             raise ValueError(
                 f"updates_per_step {self.updates_per_step:g} with n_envs {self.n_envs} would be {updates:g} updates at "
                 "a time, which is not a whole number: change n_envs"
