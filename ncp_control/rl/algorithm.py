@@ -68,10 +68,10 @@ class CircuitAlgorithm(BaseAlgorithm):
         inner: Any = wrapped
         while isinstance(inner, VecEnvWrapper):
             if isinstance(inner, VecNormalize) and inner.norm_obs and KEY in (inner.norm_obs_keys or ()):
-                others = plain_keys(cast("spaces.Dict", inner.observation_space))
+                keys = plain_keys(cast("spaces.Dict", inner.observation_space))
                 raise ValueError(
                     f"the entry {KEY!r} of the observations is the time for the cells, and VecNormalize would make it "
-                    f"negative: name the entries to normalise, VecNormalize(env, norm_obs_keys={others})"
+                    f"negative: name the entries to normalise, VecNormalize(env, norm_obs_keys={keys})"
                 )
             inner = inner.venv
         return wrapped

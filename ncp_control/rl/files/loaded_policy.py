@@ -154,10 +154,10 @@ class Normalizer:
     def __call__(self, observation: Any) -> Any:
         """Returns normalised observations."""
         if not isinstance(observation, dict):
-            return self._one("", observation)
-        return {key: self._one(key, value) if key in self.scales else value for key, value in observation.items()}
+            return self._scaled("", observation)
+        return {key: self._scaled(key, value) if key in self.scales else value for key, value in observation.items()}
 
-    def _one(self, key: str, values: Array) -> Array:
+    def _scaled(self, key: str, values: Array) -> Array:
         mean, scale = self.scales[key]
         return np.clip((values - mean) / scale, -self.clip, self.clip).astype(np.float32)  # as VecNormalize does
 

@@ -48,7 +48,7 @@ def save_state(model: BaseAlgorithm, path: Path, about: dict[str, Any]) -> None:
         "variables": pack(_variables(model), tensors),
         "counters": {key: getattr(model, key) for key in COUNTERS if hasattr(model, key)},
         "normalize": pack(_statistics(model), tensors),
-        "replay": pack(replayed(model), tensors, copy=False),  # twice, it might not fit into the memory
+        "replay": pack(replayed(model), tensors, copy=False),  # a second replay buffer might not fit into memory
     }
     described = {"state": json.dumps(state), "about": json.dumps(about)}
     write_tensors(path, FORMAT, VERSION, described, tensors)

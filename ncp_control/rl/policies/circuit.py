@@ -161,7 +161,7 @@ def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple
         and inputs.shape == (len(reset), 1, cell.inputs)
         and state.shape == (len(reset), cell.state_size)
         and reset.shape == (len(reset), 1)
-        and not (inputs.is_neg() or state.is_neg())  # a view that is negated when it is read holds other numbers
+        and not (inputs.is_neg() or state.is_neg())  # such a view is negated only when torch reads it
         and type(rnn) is RNN
         and rnn.backend in ("auto", "cpu")
         and not (rnn.check_finite or any(_own_hooks(rnn)) or _has_any_global_hook())

@@ -52,7 +52,7 @@ def numpy_actor(policy: Any) -> Layer | None:
         features = np.asarray(observations, dtype=np.float32)
         for layer in layers:
             features = layer(features)
-        features = np.ascontiguousarray(features)  # the last layer left it transposed in memory
+        features = np.ascontiguousarray(features)  # the layers leave it transposed in memory
         if squashes:
             actions: Array = acted.low + (0.5 * (features + 1.0) * (acted.high - acted.low))
             return actions
