@@ -64,18 +64,18 @@ def tell(model: SeriesModel, rows: SeriesRows) -> Told:
     return Told(torch.cat([output for output, _ in ordered]), torch.cat([target for _, target in ordered]))
 
 
-def error_of(model: SeriesModel, told: Tensor, targets: Tensor) -> Tensor:
+def error_of(model: SeriesModel, outputs: Tensor, targets: Tensor) -> Tensor:
     """Returns the mean error over known targets, which is the loss of a fit.
 
-    Classes: the cross entropy, -log of the true class's probability. Numbers: ((told - target) / target_std)^2.
+    Classes: the cross entropy, -log of the true class's probability. Numbers: ((output - target) / target_std)^2.
 
-    :param told: logits (..., C) or numbers (..., O)
+    :param outputs: what the model tells, logits (..., C) or numbers (..., O)
     :param targets: class numbers (...) or numbers (..., O)
     """
     known = known_targets(targets)
     if model.classes:
-        chosen = torch.nn.functional.cross_entropy(told[known], targets[known], reduction="sum")
+        chosen = torch.nn.functional.cross_entropy(outputs[known], targets[known], reduction="sum")
         return chosen / known.sum()
     # in the place of an unknown target its own answer, so that the error and its gradient are 0
-    errors = (told - torch.where(known, targets, told.detach())) / model.target_std
+    errors = (outputs - torch.where(known, targets, outputs.detach())) / model.target_std
     return errors.square().sum() / known.sum()
