@@ -76,7 +76,7 @@ def audit(
     forgotten, acted = None, None
     if seen.differences is not None:
         forgotten, acted = seen.differences.forgotten(epsilon, seen.ranges)
-    found = Certificate(
+    certificate = Certificate(
         agent=agent.name,
         sha256=agent.sha256,
         cell=cell_in_words(controller),
@@ -99,13 +99,13 @@ def audit(
         seconds=time.perf_counter() - started,
     )
     if not attack:
-        return found
+        return certificate
     tried = None if recorded is None else recorded.observations
-    return attacked(found, seen, observations, times, attack, seed, tried, progress)
+    return attacked(certificate, seen, observations, times, attack, seed, tried, progress)
 
 
 def check(elapsed: tuple[float, float] | None, error: float, epsilon: float, attack: int) -> None:
-    """Refuses numbers that make no sense."""
+    """Refuses settings for which no claim could be made."""
     if elapsed is not None and not 0 <= elapsed[0] <= elapsed[1] <= LARGEST:
         raise ValueError(
             f"the elapsed times must be 0 <= shortest <= longest, and below {LARGEST:.2g}, which float32 can hold; got "
@@ -133,10 +133,10 @@ def cell_in_words(controller: Controller) -> str:
 
 
 def counts_of(controller: Controller) -> dict[str, int]:
-    """Returns how many of everything the agent has."""
-    found = {"observations": len(controller.sensors), "actions": len(controller.actions)}
+    """Returns how many observations, actions, neurons and synapses the agent has."""
+    counts = {"observations": len(controller.sensors), "actions": len(controller.actions)}
     if controller.rnn is not None:
         wiring = controller.rnn.cell.wiring
-        found |= {"neurons": wiring.units, "sensory": len(wiring.sensory), "synapses": len(wiring.synapses)}
-        found["gap_junctions"] = len(wiring.gap_junctions)
-    return found
+        counts |= {"neurons": wiring.units, "sensory": len(wiring.sensory), "synapses": len(wiring.synapses)}
+        counts["gap_junctions"] = len(wiring.gap_junctions)
+    return counts

@@ -13,7 +13,7 @@ from ncp_control.neurons.ranges import Elapsed, numbers
 from ncp_control.rl.controller import Controller, Normalize
 
 LARGEST = 1e9  # certified magnitude of an observation that neither the space nor a normalisation limits
-WIDENED = 0.1  # a recording's range is widened at both ends by this share of its width
+WIDENED = 0.1  # a recording misses the ends of what its sensors can show: its range grows by this share at both ends
 
 Box = None | float | tuple[ArrayLike, ArrayLike] | ArrayLike
 
@@ -27,7 +27,7 @@ def observation_box(controller: Controller, space: Any, box: Box) -> tuple[Inter
         (low, high); or recorded observations (T, n), whose range is widened by a tenth at both ends
     """
     whole, limits = between(space.low, space.high, space.shape), ""
-    if normalizer_of(controller) is None and (whole.size > LARGEST).any():  # float32 overflows far beyond
+    if normalizer_of(controller) is None and (whole.size > LARGEST).any():  # far beyond, sums overflow in float32
         whole = whole.within(between(-LARGEST, LARGEST, space.shape))
         limits = f", where it is wider at most {LARGEST:g}"
     n = len(controller.sensors)
@@ -40,22 +40,23 @@ def observation_box(controller: Controller, space: Any, box: Box) -> tuple[Inter
         if not (low.shape in ((), (n,)) and high.shape in ((), (n,)) and (low <= high).all()):
             raise ValueError(f"a box needs a low and a high end for each of the {n} observations, low <= high")
         return between(low, high, n), "a given box"
-    given = np.asarray(box, dtype=np.float64)
-    if given.ndim == 0:
-        if not given > 0:
-            raise ValueError(f"a box of deviations must be wider than zero, got {float(given)}")
+    values = np.asarray(box, dtype=np.float64)
+    if values.ndim == 0:
+        if not values > 0:
+            raise ValueError(f"a box of deviations must be wider than zero, got {float(values)}")
         mean, unit = center_of(controller), units_of(controller)
-        found = Interval(mean - given * unit, mean + given * unit)
-        found = found.within(whole)
-        if (found.low > found.high).any():
-            raise ValueError(f"within {float(given):g} deviations there is no observation that the space allows")
+        around = Interval(mean - values * unit, mean + values * unit)
+        around = around.within(whole)
+        if (around.low > around.high).any():
+            raise ValueError(f"within {float(values):g} deviations there is no observation that the space allows")
         if normalizer_of(controller) is None:
-            return found, f"at most {float(given):g} in every sensor's own unit"
-        return found, f"{float(given):g} standard deviations around the mean in training"
-    check_recording(given, n)
-    low, high = given.min(axis=0), given.max(axis=0)
+            return around, f"at most {float(values):g} in every sensor's own unit"
+        return around, f"{float(values):g} standard deviations around the mean in training"
+    check_recording(values, n)
+    low, high = values.min(axis=0), values.max(axis=0)
     extra = WIDENED * (high - low)
-    return Interval(low - extra, high + extra), f"the range of {len(given):,} recorded observations, widened by a tenth"
+    around = Interval(low - extra, high + extra)
+    return around, f"the range of {len(values):,} recorded observations, widened by a tenth"
 
 
 def check_recording(recording: Array, sensors: int) -> None:
@@ -80,29 +81,30 @@ def features_in(controller: Controller, observations: Interval, elapsed: Elapsed
             f"an audit needs an agent that reads its observations as they are, and this one has the features extractor "
             f"{type(controller.extractor).__name__}"
         )
-    found = observations
+    features = observations
     normalizer = normalizer_of(controller)
     if normalizer is not None:
-        shifted = subtract(found, point(numbers(normalizer.mean)))
+        shifted = subtract(features, point(numbers(normalizer.mean)))
         scaled = divide(shifted, point(numbers(normalizer.scale)))
-        found = Interval(*(np.clip(end, -normalizer.clip, normalizer.clip) for end in scaled))
-    found = outward(*found)
+        features = Interval(*(np.clip(end, -normalizer.clip, normalizer.clip) for end in scaled))
+    features = outward(*features)  # the agent reads float32
     if not controller.reads_elapsed:
-        return found
-    return Interval(np.append(found.low, elapsed.low), np.append(found.high, elapsed.high))
+        return features
+    return Interval(np.append(features.low, elapsed.low), np.append(features.high, elapsed.high))
 
 
 def feature_errors(controller: Controller, errors: Array) -> Array:
     """Returns how far errors of the observations (..., n) move what the circuit reads, (..., F)."""
     normalizer = normalizer_of(controller)
-    found = errors if normalizer is None else errors / numbers(normalizer.scale)
+    # The normaliser clips, too, which brings two observations only closer together.
+    moved = errors if normalizer is None else errors / numbers(normalizer.scale)
     if not controller.reads_elapsed:
-        return found
-    return np.concatenate([found, np.zeros((*found.shape[:-1], 1))], axis=-1)
+        return moved
+    return np.concatenate([moved, np.zeros((*moved.shape[:-1], 1))], axis=-1)  # the elapsed time has no error
 
 
 def finite_box(controller: Controller, observations: Interval) -> Interval:
-    """Returns the part of a box from which an attack draws: an infinite end becomes the clip's, or 100."""
+    """Returns the part of a box from which an attack draws: the clip, or 100, takes the place of an infinite end."""
     mean, unit = center_of(controller), units_of(controller)
     normalizer = normalizer_of(controller)
     reach = unit * (100.0 if normalizer is None else normalizer.clip)

@@ -53,11 +53,11 @@ class CertifiedNeuron:
     :param time_constant: what its momentary time constant can be, in units of the elapsed time
     :param forgets_after: after how many steps two pasts differ in it by less than `epsilon` of its range; None if this
         is not shown
-    :param matters: how far it can move any action at most, as a share of the action's range, while it moves through its
-        own range; None if this is not shown
+    :param matters: how far it can move any action, as a share of the action's range, while it moves through its own
+        range; None if this is not shown
     :param condition: "active", "dead" (it moves no action by more than a ten-millionth of the action's range) or
         "saturated" (it stays at one end of its range)
-    :param found_matters: how far the attack moved an action by replaced values of it; None if it tried none
+    :param found_matters: how far the attack moved an action by replacing its state; None if it did not try
     """
 
     name: str
@@ -82,7 +82,8 @@ class CertifiedSynapse:
     :param condition: "active", "closed" (its conductance stays near 0), "open" (it stays near its greatest) or "dead"
         (it moves no action by more than a ten-millionth of the action's range, however long it acts)
     :param matters: how far it can move any action at most, as a share of the action's range; None if not shown
-    :param found_matters: how far the attack moved an action by replaced values of its source; None if it tried none
+    :param found_matters: how far the attack moved an action by replacing what its source passes on; None if it did not
+        try
     """
 
     source: str
@@ -99,12 +100,12 @@ class CertifiedAction:
     """What is certified about one number of the action, or about one choice.
 
     :param name: its name
-    :param value: what it can be, after clipping; for a choice, by how much its value can exceed the best other one.
-        Infinite where it can become NaN
+    :param value: what it can be after clipping, infinite where it can become NaN; for a choice, how far its value can
+        exceed that of the best other choice
     :param raw: the same before clipping to the action space
     :param possible: whether a choice can ever be made; True for a number
-    :param moved_now: how far an observation error of `error` can move it in the same step, while the wrong observation
-        lies in the box, too; of a choice, how far its value; None if not shown
+    :param moved_now: how far an observation error of `error` can move it, or the value of a choice, in the same step if
+        the wrong observation lies in the box, too; None if not shown
     :param moved_always: how far an error of `error` in every step can move it for ever; None if not shown
     :param moved_on_path: the greatest of `moved_now` at the states of a recording; None without a recording
     :param found_moved: how far the attack could move it in the same step; None without an attack
@@ -147,7 +148,7 @@ class Forgetting:
     :param shown: whether two pasts provably become the same
     :param reason: why, in one sentence
     :param steps: after how many steps no action differs by more than `epsilon` of its range; None if not shown
-    :param rate: by which factor differences shrink in a step in the end; None if not shown
+    :param rate: the factor by which differences shrink in each step in the long run; None if not shown
     :param cycles: the neurons' names of each cycle, with the factor of one solver step: below 1 it forgets
     :param found_steps: for how many steps the attack kept two pasts apart by more than `epsilon`; None without one
     """
@@ -166,7 +167,7 @@ class Attack:
 
     :param inputs: how many observations the agent saw
     :param violations: a sentence for every claim that was broken; empty for a certificate that held
-    :param tightness: the median of the certified width of a state over the width that was found
+    :param tightness: a state's certified width over the width that the attack found, the median of all states
     :param seconds: how long it took
     :param longest: the steps of the longest sequence
     """
@@ -180,7 +181,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is certified about an agent, for every sequence of observations inside of a box.
+    """What is certified about an agent, for every sequence of observations inside a box.
 
     :param agent: the file's name without its ending
     :param sha256: the checksum of the policy file

@@ -45,15 +45,15 @@ def certify_neurons(seen: Examined, forgotten: Sequence[int | None] | None) -> t
     times = known.time_constants(seen.states, seen.features)
     steps = [None] * known.size if forgotten is None else list(forgotten)
     if known.size < known.units or type(cell).neurons is not Cell.neurons:  # each neuron is made of the whole state
-        steps = [None if None in steps else max(one or 0 for one in steps)] * known.units
+        steps = [None if None in steps else max(step or 0 for step in steps)] * known.units
     shares, own = neurons_matter(seen), known.neurons(as_interval(cell.state_bounds()))
     states = known.neurons(seen.states)
-    found = []
+    neurons = []
     for j, name in enumerate(wiring.neuron_names):
         condition, share = "saturated" if stays_at_end(states.at(j), own.at(j)) else "active", shares[j]
         if share is not None and share <= NEGLIGIBLE:
             condition = "dead"
-        found.append(
+        neurons.append(
             CertifiedNeuron(
                 name=name,
                 layer=layers[j],
@@ -64,7 +64,7 @@ def certify_neurons(seen: Examined, forgotten: Sequence[int | None] | None) -> t
                 condition=condition,
             )
         )
-    return tuple(found)
+    return tuple(neurons)
 
 
 def stays_at_end(state: Interval, own: Interval) -> bool:
@@ -77,23 +77,23 @@ def certify_actions(seen: Examined, errors: Array, path: Array | None) -> tuple[
     """Returns what is certified about every action."""
     controller, differences = seen.controller, seen.differences
     most = seen.raw.width if controller.chooses else np.minimum(seen.actions.width, seen.ranges)
-    now = always = np.full(len(most), np.nan)
+    moved_now = moved_always = np.full(len(most), np.nan)  # not shown
     if seen.known is None:
-        now = always = np.minimum(product_up(seen.gain.size, errors), most)
+        moved_now = moved_always = np.minimum(product_up(seen.gain.size, errors), most)
     elif differences is not None:
-        now = np.minimum(differences.moved(differences.now(errors)), most)
+        moved_now = np.minimum(differences.moved(differences.now(errors)), most)
         forever = differences.always(product_up(differences.B, errors))
-        always = np.minimum(differences.moved(forever), most)
+        moved_always = np.minimum(differences.moved(forever), most)
     # An action that has no range can become NaN, which is no distance from anything.
-    now, always = (np.where(seen.raw.is_finite, moved, np.nan) for moved in (now, always))
+    moved_now, moved_always = (np.where(seen.raw.is_finite, moved, np.nan) for moved in (moved_now, moved_always))
     return tuple(
         CertifiedAction(
             name=name,
             value=Range(float(seen.actions.low[k]), float(seen.actions.high[k])),
             raw=Range(float(seen.raw.low[k]), float(seen.raw.high[k])),
             possible=not controller.chooses or bool(seen.actions.high[k] >= 0),
-            moved_now=shown_or_none(now[k]),
-            moved_always=shown_or_none(always[k]),
+            moved_now=shown_or_none(moved_now[k]),
+            moved_always=shown_or_none(moved_always[k]),
             moved_on_path=None if path is None else float(path[k]),
             found_moved=None,
         )
@@ -107,7 +107,7 @@ def shown_or_none(value: float) -> float | None:
 
 
 def on_path(seen: Examined, recording: RecordedPath, errors: Array, elapsed: Elapsed, progress: bool = False) -> Array:
-    """Returns how far errors move each action in the same step at most, over all states along a recording, (A,).
+    """Returns how far errors can move each action in the same step, from any state along a recording, (A,).
 
     :param recording: what was observed, when, and where episodes begin
     :param errors: the greatest error of each observation, (n,)
@@ -117,17 +117,19 @@ def on_path(seen: Examined, recording: RecordedPath, errors: Array, elapsed: Ela
     controller = seen.controller
     recording.check(controller)
     times, begins = recording.times(controller, elapsed), recording.begins()
+    # Only the last time's bounds are kept, because a recording may have as many times as steps.
     at_time = {elapsed.low: seen} if elapsed.low == elapsed.high else {}
     state, most = controller.initial_state(), np.zeros(len(controller.actions))
     with tracked("along the recording", len(times), shown=progress) as tracker:
         for row, time, begin in zip(recording.observations, times.tolist(), begins, strict=True):
             if begin:
                 state = controller.initial_state()
-            now = Elapsed(time, time)
+            moment = Elapsed(time, time)
             if time not in at_time:
-                at_time = {time: seen if seen.known is None else replace(seen, known=known_of(seen.known.cell, now))}
+                at_time = {time: seen if seen.known is None else replace(seen, known=known_of(seen.known.cell, moment))}
+            # What an error moves is claimed of exact arithmetic.
             with exactly():
-                features = features_in(controller, Interval(row - errors, row + errors), now)
+                features = features_in(controller, Interval(row - errors, row + errors), moment)
                 _, acted = step_from(at_time[time], point(state[0].double().numpy()), features)
             most = np.maximum(most, acted.width if state.isfinite().all() else np.inf)
             with torch.no_grad():
@@ -145,8 +147,8 @@ def certify_paths(seen: Examined) -> tuple[Path, ...]:
     elif seen.slopes is None:
         return ()
     else:
-        found = reach(seen.slopes, seen.gain)
-        rises, falls, steps, through = found.rises, found.falls, found.steps, found.neurons.sum(axis=2)
+        reached = reach(seen.slopes, seen.gain)
+        rises, falls, steps, through = reached.rises, reached.falls, reached.steps, reached.neurons.sum(axis=2)
     return tuple(
         Path(sensor, action, "?" if up and down else "+" if up else "-", int(steps[a, s]), int(through[a, s]))
         for s, sensor in enumerate(controller.sensors)
@@ -175,7 +177,7 @@ def certify_forgetting(seen: Examined, steps: int | None) -> Forgetting | None:
         kind = "it is a cascade without cycles" if not cycles else "every cycle shrinks differences"
         reason = f"shown: {kind}, by a factor of {rate:.6g} a step or faster"
         return Forgetting(True, reason, steps, rate, cycles)
-    worst = max(cycles, key=lambda one: one[1])
+    worst = max(cycles, key=lambda cycle: cycle[1])
     who = f"the cycle of {len(worst[0])} neurons around {worst[0][0]}" if len(worst[0]) > 1 else worst[0][0]
     reason = f"not shown: {who} could enlarge differences by a factor of {worst[1]:.3g} in a solver step"
     return Forgetting(False, reason, steps, None, cycles)
@@ -184,15 +186,15 @@ def certify_forgetting(seen: Examined, steps: int | None) -> Forgetting | None:
 def notes_of(seen: Examined) -> tuple[str, ...]:
     """Returns what could not be shown, in sentences."""
     gap = None if seen.known is None else seen.known.gap
-    found = [] if gap is None else [gap]
+    notes = [] if gap is None else [gap]
     unbounded = int((~seen.states.is_finite).sum())
     if unbounded:
         why = "" if gap else f", because {OVERFLOW}"
-        found.append(f"{unbounded} of {len(seen.states.low)} states have no certified range{why}")
+        notes.append(f"{unbounded} of {len(seen.states.low)} states have no certified range{why}")
     if not seen.raw.is_finite.all():
         why = ", because they can become NaN" if unbounded else f", because {OVERFLOW}"
-        found.append(f"actions have no certified range{why}")
-    return tuple(found)
+        notes.append(f"actions have no certified range{why}")
+    return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,11 +222,13 @@ def reach(slopes: Slopes, gain: Interval) -> Reach:
     size, features = slopes.inputs.shape
     rises, falls = np.zeros((2, size, features), dtype=bool)
     first = np.full((size, features), -1)
+    # Each number of the state can begin to rise and can begin to fall: after 2 N steps nothing new happens.
     for step in range(1, 2 * size + 2):
         before = rises | falls
         moved = _follow(slopes.before, rises, falls)
-        one, other = _ends(slopes.inputs)
-        up, down = moved[0] | one, moved[1] | other
+        raised, lowered = _ends(slopes.inputs)
+        up, down = moved[0] | raised, moved[1] | lowered
+        # What a solver step has computed passes on along `same` within the step, through any number of neurons.
         while True:
             more = _follow(slopes.same, up, down)
             if not ((more[0] & ~up) | (more[1] & ~down)).any():
@@ -237,11 +241,12 @@ def reach(slopes: Slopes, gain: Interval) -> Reach:
             break
     acted = _follow(gain, rises, falls)
     feeds = gain.size > 0
+    # The largest integer stands for "never" until the earliest arrival is chosen.
     arrives = np.where(feeds[:, :, None] & (first >= 0)[None], first[None], np.iinfo(np.int64).max).min(axis=1)
-    found = acted[0] | acted[1]
+    arrived = acted[0] | acted[1]
     backward = reaching(slopes, feeds)
     neurons = (first >= 0).T[None] & backward[:, None]
-    return Reach(*acted, np.where(found, arrives, 0), neurons & found[:, :, None])
+    return Reach(*acted, np.where(arrived, arrives, 0), neurons & arrived[:, :, None])
 
 
 def _ends(values: Interval) -> tuple[Flags, Flags]:
@@ -250,10 +255,11 @@ def _ends(values: Interval) -> tuple[Flags, Flags]:
 
 
 def _follow(values: Interval, rises: Flags, falls: Flags) -> tuple[Flags, Flags]:
-    """Returns what rises and what falls with the inputs one derivative further, each (T, F)."""
+    """Follows derivatives by one more link: returns what rises and what falls with the inputs, each (T, F)."""
+    # NumPy multiplies matrices of numbers much faster than matrices of truth values.
     up, down = (end.astype(np.float32) for end in _ends(values))
-    one, other = rises.astype(np.float32), falls.astype(np.float32)
-    return (up @ one + down @ other) > 0, (up @ other + down @ one) > 0
+    rising, falling = rises.astype(np.float32), falls.astype(np.float32)
+    return (up @ rising + down @ falling) > 0, (up @ falling + down @ rising) > 0
 
 
 def reaching(slopes: Slopes, feeds: Flags) -> Flags:

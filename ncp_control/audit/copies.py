@@ -20,8 +20,8 @@ from ncp_control.audit.widest import AT_ONCE, MOST_ROWS, STEPS, longest_of, run
 from ncp_control.base.intervals import Array, Interval
 from ncp_control.rl.controller import Controller
 
-ROWS = 128
-PAIRS = 8  # of long sequences, at least
+ROWS = 128  # short sequences side by side
+PAIRS = 8  # at least so many pairs of long sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Probes:
 
     :param sensory: whether the source is a number that the circuit reads
     :param source: the number of the source
-    :param target: the neuron that sees the replaced value; -1 where all see it
+    :param target: the neuron that sees the replaced value; -1 if all neurons see it
     :param layer: the layer of each neuron, (N,), as in `Known`
     :param values: what the source can be
     """
@@ -95,7 +95,7 @@ class Copies:
             yield observations.double(), times.double()
 
     def now(self, errors: Array, inputs: int) -> Array:
-        """Returns how far errors of one observation move each action in the same step at most, (A,).
+        """Returns the farthest that errors of one observation moved each action in the same step, (A,).
 
         :param errors: the greatest error of each observation, (n,)
         :param inputs: how many observations to try
@@ -110,6 +110,7 @@ class Copies:
             plain = self.run(here, last, state)[1][:, 0]
             for k in range(len(most)):
                 slope = torch.autograd.grad(plain[:, k].sum(), here, retain_graph=True)[0]
+                # To first order the worst error follows the signs of the slope; either direction may reach further.
                 for sign in (1, -1):
                     moved = (here + sign * error * slope.sign()).clamp(self.low, self.high)
                     with torch.no_grad():
@@ -119,12 +120,13 @@ class Copies:
 
     @torch.no_grad()
     def always(self, errors: Array, inputs: int) -> Array:
-        """Returns how far errors of all observations move each action at most, (A,)."""
+        """Returns the farthest that errors of all observations moved each action, (A,)."""
         pairs, steps = self._shape(inputs)
         error, most = torch.as_tensor(errors), torch.zeros(len(self.exact.actions), dtype=torch.float64)
         sign = self.drawn.uniform(pairs, 1, len(error)).round() * 2 - 1
         state: Tensor | None = None
         for observations, times in self.long(pairs, steps):
+            # Errors of one sign add up in slow neurons; in three of ten pairs the signs change at random.
             flips = self.drawn.uniform(*observations.shape) < 0.5 * (self.drawn.chance(pairs, 0.3))
             wrong = (observations + error * torch.where(flips, -sign, sign)).clamp(self.low, self.high)
             states, actions = self.run(torch.cat([observations, wrong]), times.repeat(2, 1), state)
@@ -134,7 +136,7 @@ class Copies:
 
     @torch.no_grad()
     def kept(self, allowed: Array, inputs: int) -> int:
-        """Returns for how many steps two pasts keep some action further apart than it is allowed, (A,)."""
+        """Returns for how many steps two pasts kept some action further apart than allowed, (A,)."""
         if not self.exact.state_size:
             return 0
         pairs, steps = self._shape(inputs)
@@ -170,7 +172,7 @@ class Copies:
 
         :param probes: what is replaced
         :param steps: for how many steps
-        :param substeps: solver steps in a step
+        :param substeps: how many solver steps a step has
         """
         cell, rows = self._solver_step(), len(probes.source)
         constants, every = cell.constants(), torch.arange(rows)
@@ -182,14 +184,14 @@ class Copies:
         passed_on = bool(later.any())  # within a step
         itself = torch.zeros_like(earlier)
         itself[every[inner], source[inner]] = True
-        # of what a step has computed, the changed copy sees the source's replaced value, or all but the target's layer
+        # A replaced neuron shows its value to all; where one target alone sees it, earlier layers have been computed.
         held = torch.where(whole[:, None], itself, earlier)
-        ends = [torch.as_tensor(np.clip(end, -1e9, 1e9)) for end in probes.values]
-        observations, times = (one.double() for one in self.drawn.long(rows, steps))
+        ends = [torch.as_tensor(np.clip(end, -1e9, 1e9)) for end in probes.values]  # none can draw up to infinity
+        observations, times = (drawn.double() for drawn in self.drawn.long(rows, steps))
         values = ends[0][:, None] + self.drawn.levels(rows, steps, 1)[..., 0] * (ends[1] - ends[0])[:, None]
         self.inputs += 2 * rows * steps
         plain = changed = self.exact.initial_state(rows)
-        moved, found = torch.zeros(rows, len(self.exact.actions), dtype=torch.float64), torch.zeros(rows, 3).double()
+        moved, extremes = torch.zeros(rows, len(self.exact.actions), dtype=torch.float64), torch.zeros(rows, 3).double()
         for t in range(steps):
             seen = self.exact.features(observations[:, t], times[:, t])
             wrong = seen.clone()
@@ -202,20 +204,21 @@ class Copies:
                 replaced = torch.where(earlier, usual, changed)
                 rise = values[:, t] - torch.cat([replaced, seen], 1)[every, source + sensory * cell.units]
                 replaced[every[inner], source[inner]] = values[inner, t]
-                other = cell.advance_held(constants, misled, replaced, span, held)
-                steep = (other - usual)[every, target] * rise.sign()
-                usual[aimed, target[aimed]] = other[aimed, target[aimed]]
+                altered = cell.advance_held(constants, misled, replaced, span, held)
+                steep = (altered - usual)[every, target] * rise.sign()
+                usual[aimed, target[aimed]] = altered[aimed, target[aimed]]
+                # Layers behind the target's read what it has become, still in this solver step.
                 if passed_on:
                     read = torch.where(later, changed, usual)
                     usual = cell.advance_held(constants, sensed, read, span, ~later)
-                changed = torch.where(whole[:, None], other, usual)
+                changed = torch.where(whole[:, None], altered, usual)
                 changed[every[whole], source[whole]] = values[whole, t]
                 apart = (plain - changed)[every, target].abs()
-                found = torch.stack([torch.maximum(found[:, 0], apart), torch.minimum(found[:, 1], steep),
-                                     torch.maximum(found[:, 2], steep)], dim=1)  # fmt: skip
+                extremes = torch.stack([torch.maximum(extremes[:, 0], apart), torch.minimum(extremes[:, 1], steep),
+                                     torch.maximum(extremes[:, 2], steep)], dim=1)  # fmt: skip
             actions = [self.limited(self.exact.head(cell.motor(state))) for state in (plain, changed)]
             moved = torch.maximum(moved, (actions[0] - actions[1]).abs())
-        apart, least, most = found.T.numpy()
+        apart, least, most = extremes.T.numpy()
         return Carried(moved.numpy(), apart, Interval(least, most))
 
     def _shape(self, inputs: int) -> tuple[int, int]:
@@ -224,7 +227,7 @@ class Copies:
         return max(PAIRS, min(MOST_ROWS, inputs // (2 * steps))), steps
 
     def _solver_step(self) -> Any:
-        """Returns the circuit's cell with one solver step in a step."""
+        """Returns a copy of the circuit's cell that makes one solver step at a time, for values to be replaced."""
         assert self.exact.rnn is not None
         cell: Any = copy.deepcopy(self.exact.rnn.cell)
         cell.refresh()

@@ -13,12 +13,12 @@ from scipy.sparse.csgraph import connected_components
 from ncp_control.base.intervals import Array, IntArray, Interval
 from ncp_control.neurons.ranges import Slopes
 
-MOST_STEPS = 10_000
-STALLED = 1e-12
-ROUNDS = 300  # by which a bound on what never ends is made smaller
+MOST_STEPS = 10_000  # a past that takes longer to be forgotten counts as "not shown"
+STALLED = 1e-12  # distances of which none falls by this share in a step have come to rest
+ROUNDS = 300  # at most so often is the bound on an endless push made smaller
 ROUNDED = 1 + 1e-12  # covers the rounding of float64 in a sum of some thousand numbers that are not negative
-SMALL = 1e-12  # the least share of an eigenvector's greatest number that a number in it may have
-VERIFIED = 6  # how often a bound is made larger until it is one
+SMALL = 1e-12  # replaces smaller entries of an eigenvector, because its bound divides by them
+VERIFIED = 6  # how often a candidate is made larger until it is a bound
 
 
 class Component(NamedTuple):
@@ -43,13 +43,13 @@ class Differences:
 
     M and B hold the greatest magnitudes of the derivatives over the certified box (by the mean-value theorem), M from
     `(I + same + same^2 + ...) before`, and W the widths of the certified ranges. As nothing in it is negative, the
-    distances from d = W fall from step to step, and those from d = 0 rise, to the same or to another fixed point. All
-    that is computed here is rounded up, and nothing is subtracted whose digits could be lost.
+    distances from d = W fall from step to step, and those from d = 0 rise, to the same or to another fixed point.
+    Everything is rounded up, and no difference is taken of numbers so close that their digits cancel.
 
     :param M: (N, N)
     :param B: (N, F)
     :param G: (A, N)
-    :param within: `I + same + ...`, by which what pushes one state within a solver step pushes those behind it, (N, N)
+    :param within: `I + same + ...`, (N, N): how a push on one state reaches those behind it in the same solver step
     :param widths: W, (N,)
     :param substeps: solver steps in a step
     """
@@ -96,10 +96,10 @@ class Differences:
         return self.after(np.zeros(len(self.M)), product_up(self.B, e), self.substeps)
 
     def always(self, pushed: Array) -> Array:
-        """Returns how far the state moves at most while every solver step is pushed by (N,) or (N, K).
+        """Returns how far the state moves at most while every solver step pushes it by (N,) or (N, K).
 
-        No distance exceeds an x with `x >= M x + pushed`. It is found part by part, from the sources on; rounds of the
-        system then make it smaller.
+        No distance exceeds an x with `x >= M x + pushed`. Such an x is found part by part, in the order in which they
+        feed each other; rounds of the system then make it smaller.
         """
         pushes = pushed.reshape(len(pushed), -1)
         d = np.zeros_like(pushes)
@@ -109,6 +109,7 @@ class Differences:
             d[part.members] = np.minimum(resting(own, arrived, part), self.widths[part.members, None])
         for _ in range(ROUNDS):
             smaller = np.minimum(self.after(d, pushes, 1), d)
+            # Any round's result is a bound, so rounds stop where they gain less than a millionth.
             done = np.isfinite(d).all() and (d - smaller <= 1e-6 * d).all()
             d = smaller
             if done:
@@ -135,7 +136,7 @@ class Differences:
             if (acted is not None and (steps >= 0).all()) or not (smaller < d * (1 - STALLED)).any():
                 break
             d = smaller
-        return [None if one < 0 else int(one) for one in steps], acted
+        return [None if step < 0 else int(step) for step in steps], acted
 
     @cached_property
     def parts(self) -> list[Component]:
@@ -146,7 +147,7 @@ class Differences:
             if target != source:
                 before[target].add(source)
         members = [np.flatnonzero(number == k) for k in TopologicalSorter(before).static_order()]
-        return [Component(one, *shrinking(self.M[np.ix_(one, one)])) for one in members]
+        return [Component(part, *shrinking(self.M[np.ix_(part, part)])) for part in members]
 
     def cycles(self) -> list[tuple[list[int], float]]:
         """Returns the numbers of the state in each strongly connected part, and the part's factor of a solver step.
@@ -158,31 +159,32 @@ class Differences:
         return [(part.members.tolist(), part.factor) for part in parts if len(part.members) > 1 or part.factor >= 1]
 
     def rate(self) -> float:
-        """Returns the factor by which differences shrink in a step in the end; 1 or more if that is not shown."""
+        """Returns the factor by which a step shrinks differences in the long run; 1 or more if none is shown."""
         return float(max((part.factor for part in self.parts), default=0.0) ** self.substeps * ROUNDED)
 
 
-def product_up(one: Array, other: Array) -> Array:
+def product_up(left: Array, right: Array) -> Array:
     """Returns the product of two matrices without negative numbers, rounded up, with 0 times infinity as 0."""
     with np.errstate(invalid="ignore", over="ignore"):
-        found: Array = np.asarray(one @ other)
-    if not np.isfinite(found).all():
-        numbers = [np.where(np.isfinite(matrix), matrix, 0.0) for matrix in (one, other)]
-        endless = [(~np.isfinite(matrix)).astype(np.float64) for matrix in (one, other)]
-        reached = endless[0] @ (other > 0) + (one > 0) @ endless[1]
+        product: Array = np.asarray(left @ right)
+    if not np.isfinite(product).all():
+        # BLAS makes 0 times infinity NaN, so the infinite entries are followed apart from the finite ones.
+        numbers = [np.where(np.isfinite(matrix), matrix, 0.0) for matrix in (left, right)]
+        endless = [(~np.isfinite(matrix)).astype(np.float64) for matrix in (left, right)]
+        reached = endless[0] @ (right > 0) + (left > 0) @ endless[1]
         with np.errstate(over="ignore"):
-            found = np.where(reached > 0, np.inf, numbers[0] @ numbers[1])
-    return found * ROUNDED
+            product = np.where(reached > 0, np.inf, numbers[0] @ numbers[1])
+    return product * ROUNDED
 
 
 def summed(same: Array) -> Array:
     """Returns `I + S + S^2 + ...` for the matrix S of derivatives within a solver step, in which no neuron follows
     itself, so that the powers end.
     """
-    found, power = np.eye(len(same)), same
+    total, power = np.eye(len(same)), same
     while power.any():
-        found, power = (found + power) * ROUNDED, product_up(same, power)
-    return found
+        total, power = (total + power) * ROUNDED, product_up(same, power)
+    return total
 
 
 def resting(own: Array, arrived: Array, part: Component) -> Array:
@@ -194,30 +196,32 @@ def resting(own: Array, arrived: Array, part: Component) -> Array:
     """
     pushed = (arrived > 0).any(axis=0)
     usable = pushed & np.isfinite(arrived).all(axis=0) if part.factor < 1 else np.zeros_like(pushed)
-    found = np.where(pushed & ~usable, np.inf, np.zeros_like(arrived))
+    # What nothing pushes stays at 0, even in a part that would enlarge it.
+    distances = np.where(pushed & ~usable, np.inf, np.zeros_like(arrived))
     b = arrived[:, usable]
     if len(own) == 1:
-        found[:, usable] = b / (1 - own[0, 0]) * ROUNDED  # the difference has no rounding to speak of
-        return found
+        distances[:, usable] = b / (1 - own[0, 0]) * ROUNDED  # the difference has no rounding to speak of
+        return distances
     try:
         x = np.nan_to_num(np.maximum(np.linalg.solve(np.eye(len(own)) - own, b), 0.0), posinf=0.0)
     except np.linalg.LinAlgError:
         x = np.zeros_like(b)
-    # Whatever that x is worth, so much of the vector v makes it a bound, because v >= own v + (1 - factor) v.
+    # However poor this x is, enough of the vector v makes it a bound, because v >= own v + (1 - factor) v. Twice the
+    # needed amount leaves room for rounding.
     for _ in range(VERIFIED):
         missing = np.maximum((product_up(own, x) + b) * ROUNDED - x, 0.0)
         if not missing.any():
-            found[:, usable] = x
-            return found
+            distances[:, usable] = x
+            return distances
         x = x + 2 * (missing / ((1 - part.factor) * part.vector[:, None])).max(axis=0) * part.vector[:, None]
-    found[:, usable] = np.where(missing.any(axis=0), np.inf, x)
-    return found
+    distances[:, usable] = np.where(missing.any(axis=0), np.inf, x)
+    return distances
 
 
 def shrinking(matrix: Array) -> tuple[float, Array]:
-    """Returns an upper bound of the spectral radius of a matrix without negative numbers, and a vector v > 0 of it.
+    """Returns a bound of the spectral radius of a matrix without negative numbers, and a vector v > 0 that proves it.
 
-    For every positive v, `max_i (M v)_i / v_i` is one (Collatz, Wielandt); the eigenvector makes it the radius itself.
+    Every positive v has the bound `max_i (M v)_i / v_i` (Collatz, Wielandt), and the eigenvector has the radius itself.
     """
     v = np.ones(len(matrix))
     if not np.isfinite(matrix).all():
@@ -225,7 +229,7 @@ def shrinking(matrix: Array) -> tuple[float, Array]:
     if len(matrix) > 1:
         try:
             values, vectors = np.linalg.eig(matrix)
-            v = np.fmax(np.abs(vectors[:, np.abs(values).argmax()]), SMALL)  # of length 1
+            v = np.fmax(np.abs(vectors[:, np.abs(values).argmax()]), SMALL)  # eig returns vectors of length 1
         except np.linalg.LinAlgError:
             pass
     with np.errstate(over="ignore"):

@@ -17,7 +17,7 @@ from ncp_control.neurons.ranges import Elapsed, Known, Slopes, known_of, numbers
 from ncp_control.rl.controller import Controller
 
 MOST_NUMBERS = 2_000  # of a state: matrices of twice as many take gigabytes
-MOST_ROUNDS = 1000
+MOST_ROUNDS = 1000  # a limit of time alone, because the result of every round holds
 SETTLED = 1e-7  # a round that shrinks no interval by more than this share of its width is the last one
 
 
@@ -30,7 +30,7 @@ class Examined:
     :param features: bounds of what the circuit reads, (F,)
     :param states: bounds of the states, (N,)
     :param raw: bounds of the actions before clipping, or of the values of choices, (A,)
-    :param actions: bounds of the actions, (A,); for a choice, by how much its value exceeds the best other one
+    :param actions: bounds of the actions, (A,); of a choice, how far its value exceeds that of the best other choice
     :param slopes: the derivatives of a solver step; None if they are not known
     :param held: the same where any neuron may be held anywhere in `states`
     :param gain: the derivatives of the actions by the states, or by the features without a memory, (A, N or F)
@@ -90,6 +90,7 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
         )
     states = of_numbers(known, reachable(known, features), features)
     outputs = known.outputs(states)
+    # The head adds up all outputs, so one NaN reaches every action.
     raw = through(controller.head, outputs).where(states.is_finite.all() or known.stays_finite)
     gain = product_of(slopes_through(controller.head, outputs), known.output_slopes(states))
     slopes = known.slopes(states, features)
@@ -100,7 +101,7 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
 
 
 def clipped(controller: Controller, raw: Interval) -> Interval:
-    """Returns the actions for values before clipping; for choices, by how much each value exceeds the best other.
+    """Returns the actions for values before clipping; of choices, how far each value exceeds the best other value.
 
     Where a value can be NaN, and so has no range, the action has none either.
     """
@@ -112,13 +113,14 @@ def clipped(controller: Controller, raw: Interval) -> Interval:
     low, high = (numbers(end).reshape(-1) for end in (controller.low, controller.high))
     if controller.squashes:
         half = (high - low) / 2
-        found = add(multiply(add(raw, point(np.ones_like(half))), point(half)), point(low))
-        return found.within(between(low, high, low.shape)) if (raw.size <= 1).all() else found
+        scaled = add(multiply(add(raw, point(np.ones_like(half))), point(half)), point(low))
+        # Without a range a value can be NaN, which no limit holds back.
+        return scaled.within(between(low, high, low.shape)) if (raw.size <= 1).all() else scaled
     return Interval(*(np.minimum(np.maximum(end, low), high) for end in raw)).where(raw.is_finite)
 
 
 def scaled(controller: Controller, gain: Interval) -> Interval:
-    """Returns derivatives of the actions (A, ...) for those before clipping, whose slope is at most 1 there."""
+    """Returns derivatives of the clipped actions (A, ...) for those before clipping, which has no slope above 1."""
     if controller.squashes:
         half = numbers(controller.high - controller.low).reshape(-1, 1) / 2
         return Interval(gain.low * half, gain.high * half)
@@ -140,9 +142,9 @@ def step_from(seen: Examined, states: Interval, features: Interval) -> tuple[Int
 def reachable(known: Known, features: Interval) -> Interval:
     """Returns bounds of every state that the cell can reach from zero while it reads `features`, (N,).
 
-    It begins with bounds that hold for any input, and makes them smaller round by round: while all states are in X,
-    none leaves the hull of zero and `known.settled(X)`, which is where they then are. In a circuit without cycles this
-    ends after as many rounds as the circuit is deep; every round's result holds for all states that are numbers.
+    It begins with bounds that hold for any input, and makes them smaller round by round: while all states lie in X,
+    none leaves the hull of zero and `known.settled(X)`, so that hull bounds them, too. In a circuit without cycles this
+    ends after as many rounds as the circuit is deep. Every round's result holds for all states that are numbers.
 
     :param features: bounds of what the cell reads, (F,)
     """
@@ -151,6 +153,7 @@ def reachable(known: Known, features: Interval) -> Interval:
         smaller = known.settled(states, features).hull(zero).within(states)
         with np.errstate(invalid="ignore"):
             moved = [smaller.low - states.low, states.high - smaller.high]
+            # An infinite end that stays is infinity less infinity, and has not moved.
             shrunk = np.nan_to_num(moved, nan=0.0, posinf=np.inf).max(axis=0)
         states = smaller
         if not (shrunk > SETTLED * np.nan_to_num(states.width, posinf=0.0)).any():
@@ -161,7 +164,7 @@ def reachable(known: Known, features: Interval) -> Interval:
 def of_numbers(known: Known, states: Interval, features: Interval) -> Interval:
     """Returns the bounds of the states that are surely numbers, and infinite ones for those that can become NaN.
 
-    These are all that overflow, and all behind them: even a synapse of weight zero passes NaN on.
+    Every state that can overflow can become NaN, and so can all behind it: even a synapse of weight zero passes NaN on.
 
     :param states: what `reachable` returned
     :param features: bounds of what the cell reads, (F,)
@@ -177,9 +180,9 @@ def behind(known: Known, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     synapses, gaps = known.cell.wiring.synapses, known.cell.wiring.gap_junctions
     source = np.concatenate([synapses.source, gaps[:, 0], gaps[:, 1]])
     target = np.concatenate([synapses.target, gaps[:, 1], gaps[:, 0]])
-    found: NDArray[np.bool_] = chosen.copy()
+    affected: NDArray[np.bool_] = chosen.copy()
     count = 0
-    while found.sum() > count:
-        count = int(found.sum())
-        found[target[found[source]]] = True
-    return found
+    while affected.sum() > count:
+        count = int(affected.sum())
+        affected[target[affected[source]]] = True
+    return affected

@@ -13,16 +13,16 @@ from ncp_control.audit.matter import NEGLIGIBLE
 from ncp_control.audit.widest import Reached
 from ncp_control.base.intervals import Array, Interval
 
-SHARE = 1 + 1e-9  # bounds of differences are computed in float64
+SHARE = 1 + 1e-9  # a bound of differences may be passed by so much, because it is computed in float64
 
 
 class Probed(NamedTuple):
-    """What a synapse or a neuron did whose value was replaced in one of two copies.
+    """What a synapse or a neuron moved when its value was replaced in one of two copies.
 
     :param share: how far it moved an action, as a share of the action's range
     :param target: how far a synapse moved its target
-    :param least: the least change of its target in a solver step, as its source rose
-    :param most: the greatest one
+    :param least: the least change of the target in a solver step in which the source rose
+    :param most: the greatest such change
     """
 
     share: float
@@ -32,12 +32,12 @@ class Probed(NamedTuple):
 
 
 class Rounded(NamedTuple):
-    """By how much rounding alone can drive two copies in float64 apart.
+    """How far rounding alone can drive two copies in float64 apart.
 
-    :param actions: each action, (A,), while no neuron is held
-    :param share: the action that it moves furthest, as a share of the action's range, while a neuron may be held
-    :param states: each number of the state, (N,), likewise
-    :param step: each number of the state in one solver step, (N,), likewise
+    :param actions: how far it moves each action, (A,), while no neuron is held
+    :param share: how far it moves the action that it moves furthest while a neuron may be held, as a share of the range
+    :param states: how far it moves each number of the state while a neuron may be held, (N,)
+    :param step: how far it moves each number of the state in one solver step while a neuron may be held, (N,)
     """
 
     actions: Array
@@ -71,36 +71,37 @@ class Apart:
 def with_findings(certificate: Certificate, reached: Reached, apart: Apart) -> Certificate:
     """Returns a certificate with what an attack found beside each claim."""
     states = tuple(
-        replace(one, found_low=float(low), found_high=float(high))
-        for one, low, high in zip(certificate.states, *reached.states, strict=True)
+        replace(state, found_low=float(low), found_high=float(high))
+        for state, low, high in zip(certificate.states, *reached.states, strict=True)
     )
     neurons = tuple(
         replace(
-            one,
-            state=states[j] if one.state in certificate.states[j : j + 1] else one.state,
+            neuron,
+            # The attack notes the ranges of the state's numbers, and a neuron may be made of several of them.
+            state=states[j] if neuron.state in certificate.states[j : j + 1] else neuron.state,
             time_constant=replace(
-                one.time_constant,
+                neuron.time_constant,
                 found_low=float(reached.time_constants.low[j]),
                 found_high=float(reached.time_constants.high[j]),
             )
-            if reached.time_constants.high[j] >= reached.time_constants.low[j]
-            else one.time_constant,
+            if reached.time_constants.high[j] >= reached.time_constants.low[j]  # it was seen at least once
+            else neuron.time_constant,
             found_matters=apart.neurons[j].share if j in apart.neurons else None,
         )
-        for j, one in enumerate(certificate.neurons)
+        for j, neuron in enumerate(certificate.neurons)
     )
     synapses = tuple(
-        replace(one, found_matters=apart.synapses[k].share if k in apart.synapses else None)
-        for k, one in enumerate(certificate.synapses)
+        replace(synapse, found_matters=apart.synapses[k].share if k in apart.synapses else None)
+        for k, synapse in enumerate(certificate.synapses)
     )
     actions = tuple(
         replace(
-            one,
-            raw=replace(one.raw, found_low=float(reached.raw.low[k]), found_high=float(reached.raw.high[k])),
+            action,
+            raw=replace(action.raw, found_low=float(reached.raw.low[k]), found_high=float(reached.raw.high[k])),
             found_moved=float(apart.now[k]),
             found_always=float(apart.always[k]),
         )
-        for k, one in enumerate(certificate.actions)
+        for k, action in enumerate(certificate.actions)
     )
     forgetting = certificate.forgetting
     if forgetting is not None:
@@ -110,7 +111,7 @@ def with_findings(certificate: Certificate, reached: Reached, apart: Apart) -> C
 
 
 def violations_of(certificate: Certificate, reached: Reached, apart: Apart) -> tuple[str, ...]:
-    """Returns a sentence for every claim that what was found breaks.
+    """Returns a sentence for every claim that the attack broke.
 
     :param certificate: what `with_findings` returned
     """
@@ -119,16 +120,16 @@ def violations_of(certificate: Certificate, reached: Reached, apart: Apart) -> t
 
 
 def ranges_left(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
-    """Yields the ranges that something left, and the choices that are made."""
-    named: list[tuple[str, Range]] = [(f"the state of {one.name}", one.state) for one in certificate.neurons]
+    """Says which ranges were left, which actions were NaN, and which impossible choices were made."""
+    named: list[tuple[str, Range]] = [(f"the state of {neuron.name}", neuron.state) for neuron in certificate.neurons]
     if len(certificate.states) != len(certificate.neurons):
-        named = [(f"state {k}", one) for k, one in enumerate(certificate.states)]
-    named += [(f"the time constant of {one.name}", one.time_constant) for one in certificate.neurons]
-    named += [(f"{one.name} before clipping", one.raw) for one in certificate.actions]
-    for what, one in named:
-        if one.is_broken:
-            found = f"{one.found_low:.6g} to {one.found_high:.6g}"
-            yield f"{what} was certified to lie from {one.low:.6g} to {one.high:.6g}, and reached {found}"
+        named = [(f"state {k}", state) for k, state in enumerate(certificate.states)]
+    named += [(f"the time constant of {neuron.name}", neuron.time_constant) for neuron in certificate.neurons]
+    named += [(f"{action.name} before clipping", action.raw) for action in certificate.actions]
+    for what, certified in named:
+        if certified.is_broken:
+            seen = f"{certified.found_low:.6g} to {certified.found_high:.6g}"
+            yield f"{what} was certified to lie from {certified.low:.6g} to {certified.high:.6g}, and reached {seen}"
     for k, action in enumerate(certificate.actions):
         if reached.lost[k] and np.isfinite([action.value.low, action.value.high]).any():
             low, high = action.value.low, action.value.high
@@ -138,7 +139,7 @@ def ranges_left(certificate: Certificate, reached: Reached, apart: Apart) -> Ite
 
 
 def actions_moved(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
-    """Yields the actions that something moved further than it can, or for longer."""
+    """Says which actions were moved further than certified, or for longer."""
     for k, action in enumerate(certificate.actions):
         for bound, found, when in (
             (action.moved_now, apart.now[k], "in the same step"),
@@ -160,13 +161,13 @@ def actions_moved(certificate: Certificate, reached: Reached, apart: Apart) -> I
 
 
 def moved_too_far(name: str, bound: float, found: float) -> str:
-    """Writes that something moved an action further than it can."""
+    """Says that something moved an action further than certified."""
     return f"{name} was certified to move an action by at most {bound:.6g} of its range, and moved it by {found:.6g}"
 
 
 def targets_moved(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
-    """Yields the synapses that moved their target though they never do, or in the wrong direction."""
-    number = {one.name: j for j, one in enumerate(certificate.neurons)}
+    """Says which synapses moved their targets against their certified sign."""
+    number = {neuron.name: j for j, neuron in enumerate(certificate.neurons)}
     for k, probed in apart.synapses.items():
         synapse = certificate.synapses[k]
         target = number[synapse.target]
@@ -181,10 +182,11 @@ def targets_moved(certificate: Certificate, reached: Reached, apart: Apart) -> I
 
 
 def signs_broken(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
-    """Yields the actions that a higher sensor moved though it never does, or in the wrong direction."""
-    if certificate.forgetting is not None and any(one.moved_now is None for one in certificate.actions):
+    """Says which actions a higher sensor moved against the certified signs of its paths."""
+    # Without derivatives no paths were followed, so a missing path claims nothing.
+    if certificate.forgetting is not None and any(action.moved_now is None for action in certificate.actions):
         return
-    signs = {(one.sensor, one.action): one.sign for one in certificate.paths}
+    signs = {(path.sensor, path.action): path.sign for path in certificate.paths}
     for s, sensor in enumerate(certificate.sensors):
         for a, action in enumerate(certificate.actions):
             sign, rounded = signs.get((sensor, action.name), "0"), apart.rounded.actions[a]

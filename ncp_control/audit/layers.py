@@ -1,4 +1,4 @@
-"""What the layers behind a circuit make of an interval, and their derivatives over it."""
+"""What the layers behind a circuit return for an interval, and their derivatives over it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ncp_control.base.slopes import matrix_times, rows_times, times
 from ncp_control.neurons.ranges import numbers
 from ncp_control.rl.policies.numpy_actor import flattened
 
-UNCHANGED = (nn.Identity, nn.Flatten)
+UNCHANGED = (nn.Identity, nn.Flatten)  # of a vector
 
 
 def through(modules: Iterable[nn.Module], values: Interval) -> Interval:
@@ -31,16 +31,16 @@ def through(modules: Iterable[nn.Module], values: Interval) -> Interval:
 
 def slopes_through(modules: Iterable[nn.Module], values: Interval) -> Interval:
     """Returns the derivatives of what layers return by what they read, (O, F), over a range (F,)."""
-    found = point(np.eye(len(values.low)))
+    slopes = point(np.eye(len(values.low)))
     for module in flattened(modules):
         if type(module) is nn.Linear:
-            found = matrix_times(numbers(module.weight), found)
+            slopes = matrix_times(numbers(module.weight), slopes)
         elif type(module) is BatchRenorm1d:
-            found = times(point(_scale(module)[:, None]), found)
+            slopes = times(point(_scale(module)[:, None]), slopes)
         elif type(module) not in UNCHANGED:
-            found = rows_times(_curve(module).slopes(values), found)
+            slopes = rows_times(_curve(module).slopes(values), slopes)
         values = _values(module, values)
-    return found
+    return slopes
 
 
 def _values(module: nn.Module, values: Interval) -> Interval:
@@ -72,14 +72,14 @@ def _curve(module: nn.Module) -> Curve:
 
 
 def _scale(layer: Any) -> Any:
-    """Returns what a BatchRenorm1d in evaluation multiplies by, (F,)."""
-    found = 1 / np.sqrt(numbers(layer.ra_var) + layer.eps)
-    return found * numbers(layer.scale) if layer.affine else found
+    """Returns the factor of a BatchRenorm1d in evaluation, (F,)."""
+    scale = 1 / np.sqrt(numbers(layer.ra_var) + layer.eps)
+    return scale * numbers(layer.scale) if layer.affine else scale
 
 
 def _normalized(layer: Any, values: Interval) -> Interval:
     """Returns what a BatchRenorm1d in evaluation returns."""
     shifted = subtract(values, point(numbers(layer.ra_mean)))
     scaled = multiply(shifted, point(_scale(layer)))
-    found = outward(*scaled, 4)
-    return add(found, point(numbers(layer.bias))) if layer.affine else found
+    widened = outward(*scaled, 4)  # the layer rounds a sum, a root, a quotient and a product on its way
+    return add(widened, point(numbers(layer.bias))) if layer.affine else widened

@@ -13,7 +13,7 @@ from ncp_control.audit.examining import Examined
 from ncp_control.base.intervals import Array, Interval, product
 from ncp_control.neurons import Cell
 
-NEGLIGIBLE = 1e-7  # what moves something by less than this share of its range, however long it acts, counts as none
+NEGLIGIBLE = 1e-7  # near what float32 resolves: what moves a range by less than this share, however long, moves nothing
 ALMOST = 0.01  # a synapse that opens less far than this is closed, and one that closes less far is open
 
 
@@ -44,14 +44,15 @@ def carried(seen: Examined, links: Links) -> tuple[Interval, Array]:
     """Returns the derivative of each synapse's target by its source, and the width of what the source can be, (S,)."""
     assert seen.held is not None
     sensory = np.array([kind == "sensory" for kind in links.kind])
-    inner = np.where(sensory, 0, links.source)
+    inner = np.where(sensory, 0, links.source)  # here and below, index 0 fills the place of sources of the other kind
     among = [
         same[links.target, inner] + before[links.target, inner]
         for same, before in zip(seen.held.same, seen.held.before, strict=True)
     ]
     outer = np.where(sensory, links.source, 0)
     slopes = [
-        np.where(sensory, inputs[links.target, outer], one) for inputs, one in zip(seen.held.inputs, among, strict=True)
+        np.where(sensory, inputs[links.target, outer], by_neurons)
+        for inputs, by_neurons in zip(seen.held.inputs, among, strict=True)
     ]
     width = np.where(sensory, seen.features.width[outer], seen.states.width[inner])
     return Interval(*slopes), width
@@ -68,7 +69,7 @@ def spread(differences: Differences, pushed: Array) -> Array:
 
 
 def shares_of(moved: Array, ranges: Array) -> list[float | None]:
-    """Returns the greatest share of an action's range that is moved; None where the range has no end.
+    """Returns the greatest share of an action's range by which each push moves it; None where the range has no end.
 
     :param moved: how far each of K pushes moves the actions, (A, K)
     :param ranges: the actions' ranges, (A,)
@@ -124,7 +125,8 @@ def neurons_matter(seen: Examined) -> list[float | None]:
     if differences is None or seen.held is None or not seen.known.has_neurons:
         return [None] * n
     among = seen.held.before.size + seen.held.same.size
-    np.fill_diagonal(among, 0.0)
+    np.fill_diagonal(among, 0.0)  # a neuron that moves through its range is no longer pushed by itself
     width = seen.states.width
+    # The actions read motor neurons themselves, besides what these pass on.
     directly = product(differences.G, width)
     return shares_of(differences.moved(spread(differences, product(among, width))) + directly, seen.ranges)

@@ -13,7 +13,7 @@ from ncp_control.audit.sections import Column, Section, aligned, broken, moves_o
 from ncp_control.base.text import markdown, shown
 
 WIDTH = 110
-LONGEST_NAME = 46
+LONGEST_NAME = 46  # of a cell in a table on a terminal
 GAP = "  "
 BOX, ABSENT = "observations", "-"
 
@@ -32,27 +32,27 @@ def as_markdown(certificate: Certificate) -> str:
 
 
 def text_of(sections: Sequence[Section], width: int = WIDTH) -> str:
-    """Returns sections as text, in which characters that a terminal would obey stand as escapes."""
-    terms = [row[0] for one in sections if not one.header for row in one.rows or ((one.title,),)]
+    """Returns sections as text in which control characters are escaped, so that a name cannot command the terminal."""
+    terms = [row[0] for section in sections if not section.header for row in section.rows or ((section.title,),)]
     term = max(map(len, terms), default=0)
-    found = ""
-    for before, one in zip([None, *sections], sections, strict=False):
+    text = ""
+    for before, section in zip([None, *sections], sections, strict=False):
         # What consists of sentences needs no empty lines in between.
-        apart = "\n" if before is not None and (before.header or one.header) else ""
-        found += apart + "\n".join(_table(one, width) if one.header else _facts(one, width, term)) + "\n"
-    return found
+        apart = "\n" if before is not None and (before.header or section.header) else ""
+        text += apart + "\n".join(_table(section, width) if section.header else _facts(section, width, term)) + "\n"
+    return text
 
 
 def markdown_of(title: str, sections: Sequence[Section]) -> str:
     """Returns sections in Markdown, which shows all names as they are."""
     parts = [f"# {markdown(title)}"]
-    for one in sections:
-        parts.append(f"## {markdown(one.title[:1].upper() + one.title[1:])}")
-        if one.rows:
-            parts.append("\n".join(_markdown_table(one)))
-        if one.lines:
-            mark = "- " if len(one.lines) > 1 else ""
-            parts.append("\n".join(f"{mark}{markdown(line)}" for line in one.lines))
+    for section in sections:
+        parts.append(f"## {markdown(section.title[:1].upper() + section.title[1:])}")
+        if section.rows:
+            parts.append("\n".join(_markdown_table(section)))
+        if section.lines:
+            mark = "- " if len(section.lines) > 1 else ""
+            parts.append("\n".join(f"{mark}{markdown(line)}" for line in section.lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -63,7 +63,7 @@ def cut(text: str) -> str:
 
 
 def _table(section: Section, width: int) -> list[str]:
-    """Returns a table: words and ranges begin at one place, and other numbers end there."""
+    """Returns a table: words and ranges are aligned on the left, other numbers on the right."""
     rows = [[cut(cell) for cell in row] for row in (section.header, *section.rows)]
     lines = [""] * len(rows)
     for k, column in enumerate(zip(*rows, strict=True)):
@@ -76,7 +76,7 @@ def _table(section: Section, width: int) -> list[str]:
 
 
 def _facts(section: Section, width: int, term: int) -> list[str]:
-    """Returns sentences, with what they are about before them."""
+    """Returns sentences, each behind the term that it explains."""
     rows = section.rows or tuple((section.title if k == 0 else "", line) for k, line in enumerate(section.lines))
     return [part for name, text in rows for part in _wrapped(text, width, f"{shown(name).ljust(term)}{GAP}")]
 
@@ -99,141 +99,149 @@ def _markdown_table(section: Section) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in [[markdown(one) for one in header], marks, *rows]]
 
 
-def side_by_side(one: Certificate, other: Certificate, width: int = WIDTH) -> str:
+def side_by_side(first: Certificate, second: Certificate, width: int = WIDTH) -> str:
     """Returns two certificates beside each other as text for a terminal."""
-    return text_of(sections_of_both(one, other), width)
+    return text_of(sections_of_both(first, second), width)
 
 
-def side_by_side_markdown(one: Certificate, other: Certificate) -> str:
+def side_by_side_markdown(first: Certificate, second: Certificate) -> str:
     """Returns two certificates beside each other in Markdown."""
-    return markdown_of(f"{one.agent} beside {other.agent}", sections_of_both(one, other))
+    return markdown_of(f"{first.agent} beside {second.agent}", sections_of_both(first, second))
 
 
-def sections_of_both(one: Certificate, other: Certificate) -> list[Section]:
-    """Returns what two certificates say in rows that can be compared, and the actions if they are the same ones."""
-    found = [part for part in (broken(one), broken(other)) if part is not None]
-    header = ("", f"1: {one.agent}", f"2: {other.agent}")
-    found.append(Section("compared", header, rows_of(one, other), tuple(differs(one, other)), left=3))
-    if [action.name for action in one.actions] == [action.name for action in other.actions]:
-        found.append(actions_of_both(one, other))
-    return found
+def sections_of_both(first: Certificate, second: Certificate) -> list[Section]:
+    """Returns what two certificates say side by side, and the actions if both agents have the same."""
+    sections = [section for section in (broken(first), broken(second)) if section is not None]
+    header = ("", f"1: {first.agent}", f"2: {second.agent}")
+    sections.append(Section("compared", header, rows_of(first, second), tuple(differs(first, second)), left=3))
+    if [action.name for action in first.actions] == [action.name for action in second.actions]:
+        sections.append(actions_of_both(first, second))
+    return sections
 
 
-def rows_of(one: Certificate, other: Certificate) -> tuple[tuple[str, ...], ...]:
-    """Returns a row for each thing that is compared, without those that neither agent has."""
-    rows = [(name, tell(one), tell(other)) for name, tell in ROWS]
-    rows = [row for row in rows if row[1:] != ("", "") and not (row[0] == BOX and one.box == other.box)]
-    return tuple((name, first or ABSENT, second or ABSENT) for name, first, second in rows)
+def rows_of(first: Certificate, second: Certificate) -> tuple[tuple[str, ...], ...]:
+    """Returns a row for each fact that is compared, without facts that neither agent has."""
+    rows = [(name, tell(first), tell(second)) for name, tell in ROWS]
+    rows = [row for row in rows if row[1:] != ("", "") and not (row[0] == BOX and first.box == second.box)]
+    return tuple((name, left or ABSENT, right or ABSENT) for name, left, right in rows)
 
 
-def differs(one: Certificate, other: Certificate) -> Iterable[str]:
+def differs(first: Certificate, second: Certificate) -> Iterable[str]:
     """Says which assumptions differ, so that numbers are compared with care."""
-    ends = [[(each.low, each.high) for each in found.observations] for found in (one, other)]
+    ends = [[(each.low, each.high) for each in certificate.observations] for certificate in (first, second)]
     pairs = [
-        ("sensors", one.sensors == other.sensors),
+        ("sensors", first.sensors == second.sensors),
         ("observations", ends[0] == ends[1]),
-        ("elapsed times", one.elapsed == other.elapsed),
-        ("errors", (one.error, one.error_units) == (other.error, other.error_units)),
-        ("shares that count as forgotten", one.epsilon == other.epsilon),
+        ("elapsed times", first.elapsed == second.elapsed),
+        ("errors", (first.error, first.error_units) == (second.error, second.error_units)),
+        ("shares that count as forgotten", first.epsilon == second.epsilon),
     ]
     names = [name for name, same in pairs if not same]
-    if one.box == other.box:
-        yield f"Both are certified for these observations: {one.box}."
+    if first.box == second.box:
+        yield f"Both are certified for these observations: {first.box}."
     if names:
         yield f"The two are certified for different {words.listed(names)}: compare their numbers with care."
 
 
-def actions_of_both(one: Certificate, other: Certificate) -> Section:
+def actions_of_both(first: Certificate, second: Certificate) -> Section:
     """Returns a row for each action, with the numbers of both agents."""
-    columns: list[Column] = [("action", [action.name for action in one.actions])]
-    for number, found in enumerate((one, other), 1):
-        columns.append((f"lies from ({number})", aligned(words.span(action.value) for action in found.actions)))
+    columns: list[Column] = [("action", [action.name for action in first.actions])]
+    for number, certificate in enumerate((first, second), 1):
+        columns.append((f"lies from ({number})", aligned(words.span(action.value) for action in certificate.actions)))
     for name, what in (("moved now", "moved_now"), ("moved always", "moved_always")):
-        for number, found in enumerate((one, other), 1):
-            columns.append((f"{name} ({number})", moves_of(found, what)))
-    sizes = [words.error_of(found) for found in (one, other)]
+        for number, certificate in enumerate((first, second), 1):
+            columns.append((f"{name} ({number})", moves_of(certificate, what)))
+    sizes = [words.error_of(certificate) for certificate in (first, second)]
     size = sizes[0] if sizes[0] == sizes[1] else f"{sizes[0]} (1) and {sizes[1]} (2)"
-    return table("actions", columns, [f"Of {one.agent} (1) and {other.agent} (2). Moved: by errors of up to {size}."])
+    return table(
+        "actions", columns, [f"Of {first.agent} (1) and {second.agent} (2). Moved: by errors of up to {size}."]
+    )
 
 
-def _circuit(found: Certificate) -> str:
-    return "no memory" if found.cell == "none" else found.cell
+def _circuit(certificate: Certificate) -> str:
+    return "no memory" if certificate.cell == "none" else certificate.cell
 
 
-def _elapsed(found: Certificate) -> str:
-    low, high = (words.nearest(end) for end in found.elapsed)
+def _elapsed(certificate: Certificate) -> str:
+    low, high = (words.nearest(end) for end in certificate.elapsed)
     return low if low == high else f"{low} to {high}"
 
 
 def _count(condition: str) -> Callable[[Certificate], str]:
-    return lambda found: _of_neurons(found, str(sum(one.condition == condition for one in found.neurons)))
+    return lambda certificate: _of_neurons(
+        certificate, str(sum(one.condition == condition for one in certificate.neurons))
+    )
 
 
 def _synapses(condition: str) -> Callable[[Certificate], str]:
-    return lambda found: _of_neurons(found, str(sum(one.condition == condition for one in found.synapses)))
+    return lambda certificate: _of_neurons(
+        certificate, str(sum(one.condition == condition for one in certificate.synapses))
+    )
 
 
-def _of_neurons(found: Certificate, text: str) -> str:
-    return text if found.neurons else ""
+def _of_neurons(certificate: Certificate, text: str) -> str:
+    return text if certificate.neurons else ""
 
 
-def _states(found: Certificate) -> str:
-    if not found.neurons:
+def _states(certificate: Certificate) -> str:
+    if not certificate.neurons:
         return ""
-    return words.at_most(float(np.median([one.state.high - one.state.low for one in found.neurons])))
+    return words.at_most(float(np.median([one.state.high - one.state.low for one in certificate.neurons])))
 
 
-def _time_constants(found: Certificate) -> str:
-    return words.span(words.hull(one.time_constant for one in found.neurons)) if found.neurons else ""
+def _time_constants(certificate: Certificate) -> str:
+    return words.span(words.hull(one.time_constant for one in certificate.neurons)) if certificate.neurons else ""
 
 
-def _forgets(found: Certificate) -> str:
-    if found.forgetting is None:
+def _forgets(certificate: Certificate) -> str:
+    if certificate.forgetting is None:
         return ""
-    return words.NOT_SHOWN if found.forgetting.steps is None else words.counted(found.forgetting.steps, "step")
+    return (
+        words.NOT_SHOWN if certificate.forgetting.steps is None else words.counted(certificate.forgetting.steps, "step")
+    )
 
 
-def _rate(found: Certificate) -> str:
-    return "" if found.forgetting is None else words.share(found.forgetting.rate)
+def _rate(certificate: Certificate) -> str:
+    return "" if certificate.forgetting is None else words.share(certificate.forgetting.rate)
 
 
-def _never(found: Certificate) -> str:
-    return _of_neurons(found, str(sum(one.matters == 0 for one in found.synapses)))
+def _never(certificate: Certificate) -> str:
+    return _of_neurons(certificate, str(sum(one.matters == 0 for one in certificate.synapses)))
 
 
 def _worst(what: str) -> Callable[[Certificate], str]:
-    """Returns what writes how far the action is moved that is moved furthest."""
+    """Returns a function that writes how far errors move the action that they move furthest."""
 
-    def tell(found: Certificate) -> str:
-        values = [getattr(one, what) for one in found.actions]
+    def tell(certificate: Certificate) -> str:
+        values = [getattr(one, what) for one in certificate.actions]
         if what == "moved_on_path" and set(values) == {None}:
             return ""
-        told = moves_of(found, what)
+        moves = moves_of(certificate, what)
         for vague in (words.NOT_SHOWN, words.WHOLE):
-            if vague in told:
+            if vague in moves:
                 return vague
         return words.at_most(max(values))
 
     return tell
 
 
-def _attack(found: Certificate) -> str:
-    if found.attack is None:
+def _attack(certificate: Certificate) -> str:
+    if certificate.attack is None:
         return "none"
-    held = "held" if found.holds else f"broke {words.counted(len(found.attack.violations), 'claim')}"
-    return f"{held}, {words.counted(found.attack.inputs, 'observation')}"
+    held = "held" if certificate.holds else f"broke {words.counted(len(certificate.attack.violations), 'claim')}"
+    return f"{held}, {words.counted(certificate.attack.inputs, 'observation')}"
 
 
-def _tightness(found: Certificate) -> str:
-    return "" if found.attack is None else words.nearest(found.attack.tightness)
+def _tightness(certificate: Certificate) -> str:
+    return "" if certificate.attack is None else words.nearest(certificate.attack.tightness)
 
 
 ROWS: tuple[tuple[str, Callable[[Certificate], str]], ...] = (
-    ("SHA-256", lambda found: f"{found.sha256[:16]}..."),
+    ("SHA-256", lambda certificate: f"{certificate.sha256[:16]}..."),
     ("circuit", _circuit),
-    ("neurons", lambda found: _of_neurons(found, f"{len(found.neurons):,}")),
-    ("synapses", lambda found: _of_neurons(found, f"{len(found.synapses):,}")),
-    (BOX, lambda found: found.box),
+    ("neurons", lambda certificate: _of_neurons(certificate, f"{len(certificate.neurons):,}")),
+    ("synapses", lambda certificate: _of_neurons(certificate, f"{len(certificate.synapses):,}")),
+    (BOX, lambda certificate: certificate.box),
     ("elapsed time", _elapsed),
     ("width of a state (median)", _states),
     ("time constants", _time_constants),

@@ -20,7 +20,7 @@ class RecordedPath:
 
     :param observations: (T, n)
     :param elapsed: the time since the observation before, (T,); None if nothing is known of it
-    :param starts: whether an episode begins at the step, where the state begins anew, (T,); None if only the first does
+    :param starts: whether an episode, and so a new state, begins at the step, (T,); None for a single episode
     """
 
     observations: Array
@@ -36,21 +36,22 @@ class RecordedPath:
         """Refuses a recording that an agent cannot read."""
         check_recording(self.observations, len(controller.sensors))
         steps = len(self.observations)
-        for what, given in (("elapsed times", self.elapsed), ("starts of episodes", self.starts)):
-            if given is not None and given.shape != (steps,):
-                raise ValueError(f"the recording has {what} of shape {given.shape}, and must have ({steps},)")
+        for what, values in (("elapsed times", self.elapsed), ("starts of episodes", self.starts)):
+            if values is not None and values.shape != (steps,):
+                raise ValueError(f"the recording has {what} of shape {values.shape}, and must have ({steps},)")
 
     def times(self, controller: Controller, certified: Elapsed) -> Array:
         """Returns the time between the observations, (T,), in steps of the training, all within the certified times."""
         steps, (low, high) = len(self.observations), certified
-        told = controller.reads_elapsed or (controller.rnn is not None and controller.rnn.cell.uses_elapsed)
-        if not told or (low == high and self.elapsed is None):
+        uses_times = controller.reads_elapsed or (controller.rnn is not None and controller.rnn.cell.uses_elapsed)
+        if not uses_times or (low == high and self.elapsed is None):
             return np.full(steps, low)
         if self.elapsed is None:
             raise ValueError(
                 f"the recording does not say when it was made, and the audit is of times from {low:g} to {high:g}: "
                 "give its elapsed times, or one time for both ends"
             )
+        # In float32, as an agent reads them: a recorded 0.1 then lies within times that end at 0.1.
         own = self.elapsed.astype(np.float32)
         inside = (own >= np.float32(low)) & (own <= np.float32(high))
         if not inside.all():
@@ -62,8 +63,8 @@ class RecordedPath:
 
     def begins(self) -> NDArray[np.bool_]:
         """Returns whether an episode begins at each step, (T,)."""
-        found = np.zeros(len(self.observations), dtype=np.bool_)
+        begins = np.zeros(len(self.observations), dtype=np.bool_)
         if self.starts is not None:
-            found[:] = self.starts
-        found[:1] = True
-        return found
+            begins[:] = self.starts
+        begins[:1] = True  # whatever the recording says of its first step
+        return begins

@@ -13,8 +13,8 @@ Rows = tuple[tuple[str, ...], ...]
 Column = tuple[str, list[str]]
 WIDE = 64  # a matrix with a column for each action may be that wide
 MOST_BROKEN = 10  # how many broken claims are listed
-NEVER = "."
-FEW = 3  # how many synapses are named that matter least, and most, and how many cycles
+NEVER = "."  # the sign of a sensor that does not reach an action
+FEW = 3  # so many synapses that matter least, so many that matter most, and so many cycles are named
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def sections_of(certificate: Certificate, full: bool = False) -> list[Section]:
 
     :param full: with a row for every sensor, neuron and synapse
     """
-    found = [
+    sections = [
         broken(certificate),
         assumptions(certificate),
         actions(certificate),
@@ -66,11 +66,11 @@ def sections_of(certificate: Certificate, full: bool = False) -> list[Section]:
         attack(certificate),
         notes(certificate),
     ]
-    return [one for one in found if one is not None]
+    return [section for section in sections if section is not None]
 
 
 def broken(certificate: Certificate) -> Section | None:
-    """Says first of all that an attack broke claims."""
+    """Says that an attack broke claims; None if it broke none."""
     if certificate.attack is None or certificate.holds:
         return None
     count = words.counted(len(certificate.attack.violations), "claim")
@@ -103,26 +103,35 @@ def assumptions(certificate: Certificate) -> Section:
 def actions(certificate: Certificate) -> Section:
     """Says what every action can be, and how far errors of observations move it."""
     every, chooses = certificate.actions, certificate.chooses
-    limited = chooses or any((one.raw.low, one.raw.high) != (one.value.low, one.value.high) for one in every)
-    columns: list[Column] = [("choice" if chooses else "action", [one.name for one in every])]
+    limited = chooses or any(
+        (action.raw.low, action.raw.high) != (action.value.low, action.value.high) for action in every
+    )
+    columns: list[Column] = [("choice" if chooses else "action", [action.name for action in every])]
     if chooses:
-        columns.append(("ever made", ["yes" if one.possible else "never" for one in every]))
+        columns.append(("ever made", ["yes" if action.possible else "never" for action in every]))
     columns.append(
-        ("exceeds the others by" if chooses else "lies from", aligned(words.span(one.value) for one in every))
+        ("exceeds the others by" if chooses else "lies from", aligned(words.span(action.value) for action in every))
     )
     if limited:
-        columns.append(("its value" if chooses else "before limits", aligned(words.span(one.raw) for one in every)))
-    if any(one.raw.found_low is not None for one in every):
-        columns.append(("attack reached", aligned(words.found(one.raw) for one in every)))
+        columns.append(
+            ("its value" if chooses else "before limits", aligned(words.span(action.raw) for action in every))
+        )
+    if any(action.raw.found_low is not None for action in every):
+        columns.append(("attack reached", aligned(words.found(action.raw) for action in every)))
     columns.append(("moved now", moves_of(certificate, "moved_now")))
     columns.append(("moved always", moves_of(certificate, "moved_always")))
-    if any(one.moved_on_path is not None for one in every):
+    if any(action.moved_on_path is not None for action in every):
         columns.append(("on recording", moves_of(certificate, "moved_on_path")))
-    if any(one.found_moved is not None for one in every):
+    if any(action.found_moved is not None for action in every):
         columns.append(
-            ("attack moved", [f"{words.nearest(one.found_moved)}, {words.nearest(one.found_always)}" for one in every])
+            (
+                "attack moved",
+                [f"{words.nearest(action.found_moved)}, {words.nearest(action.found_always)}" for action in every],
+            )
         )
-    path = ", and in the same step on the recording" if any(one.moved_on_path is not None for one in every) else ""
+    path = (
+        ", and in the same step on the recording" if any(action.moved_on_path is not None for action in every) else ""
+    )
     lines = [
         f"Moved: how far errors of up to {words.error_of(certificate)} can move it, in the same step (now) and by "
         f"errors in all steps (always){path}."
@@ -151,26 +160,30 @@ def sensors(certificate: Certificate) -> Section:
 
 
 def paths(certificate: Certificate, full: bool) -> Section:
-    """Says which sensor reaches which action; unless it is `full`, sensors of equal signs share a row."""
+    """Says which sensor reaches which action; sensors with equal signs share a row, unless `full` lists each."""
     title = "which sensor reaches which action"
-    if not certificate.paths and any(one.moved_now is None for one in certificate.actions):
+    if not certificate.paths and any(action.moved_now is None for action in certificate.actions):
         return Section("paths", lines=(f"Which sensor reaches which action is {words.NOT_SHOWN}.",))
-    reached = {(one.sensor, one.action): one for one in certificate.paths}
-    names = [one.name for one in certificate.actions]
+    reached = {(path.sensor, path.action): path for path in certificate.paths}
+    names = [action.name for action in certificate.actions]
     groups: dict[tuple[str, ...], list[str]] = {}
     for sensor in dict.fromkeys(certificate.sensors):
         found = [reached.get((sensor, action)) for action in names]
-        signs = [NEVER if one is None else one.sign for one in found]
+        signs = [NEVER if path is None else path.sign for path in found]
+        # With a sensor's name in its key no two sensors share a row.
         groups.setdefault((*signs, sensor if full else ""), []).append(sensor)
     total = len(certificate.sensors)
-    named = [f"all {total} sensors" if len(one) == total > 1 else words.listed(one, FEW) for one in groups.values()]
+    named = [
+        f"all {total} sensors" if len(sharing) == total > 1 else words.listed(sharing, FEW)
+        for sharing in groups.values()
+    ]
     columns: list[Column] = [("sensor", named)]
     if full or sum(len(name) + 2 for name in names) <= WIDE:
         columns += [(name, [signs[k] for signs in groups]) for k, name in enumerate(names)]
     else:
         columns.append(("signs, in the order of the actions", ["".join(signs[:-1]) for signs in groups]))
     if certificate.neurons:
-        columns.append(("solver steps", [arrival(certificate, one) for one in groups.values()]))
+        columns.append(("solver steps", [arrival(certificate, sharing) for sharing in groups.values()]))
     after = "; then after how many solver steps at the earliest" if certificate.neurons else ""
     lines = (f"+ raises, - lowers, ? either or {words.NOT_SHOWN}, {NEVER} never reaches{after}.",)
     return table(title, columns, lines)
@@ -186,22 +199,22 @@ def arrival(certificate: Certificate, sensors: list[str]) -> str:
 
 def attack(certificate: Certificate) -> Section:
     """Says how the certificate was attacked."""
-    found = certificate.attack
-    if found is None:
+    result = certificate.attack
+    if result is None:
         return Section("attack", lines=("None. With --attack N the agent is searched for what breaks these claims.",))
-    inputs = f"{words.counted(found.inputs, 'observation')} in {found.seconds:,.1f} s"
-    longest = f", up to {words.counted(found.longest, 'step')} in a row" if found.longest else ""
-    outcome = "broke no claim" if certificate.holds else f"broke {words.counted(len(found.violations), 'claim')}"
+    inputs = f"{words.counted(result.inputs, 'observation')} in {result.seconds:,.1f} s"
+    longest = f", up to {words.counted(result.longest, 'step')} in a row" if result.longest else ""
+    outcome = "broke no claim" if certificate.holds else f"broke {words.counted(len(result.violations), 'claim')}"
     tried = [one.found_matters for one in certificate.synapses] + [one.found_matters for one in certificate.neurons]
     probed = words.counted(sum(share is not None for share in tried), "synapse or neuron", "synapses and neurons")
     replaced = f", replaced what {probed} pass on" if set(tried) - {None} else ""
     tightness = (
         ""
-        if found.tightness is None
-        else f" A certified state is {words.nearest(found.tightness)} times as wide as what it found (median)."
+        if result.tightness is None
+        else f" A certified state is {words.nearest(result.tightness)} times as wide as what it found (median)."
     )
-    told = f"It raised each sensor{replaced}, and drove the states to their ends."
-    return Section("attack", lines=(f"It {outcome}, with {inputs}{longest}. {told}{tightness}",))
+    summary = f"It raised each sensor{replaced}, and drove the states to their ends."
+    return Section("attack", lines=(f"It {outcome}, with {inputs}{longest}. {summary}{tightness}",))
 
 
 def notes(certificate: Certificate) -> Section:
@@ -213,27 +226,27 @@ def notes(certificate: Certificate) -> Section:
 
 def forgetting(certificate: Certificate) -> Section:
     """Says whether the agent forgets."""
-    found = certificate.forgetting
-    if found is None:
+    certified = certificate.forgetting
+    if certified is None:
         return Section("memory", lines=("None: every action depends on the current observation alone.",))
-    told = found.reason.rstrip(".")
-    if not told.startswith(("shown", words.NOT_SHOWN)):
-        told = f"{'shown' if found.shown else words.NOT_SHOWN}: {told}"
-    lines = [f"Forgetting is {told}."]
-    if found.steps is not None:
+    reason = certified.reason.rstrip(".")
+    if not reason.startswith(("shown", words.NOT_SHOWN)):
+        reason = f"{'shown' if certified.shown else words.NOT_SHOWN}: {reason}"
+    lines = [f"Forgetting is {reason}."]
+    if certified.steps is not None:
         lines.append(
-            f"After {words.counted(found.steps, 'step')} two pasts differ in no action by more than "
+            f"After {words.counted(certified.steps, 'step')} two pasts differ in no action by more than "
             f"{words.share(certificate.epsilon)} of its range."
         )
-    elif found.shown:
+    elif certified.shown:
         lines.append(f"After how many steps no past matters is {words.NOT_SHOWN}.")
-    if found.found_steps is not None:
-        lines.append(f"The attack kept two pasts apart for {words.counted(found.found_steps, 'step')}.")
-    if found.cycles:
-        cycles = sorted(found.cycles, key=lambda one: -one[1])
-        told = "; ".join(f"{words.at_most(factor)} ({words.listed(names, 3)})" for names, factor in cycles[:FEW])
+    if certified.found_steps is not None:
+        lines.append(f"The attack kept two pasts apart for {words.counted(certified.found_steps, 'step')}.")
+    if certified.cycles:
+        cycles = sorted(certified.cycles, key=lambda cycle: -cycle[1])
+        named = "; ".join(f"{words.at_most(factor)} ({words.listed(names, 3)})" for names, factor in cycles[:FEW])
         more = f"; {words.counted(len(cycles) - FEW, 'other cycle')} less" if len(cycles) > FEW else ""
-        lines.append(f"Its cycles pass on these multiples of a difference in a solver step: {told}{more}.")
+        lines.append(f"Its cycles pass on these multiples of a difference in a solver step: {named}{more}.")
     return Section("memory", lines=tuple(lines))
 
 
@@ -242,27 +255,33 @@ def neurons(certificate: Certificate, full: bool) -> Section | None:
     every = certificate.neurons
     if not every:
         return None
-    groups = [(one.name, [one]) for one in every] if full else by_layer(every)
+    groups = [(neuron.name, [neuron]) for neuron in every] if full else by_layer(every)
     columns: list[Column] = [("neuron" if full else "layer", [name for name, _ in groups])]
     if full:
-        columns += [("layer", [one.layer for one in every]), ("condition", [one.condition for one in every])]
+        columns += [
+            ("layer", [neuron.layer for neuron in every]),
+            ("condition", [neuron.condition for neuron in every]),
+        ]
     else:
         columns += [("neurons", [f"{len(group):,}" for _, group in groups])]
     columns += [
-        ("state", aligned(words.span(words.hull(one.state for one in group)) for _, group in groups)),
-        ("time constant", aligned(words.span(words.hull(one.time_constant for one in group)) for _, group in groups)),
+        ("state", aligned(words.span(words.hull(neuron.state for neuron in group)) for _, group in groups)),
+        (
+            "time constant",
+            aligned(words.span(words.hull(neuron.time_constant for neuron in group)) for _, group in groups),
+        ),
         ("forgets after", [slowest(group) for _, group in groups]),
         ("can move an action by", [words.share(greatest(group)) for _, group in groups]),
     ]
-    if any(one.found_matters is not None for one in every):
+    if any(neuron.found_matters is not None for neuron in every):
         columns.append(("by attack", [tried(group) for _, group in groups]))
-    if full and any(one.state.found_low is not None for one in every):
-        columns.insert(4, ("attack reached", aligned(words.found(one.state) for one in every)))
+    if full and any(neuron.state.found_low is not None for neuron in every):
+        columns.insert(4, ("attack reached", aligned(words.found(neuron.state) for neuron in every)))
     lines = [
         idle(every, "dead", "moves no action"),
         idle(every, "saturated", "stays at one end of its range"),
         "Time constants are in steps of the training; how far an action can be moved is a share of its range."
-        + vacuous(one.matters for one in every),
+        + vacuous(neuron.matters for neuron in every),
     ]
     left = 3 if full else 1
     return table("neurons", columns, [" ".join(lines[:2]), lines[2]], left)
@@ -274,48 +293,49 @@ def synapses(certificate: Certificate, full: bool) -> Section | None:
     if not every:
         return None
     conditions = ("active", "open", "closed", "dead")
-    counts = {name: sum(one.condition == name for one in every) for name in conditions}
-    never = sum(one.matters == 0 for one in every)
-    unknown = sum(one.matters is None for one in every)
+    counts = {name: sum(synapse.condition == name for synapse in every) for name in conditions}
+    never = sum(synapse.matters == 0 for synapse in every)
+    unknown = sum(synapse.matters is None for synapse in every)
     lines = [
         f"{counts['active']:,} of {len(every):,} are active, {counts['open']:,} always open, {counts['closed']:,} "
         f"always closed, {counts['dead']:,} dead. The sources of {never:,} can never move an action through them"
         + (f"; for {unknown:,} this is {words.NOT_SHOWN}." if unknown else ".")
     ]
     known = sorted(
-        (one for one in every if one.matters and not words.is_vacuous(one.matters)), key=lambda one: one.matters or 0.0
+        (synapse for synapse in every if synapse.matters and not words.is_vacuous(synapse.matters)),
+        key=lambda synapse: synapse.matters or 0.0,
     )
     if len(known) + never + unknown < len(every):
         lines[0] += f" {len(every) - len(known) - never - unknown:,} could move one through its whole range."
     few = FEW if len(known) > 2 * FEW else len(known) // 2
     for lead, chosen in (("matter least", known[:few]), ("can matter most", known[::-1][:few])):
         if chosen and not full:
-            named = [f"{title_of(certificate, one)} {words.share(one.matters)}" for one in chosen]
+            named = [f"{title_of(certificate, synapse)} {words.share(synapse.matters)}" for synapse in chosen]
             lines.append(f"These {lead}: {', '.join(named)}.")
-    found = [one.found_matters for one in every if one.found_matters is not None]
-    if found and not full:
-        most = words.share_found(max(found))
-        lines.append(f"The attack tried {len(found):,} of them, and moved an action by {most} at most through one.")
+    moved = [synapse.found_matters for synapse in every if synapse.found_matters is not None]
+    if moved and not full:
+        most = words.share_found(max(moved))
+        lines.append(f"The attack tried {len(moved):,} of them, and moved an action by {most} at most through one.")
     if not full:
         return Section("synapses", lines=tuple(lines))
     columns: list[Column] = [
-        ("from", [one.source for one in every]),
-        ("to", [one.target for one in every]),
-        ("kind", [one.kind for one in every]),
-        ("sign", [one.sign for one in every]),
-        ("condition", [one.condition for one in every]),
-        ("can move an action by", [words.share(one.matters) for one in every]),
+        ("from", [synapse.source for synapse in every]),
+        ("to", [synapse.target for synapse in every]),
+        ("kind", [synapse.kind for synapse in every]),
+        ("sign", [synapse.sign for synapse in every]),
+        ("condition", [synapse.condition for synapse in every]),
+        ("can move an action by", [words.share(synapse.matters) for synapse in every]),
     ]
-    if found:
-        columns.append(("by attack", [tried([one]) for one in every]))
+    if moved:
+        columns.append(("by attack", [tried([synapse]) for synapse in every]))
     return table("synapses", columns, lines, 5)
 
 
 def by_layer(every: Sequence[CertifiedNeuron]) -> list[tuple[str, list[CertifiedNeuron]]]:
     """Returns the neurons of each layer."""
     groups: dict[str, list[CertifiedNeuron]] = {}
-    for one in every:
-        groups.setdefault(one.layer, []).append(one)
+    for neuron in every:
+        groups.setdefault(neuron.layer, []).append(neuron)
     return list(groups.items())
 
 
@@ -329,15 +349,15 @@ def slowest(group: Sequence[CertifiedNeuron]) -> str:
 
 
 def greatest(group: Sequence[CertifiedNeuron]) -> float | None:
-    """Returns how much the neuron matters that can matter most; None if this is not shown for all of them."""
+    """Returns the greatest share by which a neuron of a group can matter; None unless it is shown for all of them."""
     known = [one.matters for one in group if one.matters is not None]
     return max(known) if len(known) == len(group) else None
 
 
 def tried(group: Sequence[CertifiedNeuron | CertifiedSynapse]) -> str:
     """Writes how far an attack moved an action through some neurons or synapses at most."""
-    found = [one.found_matters for one in group if one.found_matters is not None]
-    return words.share_found(max(found)) if found else "not tried"
+    shares = [tested.found_matters for tested in group if tested.found_matters is not None]
+    return words.share_found(max(shares)) if shares else "not tried"
 
 
 def idle(every: Sequence[CertifiedNeuron], condition: str, meaning: str) -> str:
@@ -349,11 +369,11 @@ def idle(every: Sequence[CertifiedNeuron], condition: str, meaning: str) -> str:
 
 
 def vacuous(shares: Iterable[float | None]) -> str:
-    """Says what 100 % means, if it is there."""
+    """Explains a share of 100 % if there is one."""
     whole = any(one is not None and words.is_vacuous(one) for one in shares)
     return " 100 % shows nothing, because nothing moves an action further." if whole else ""
 
 
-def title_of(certificate: Certificate, one: CertifiedSynapse) -> str:
+def title_of(certificate: Certificate, synapse: CertifiedSynapse) -> str:
     """Writes a synapse, such as `inter3 -> command0`."""
-    return f"{one.source} {'--' if one.kind == 'gap junction' else '->'} {one.target}"
+    return f"{synapse.source} {'--' if synapse.kind == 'gap junction' else '->'} {synapse.target}"

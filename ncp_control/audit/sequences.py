@@ -8,11 +8,11 @@ from torch import Tensor
 from ncp_control.base.intervals import LARGEST, Interval
 from ncp_control.neurons.ranges import Elapsed
 
-SLOWEST = 1000.0  # for how many steps a number of a long sequence is held, at most, in the mean
+SLOWEST = 1000.0  # the slowest numbers of a long sequence are held for so many steps on average
 
 
 class Sequences:
-    """Draws observations from a box, and elapsed times, always the same ones for one seed.
+    """Draws observations from a box, and elapsed times; the same seed draws the same.
 
     :param box: the observations to draw from, (n,), finite
     :param elapsed: the times between two observations
@@ -43,11 +43,13 @@ class Sequences:
 
     def at(self, share: Tensor) -> Tensor:
         """Returns the observations at shares (..., n) of the way through the box."""
+        # Rounding may lead past the ends, and the sum of two products is finite where the width of the box is not.
         return ((1 - share) * self.low + share * self.high).clamp(self.low, self.high)
 
     def short(self, rows: int, steps: int) -> tuple[Tensor, Tensor]:
         """Returns observations (rows, steps, n), many of them corners of the box or held, and elapsed times."""
         share = self.uniform(rows, steps, len(self.low))
+        # Extreme values are most often reached at corners of the box, and by observations that stay.
         share = torch.where(self.chance(rows, 0.6), share.round(), share)
         share = torch.where(self.chance(rows, 0.5), share[:, :1], share)
         return self.at(share), self.times(rows, steps)
@@ -55,8 +57,8 @@ class Sequences:
     def long(self, rows: int, steps: int, held: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Returns observations (rows, steps, n) and elapsed times for long sequences.
 
-        :param held: observations (rows, n) whose numbers stay in some places, chosen at random for every second row;
-            the row behind it has the other places held
+        :param held: observations (rows, n); of every pair of rows, one holds a random part of these numbers and the
+            other one the rest of them
         """
         seen = self.at(self.levels(rows, steps, len(self.low)))
         if held is not None:
@@ -73,11 +75,12 @@ class Sequences:
         """
         share = self.uniform(rows, steps, count)
         share = torch.where(self.uniform(rows, 1, count) < 0.6, share.round(), share)
-        slow = SLOWEST ** -self.uniform(rows, 1, count)
+        slow = SLOWEST ** -self.uniform(rows, 1, count)  # every order of magnitude is as likely as any other
         often = torch.where(self.uniform(rows, 1, count) < 0.4, 1.0, slow)
         draw = self.uniform(rows, steps, count)
         changes = torch.where(self.chance(rows, 0.3), draw[..., :1], draw) < often
         changes[:, :1] = True
+        # The number of the last step in which each value changed, from which the value is copied.
         last = torch.where(changes, torch.arange(steps)[None, :, None], 0).cummax(dim=1).values
         return share.gather(1, last)
 

@@ -19,9 +19,9 @@ LONGEST, SLOW = 10_000, 1_000  # steps of a long sequence, and of a cell without
 ROWS = 512  # of a batch of short sequences
 MOST_ROWS = 64  # of a batch of long ones
 AT_ONCE = 2_000_000  # numbers of observations and of states that a scan of long sequences may make
-COPIES = 4  # how many sequences climb for each target
+COPIES = 4  # so many sequences climb for each target
 CREEPERS, CHOICES = 4, 64  # sequences that go on step by step, and observations among which each of them chooses
-EXCHANGE = 10  # after how many changes the best sequence of a target takes the place of others
+EXCHANGE = 10  # after so many changes the best sequence of a target takes the place of others
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,7 @@ class Attacker:
         self.pool: list[Tensor] = []
         self.turn = 0
         units = 0 if controller.rnn is None else controller.rnn.cell.units
+        # The ends are the wrong way round until a time constant is seen.
         self.time_constants = torch.stack([torch.full((units,), end) for end in (torch.inf, 0.0)])
         self.slowest = drawn.at(torch.full((units, len(drawn.low)), 0.5))
 
@@ -100,14 +101,14 @@ class Attacker:
         return states[:, -1]
 
     def _note_time_constants(self, observations: Tensor, times: Tensor, states: Tensor) -> None:
-        """Looks at the time constants where each sequence ends."""
+        """Notes the time constants at the end of each sequence."""
         rnn = self.controller.rnn
         if rnn is None or states.shape[1] < 2:
             return
         features = self.controller.features(observations[:, -1], times[:, -1])
-        found = rnn.cell.time_constants(features, states[:, -2])
-        known = ~found.isnan().any(0)
-        low, (high, row) = found.amin(0), found.max(0)
+        constants = rnn.cell.time_constants(features, states[:, -2])  # the last step started from this state
+        known = ~constants.isnan().any(0)
+        low, (high, row) = constants.amin(0), constants.max(0)
         slower = known & (high >= self.time_constants[1])
         self.slowest[slower] = observations[row[slower], -1]
         self.time_constants[0, known] = torch.minimum(self.time_constants[0], low)[known]
@@ -116,7 +117,7 @@ class Attacker:
     def climb(self, inputs: int) -> None:
         """Changes the best sequences of all targets until that many observations were seen."""
         if not self.pool:
-            x, t = (one.repeat_interleave(COPIES, 0) for one in (self.best, self.times))
+            x, t = (values.repeat_interleave(COPIES, 0) for values in (self.best, self.times))
             start = self.controller.initial_state(len(x))
             self.pool = [x, t, start, self._values(x, t, start)]
         x, t, start, value = self.pool
@@ -130,14 +131,15 @@ class Attacker:
                 self._share_best(x, t, start, value)
 
     def _share_best(self, x: Tensor, t: Tensor, start: Tensor, value: Tensor) -> None:
-        """Gives every target the sequence that reaches furthest for it, whichever target's it was, for half of its own.
+        """Replaces half of every target's sequences by the one that reaches furthest for it, whichever target's it was.
 
-        All sequences then start where they end if that reaches further: slow neurons need more than a few steps.
+        Then a sequence starts where it has ended if that reaches further: slow neurons need more than a few steps.
         """
         first = self._all(x, t, start).argmax(0)
-        for one in (x, t, start):
-            part = one.view(len(first), COPIES, *one.shape[1:])
-            part[:, COPIES // 2 :] = one[first][:, None]
+        for values in (x, t, start):
+            part = values.view(len(first), COPIES, *values.shape[1:])
+            part[:, COPIES // 2 :] = values[first][:, None]
+        # In place, because `pool` holds the same tensors.
         value.copy_(self._values(x, t, start))
         with torch.no_grad():
             last = self.run(x, t, start)[0][:, -1]
@@ -163,14 +165,14 @@ class Attacker:
         """Returns the sequences with a change of the turn's kind, still in the box."""
         drawn, rows, kind = self.drawn, len(x), self.turn % 4
         if kind == 0:
-            step = drawn.uniform(rows, 1, 1) ** 3 * drawn.span
+            step = drawn.uniform(rows, 1, 1) ** 3 * drawn.span  # most steps are small, and some cross the box
             return (x + step * self._gradient(x, t, start).sign()).clamp(drawn.low, drawn.high), t
         chosen = drawn.uniform(*x.shape) < 0.3 * drawn.uniform(rows, 1, 1)
         fresh, times = drawn.short(rows, STEPS)
         if kind == 1:
             noise = torch.randn(x.shape, generator=drawn.random)
             fresh = (x + 0.1 * drawn.span * noise).clamp(drawn.low, drawn.high)
-        elif kind == 2:
+        elif kind == 2:  # a sensor changes in all steps or in none
             chosen = chosen[:, :1].expand_as(chosen)
         return torch.where(chosen, fresh, x), torch.where(chosen[..., 0], times, t)
 
@@ -180,6 +182,7 @@ class Attacker:
         which = self._targets(len(x))
         every = torch.cat(self.run(x, t, start), dim=2)
         own = every[torch.arange(len(x)), :, which % (len(self.widest) // 2)] * signs[which][:, None]
+        # No sequence depends on another one, so the gradient of the sum holds the gradients of all.
         return torch.autograd.grad(own.amax(1).sum(), x)[0].nan_to_num()
 
     def creep(self, inputs: int) -> None:
@@ -245,7 +248,7 @@ class Attacker:
 
 
 def longest_of(controller: Controller) -> int:
-    """Returns how many steps a long sequence has, which takes a tenth of a second or so."""
+    """Returns how many steps a long sequence has, so that it takes about a tenth of a second."""
     if controller.rnn is None:
         return SLOW
     cell = controller.rnn.cell

@@ -10,7 +10,7 @@ from ncp_control.audit.certificate import Certificate, Range
 
 NOT_SHOWN = "not shown"
 WHOLE = "whole range"
-NEARLY = 0.999
+NEARLY = 0.999  # a larger share of a range says no more than the whole range
 DIGITS = 4
 # Numbers beyond these are written with a power of ten.
 SMALL, LARGE = 1e-4, 1e6
@@ -62,6 +62,7 @@ def share(value: float | None) -> str:
     """Writes an upper bound of a share as a percentage, rounded up."""
     if value is None or not math.isfinite(value):
         return NOT_SHOWN
+    # In decimal: 0.07 * 100 is 7.000000000000001 in binary, which would be rounded up to 7.01.
     return f"{_written(float(Decimal(repr(float(value))) * 100), ROUND_CEILING, 3)} %"
 
 
@@ -82,9 +83,9 @@ def is_vacuous(share: float) -> bool:
     return share >= NEARLY
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Writes a number of things, such as `1 neuron` or `2 neurons`."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
@@ -102,10 +103,10 @@ def error_of(certificate: Certificate) -> str:
 
 
 def counts_of(certificate: Certificate) -> str:
-    """Writes how many of everything the agent has."""
+    """Writes how many observations, actions, neurons and synapses the agent has."""
     singular = {"sensory": "sensory synapse", "gap_junctions": "gap junction"}
-    found = [(count, singular.get(what, what.removesuffix("s"))) for what, count in certificate.counts.items()]
-    return ", ".join(counted(count, name) for count, name in found if count)
+    counts = [(count, singular.get(what, what.removesuffix("s"))) for what, count in certificate.counts.items()]
+    return ", ".join(counted(count, name) for count, name in counts if count)
 
 
 def _written(value: float | None, rounding: str, digits: int = DIGITS) -> str:
@@ -114,7 +115,7 @@ def _written(value: float | None, rounding: str, digits: int = DIGITS) -> str:
         return NOT_SHOWN
     if value == 0:
         return "0"
-    exact = Decimal(repr(float(value)))
+    exact = Decimal(repr(float(value)))  # the digits that JSON shows, so that both forms agree
     rounded = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
     if SMALL <= abs(rounded) < LARGE:
         text = f"{rounded:,.{max(digits - 1 - rounded.adjusted(), 0)}f}"

@@ -17,13 +17,13 @@ from ncp_control.base.text import shown
 from ncp_control.wiring import Wiring
 from ncp_control.wiring.edges import Edges
 
-PIXELS = 96.0  # an inch
-MARGIN = 6.0
+PIXELS = 96.0  # to an inch, as CSS has it
+MARGIN = 6.0  # pixels around the picture
 # The widths of a synapse that does not matter, and of one that can move an action nearly through its whole range.
 THIN, THICK = 0.6, 6.0
-FEW = 200  # from more synapses than that, all are drawn thinner
-POINTS = 16
-WIDE = 1.7  # a picture is at least so many times as wide as high, which is the room that it has on a page
+FEW = 200  # where there are more synapses than that, all are drawn thinner
+POINTS = 16  # of the line that draws a synapse
+WIDE = 1.7  # a picture is at least so many times as wide as high, to fill the width of the page
 KINDS = {"+": "rises", "-": "falls", "?": "unknown", "0": "never"}
 
 
@@ -41,9 +41,9 @@ def draw(certificate: Certificate) -> str:
     wiring = nodes_of(certificate, len(inputs))
     width, height = natural_size(wiring, inputs)
     width = max(width, WIDE * height)
-    found = place(wiring, width, height, inputs)
-    parts = [*_synapses(certificate, found, inputs), *_inputs(inputs, found), *_neurons(certificate, found)]
-    parts += _texts(found)
+    layout = place(wiring, width, height, inputs)
+    parts = [*_synapses(certificate, layout, inputs), *_inputs(inputs, layout), *_neurons(certificate, layout)]
+    parts += _texts(layout)
     size = f"{-MARGIN:g} {-MARGIN:g} {width * PIXELS + 2 * MARGIN:.0f} {height * PIXELS + 2 * MARGIN:.0f}"
     about = escape(f"{len(inputs)} inputs, {len(certificate.neurons)} neurons, {len(certificate.synapses)} synapses")
     return (
@@ -63,71 +63,74 @@ def nodes_of(certificate: Certificate, inputs: int) -> Wiring:
     return Wiring(inputs, layers, every, none, input_names=names, neuron_names=tuple(_names(certificate)))
 
 
-def thickness(one: CertifiedSynapse, count: int) -> float:
+def thickness(synapse: CertifiedSynapse, count: int) -> float:
     """Returns how thick a synapse is drawn, by how far it can move an action; thin if nothing about that is shown.
 
     :param count: how many synapses the circuit has
     """
-    if one.matters is None or words.is_vacuous(one.matters):
+    if synapse.matters is None or words.is_vacuous(synapse.matters):
         return THIN
-    return THIN + (THICK * min(1.0, math.sqrt(FEW / count)) - THIN) * math.sqrt(one.matters)
+    return THIN + (THICK * min(1.0, math.sqrt(FEW / count)) - THIN) * math.sqrt(synapse.matters)
 
 
 def _names(certificate: Certificate) -> list[str]:
     return [one.name for one in certificate.neurons]
 
 
-def _synapses(certificate: Certificate, found: Layout, inputs: Sequence[str]) -> list[str]:
-    neuron, sensor = ({name: k for k, name in enumerate(names)} for names in (_names(certificate), inputs))
+def _synapses(certificate: Certificate, layout: Layout, inputs: Sequence[str]) -> list[str]:
+    neurons, sensors = ({name: k for k, name in enumerate(names)} for names in (_names(certificate), inputs))
     every = certificate.synapses
     if not every:
         return []
     start = np.stack(
         [
-            found.inputs[sensor[one.source]] if one.kind == "sensory" else found.neurons[neuron[one.source]]
-            for one in every
+            layout.inputs[sensors[synapse.source]]
+            if synapse.kind == "sensory"
+            else layout.neurons[neurons[synapse.source]]
+            for synapse in every
         ]
     )
-    end = np.stack([found.neurons[neuron[one.target]] for one in every])
-    lines = curves(start, end, found.radius, POINTS)
+    end = np.stack([layout.neurons[neurons[synapse.target]] for synapse in every])
+    lines = curves(start, end, layout.radius, POINTS)
     parts = ['<g id="synapses">']
     # What matters most is drawn last, above the others.
-    widths = [thickness(one, len(every)) for one in every]
+    widths = [thickness(synapse, len(every)) for synapse in every]
     for k in np.argsort(widths, kind="stable"):
-        one = every[k]
-        classes = f"synapse {KINDS.get(one.sign, 'unknown')} {'gap' if one.kind == 'gap junction' else ''}"
-        idle = " idle" if one.condition in ("dead", "closed") else ""
+        synapse = every[k]
+        classes = f"synapse {KINDS.get(synapse.sign, 'unknown')} {'gap' if synapse.kind == 'gap junction' else ''}"
+        idle = " idle" if synapse.condition in ("dead", "closed") else ""
         parts.append(
-            f'<path data-synapse="{k}" class="{classes.strip()}{idle}" d="{_path(lines[k], found)}" '
+            f'<path data-synapse="{k}" class="{classes.strip()}{idle}" d="{_path(lines[k], layout)}" '
             f'stroke-width="{widths[k]:.2f}"/>'
         )
     return [*parts, "</g>"]
 
 
-def _inputs(inputs: Sequence[str], found: Layout) -> list[str]:
+def _inputs(inputs: Sequence[str], layout: Layout) -> list[str]:
     return [
-        f'<circle class="input" data-input="{k}" cx="{x:.1f}" cy="{y:.1f}" r="{found.radius * PIXELS * 0.8:.1f}">'
+        f'<circle class="input" data-input="{k}" cx="{x:.1f}" cy="{y:.1f}" r="{layout.radius * PIXELS * 0.8:.1f}">'
         f"<title>{escape(shown(inputs[k]))}</title></circle>"
-        for k, (x, y) in enumerate(_pixels(found.inputs, found))
+        for k, (x, y) in enumerate(_pixels(layout.inputs, layout))
     ]
 
 
-def _neurons(certificate: Certificate, found: Layout) -> list[str]:
+def _neurons(certificate: Certificate, layout: Layout) -> list[str]:
     return [
-        f'<circle class="neuron {escape(one.condition)}" data-neuron="{k}" tabindex="0" role="button" '
-        f'aria-label="{escape(shown(one.name))}" cx="{x:.1f}" cy="{y:.1f}" r="{found.radius * PIXELS:.1f}"/>'
-        for k, (one, (x, y)) in enumerate(zip(certificate.neurons, _pixels(found.neurons, found), strict=True))
+        f'<circle class="neuron {escape(neuron.condition)}" data-neuron="{k}" tabindex="0" role="button" '
+        f'aria-label="{escape(shown(neuron.name))}" cx="{x:.1f}" cy="{y:.1f}" r="{layout.radius * PIXELS:.1f}"/>'
+        for k, (neuron, (x, y)) in enumerate(zip(certificate.neurons, _pixels(layout.neurons, layout), strict=True))
     ]
 
 
-def _texts(found: Layout) -> list[str]:
+def _texts(layout: Layout) -> list[str]:
     anchors = {"left": "start", "right": "end", "center": "middle"}
-    names = [(label.text, label.x, label.y, anchors[label.align], 7.0, "name") for label in found.labels]
-    titles = [(text, x, y, "middle", 9.0, "column") for text, x, y in found.titles]
+    names = [(label.text, label.x, label.y, anchors[label.align], 7.0, "name") for label in layout.labels]
+    titles = [(text, x, y, "middle", 9.0, "column") for text, x, y in layout.titles]
     parts = []
     for text, x, y, anchor, points, kind in names + titles:
-        size = points * found.scale * PIXELS / 72
-        ((left, top),) = _pixels(np.array([[x, y]]), found)
+        size = points * layout.scale * PIXELS / 72
+        ((left, top),) = _pixels(np.array([[x, y]]), layout)
+        # Text stands on its baseline, which lies about 0.35 of its size below the middle of its letters.
         inside = " inside" if anchor == "middle" and kind == "name" else ""
         parts.append(
             f'<text class="{kind}{inside}" x="{left:.1f}" y="{top + 0.35 * size:.1f}" text-anchor="{anchor}" '
@@ -136,10 +139,10 @@ def _texts(found: Layout) -> list[str]:
     return parts
 
 
-def _pixels(points: NDArray[np.float64], found: Layout) -> NDArray[np.float64]:
+def _pixels(points: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
     """Returns points in pixels, with y downward."""
-    return np.stack([points[:, 0], found.height - points[:, 1]], axis=1) * PIXELS
+    return np.stack([points[:, 0], layout.height - points[:, 1]], axis=1) * PIXELS
 
 
-def _path(line: NDArray[np.float64], found: Layout) -> str:
-    return "M" + " ".join(f"{x:.1f} {y:.1f}" for x, y in _pixels(line, found))
+def _path(line: NDArray[np.float64], layout: Layout) -> str:
+    return "M" + " ".join(f"{x:.1f} {y:.1f}" for x, y in _pixels(line, layout))

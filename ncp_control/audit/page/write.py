@@ -1,6 +1,6 @@
 """Writing a certificate as one web page, which holds all that it shows and uses no network.
 
-Somebody who points at a neuron, a synapse or an input sees what is certified about it.
+A reader who points at a neuron, a synapse or an input sees what is certified about it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     """
     folder = resources.files("ncp_control.audit.page") / "static"
     drawn = replace(certificate, synapses=most_that_matter(certificate.synapses))
+    # Sentences count all synapses of the circuit; tables list only those that are drawn.
     sections = sections_of(certificate, full=True)
     shorter = sections_of(drawn, full=True)
     body = [
-        replace(one, rows=other.rows)
-        for one, other in zip(sections, shorter, strict=True)
-        if one.title not in AT_THE_TOP
+        replace(section, rows=short.rows)
+        for section, short in zip(sections, shorter, strict=True)
+        if section.title not in AT_THE_TOP
     ]
     title = escape(f"Certificate of {shown(certificate.agent)}")
     picture = draw(drawn)
@@ -63,14 +64,14 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
 
 
 def most_that_matter(synapses: tuple[CertifiedSynapse, ...]) -> tuple[CertifiedSynapse, ...]:
-    """Returns as many synapses as a page can show, those that can matter most, in their order."""
+    """Returns the synapses that can matter most, as many as a page can show, in their order."""
     share = [1.0 if one.matters is None else one.matters for one in synapses]
     chosen = sorted(range(len(synapses)), key=lambda k: -share[k])[:MOST_SYNAPSES]
     return tuple(synapses[k] for k in sorted(chosen))
 
 
 def verdict_of(certificate: Certificate) -> str:
-    """Returns in one line whether the certificate was attacked, and whether it held."""
+    """Says in one line whether the certificate was attacked, and whether it held."""
     attack = certificate.attack
     if attack is None:
         return '<p id="verdict">Proved by interval arithmetic; not attacked.</p>'
@@ -136,58 +137,61 @@ class Colouring(NamedTuple):
 
 def page_data(certificate: Certificate) -> dict[str, Any]:
     """Returns what the page's script needs, as JSON values."""
-    scales = {one.key: _scale(one, certificate.neurons) for one in COLOURINGS}
+    scales = {colouring.key: _scale(colouring, certificate.neurons) for colouring in COLOURINGS}
     inputs = inputs_of(certificate) if certificate.neurons else list(certificate.sensors)
-    number = {one.name: k for k, one in enumerate(certificate.neurons)}
+    number = {neuron.name: k for k, neuron in enumerate(certificate.neurons)}
     return {
         "colourings": [scale for scale in scales.values() if scale["low"] is not None],
-        "neurons": [{"title": one.name, "facts": neuron_facts(one)} for one in certificate.neurons],
+        "neurons": [{"title": neuron.name, "facts": neuron_facts(neuron)} for neuron in certificate.neurons],
         "synapses": [
             {
-                "title": title_of(certificate, one),
-                "facts": synapse_facts(one),
-                "ends": [None if one.kind == "sensory" else number[one.source], number[one.target]],
-                "input": inputs.index(one.source) if one.kind == "sensory" else None,
-                "share": words.share(one.matters),
-                "sign": one.sign,
+                "title": title_of(certificate, synapse),
+                "facts": synapse_facts(synapse),
+                "ends": [None if synapse.kind == "sensory" else number[synapse.source], number[synapse.target]],
+                "input": inputs.index(synapse.source) if synapse.kind == "sensory" else None,
+                "share": words.share(synapse.matters),
+                "sign": synapse.sign,
             }
-            for one in certificate.synapses
+            for synapse in certificate.synapses
         ],
         "inputs": [{"title": name, "facts": input_facts(certificate, name)} for name in inputs],
     }
 
 
-def neuron_facts(one: CertifiedNeuron) -> list[tuple[str, str]]:
+def neuron_facts(neuron: CertifiedNeuron) -> list[tuple[str, str]]:
     """Returns what is certified about a neuron, as terms and texts."""
-    found = [
-        ("layer", one.layer),
-        ("condition", one.condition),
-        ("its state lies from", words.span(one.state)),
-        ("the attack reached", words.found(one.state)),
-        ("its time constant lies from", words.span(one.time_constant)),
-        ("it forgets after", f"{one.forgets_after:,} steps" if one.forgets_after is not None else words.NOT_SHOWN),
-        ("it can move an action by", words.share(one.matters)),
+    facts = [
+        ("layer", neuron.layer),
+        ("condition", neuron.condition),
+        ("its state lies from", words.span(neuron.state)),
+        ("the attack reached", words.found(neuron.state)),
+        ("its time constant lies from", words.span(neuron.time_constant)),
+        (
+            "it forgets after",
+            f"{neuron.forgets_after:,} steps" if neuron.forgets_after is not None else words.NOT_SHOWN,
+        ),
+        ("it can move an action by", words.share(neuron.matters)),
     ]
-    found = [pair for pair in found if pair[0] != "the attack reached" or one.state.found_low is not None]
-    return [*found, *tried(one)]
+    facts = [pair for pair in facts if pair[0] != "the attack reached" or neuron.state.found_low is not None]
+    return [*facts, *tried(neuron)]
 
 
-def synapse_facts(one: CertifiedSynapse) -> list[tuple[str, str]]:
+def synapse_facts(synapse: CertifiedSynapse) -> list[tuple[str, str]]:
     """Returns what is certified about a synapse, as terms and texts."""
     moves = {"+": "rises with its source", "-": "falls with its source", "0": "never moves with its source"}
     return [
-        ("kind", one.kind),
-        ("condition", one.condition),
-        ("its target", moves.get(one.sign, f"rises or falls with its source, which is {words.NOT_SHOWN}")),
-        ("it can move an action by", words.share(one.matters)),
-        *tried(one),
+        ("kind", synapse.kind),
+        ("condition", synapse.condition),
+        ("its target", moves.get(synapse.sign, f"rises or falls with its source, which is {words.NOT_SHOWN}")),
+        ("it can move an action by", words.share(synapse.matters)),
+        *tried(synapse),
     ]
 
 
-def tried(one: CertifiedNeuron | CertifiedSynapse) -> list[tuple[str, str]]:
+def tried(part: CertifiedNeuron | CertifiedSynapse) -> list[tuple[str, str]]:
     """Returns how far the attack moved an action through a neuron or a synapse, if it tried it."""
-    found = one.found_matters
-    return [] if found is None else [("the attack moved one by", words.share_found(found))]
+    share = part.found_matters
+    return [] if share is None else [("the attack moved one by", words.share_found(share))]
 
 
 def input_facts(certificate: Certificate, name: str) -> list[tuple[str, str]]:
@@ -203,27 +207,27 @@ def input_facts(certificate: Certificate, name: str) -> list[tuple[str, str]]:
     ]
 
 
-def _matters(one: CertifiedNeuron) -> float | None:
-    return one.matters
+def _matters(neuron: CertifiedNeuron) -> float | None:
+    return neuron.matters
 
 
-def _width(one: CertifiedNeuron) -> float | None:
-    width = words.width(one.state)
+def _width(neuron: CertifiedNeuron) -> float | None:
+    width = words.width(neuron.state)
     return width if math.isfinite(width) else None
 
 
-def _used(one: CertifiedNeuron) -> float | None:
-    tightness = one.state.tightness
+def _used(neuron: CertifiedNeuron) -> float | None:
+    tightness = neuron.state.tightness
     return None if tightness is None or not math.isfinite(tightness) else min(1 / tightness, 1.0)
 
 
-def _constant(one: CertifiedNeuron) -> float | None:
-    longest = one.time_constant.high
+def _constant(neuron: CertifiedNeuron) -> float | None:
+    longest = neuron.time_constant.high
     return math.log10(longest) if 0 < longest < math.inf else None
 
 
-def _forgets(one: CertifiedNeuron) -> float | None:
-    return None if one.forgets_after is None else float(one.forgets_after)
+def _forgets(neuron: CertifiedNeuron) -> float | None:
+    return None if neuron.forgets_after is None else float(neuron.forgets_after)
 
 
 COLOURINGS = (
@@ -237,14 +241,14 @@ COLOURINGS = (
 
 def _scale(colouring: Colouring, neurons: Sequence[CertifiedNeuron]) -> dict[str, Any]:
     """Returns where each neuron's number lies between the least and the greatest one, and these two in words."""
-    values = [colouring.value(one) for one in neurons]
-    known = [one for one in values if one is not None]
+    values = [colouring.value(neuron) for neuron in neurons]
+    known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
-    span = high - low or 1.0
+    span = high - low or 1.0  # equal numbers all lie at the low end
     return {
         "key": colouring.key,
         "name": colouring.name,
         "low": colouring.tell(low) if known else None,
         "high": colouring.tell(high) if known else None,
-        "places": [None if one is None else round((one - low) / span, 4) for one in values],
+        "places": [None if value is None else round((value - low) / span, 4) for value in values],
     }
