@@ -1,4 +1,4 @@
-"""The base class of all cells: one kind of neuron, its parameters, its step, and what is known about it."""
+"""The base class of all cells: a kind of neuron, its parameters, its step, and the bounds that it guarantees."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from ncp_control.wiring import FullyConnected, Plan, Wiring
 
 
 class IndexedModule(nn.Module):
-    """A module with index tensors, which are buffers outside of its state dict.
+    """A module with index tensors, which are buffers outside its state dict.
 
-    The arrays that they are made from stay with the module as they are. So its index tensors have the right values
-    again after what casts every buffer, as `module.type(dtype)` does, and after a time without values: on the meta
-    device, and after `to_empty`.
+    The module keeps the arrays that they are made from. So it can make its index tensors again after something that
+    casts every buffer, as `module.type(dtype)` does, or that loses their values, as the meta device and `to_empty` do.
     """
 
     def add_indexes(self, **arrays: Any) -> None:
@@ -37,20 +36,21 @@ class IndexedModule(nn.Module):
         self.index_arrays: dict[str, np.ndarray] = {**self.__dict__.get("index_arrays", {}), **arrays}
         for name, array in arrays.items():
             dtype = torch.int64 if array.dtype == np.int64 else torch.get_default_dtype()
+            # A file has no such buffers: the wiring in it says the same.
             self.register_buffer(name, torch.tensor(array, dtype=dtype), persistent=False)
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Any:
-        """Does what moves or casts a module, then makes anew the index tensors that it changed."""
+        """Moves or casts the module, then makes the index tensors again that this changed."""
         before = dict(self._buffers)
-        found = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        applied = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name in self._index_names():
             after = self._buffers[name]
             if after is not None and after is not before[name]:
                 self._make(name, after)
-        return found
+        return applied
 
     def _load_from_state_dict(self, *arguments: Any, **options: Any) -> None:
-        """Loads parameters, then moves the index tensors after those that `assign=True` put on another device."""
+        """Loads parameters, then lets the index tensors follow those that `assign=True` put on another device."""
         super()._load_from_state_dict(*arguments, **options)
         parameter = next(self.parameters(), None)
         for name in self._index_names():
@@ -61,11 +61,11 @@ class IndexedModule(nn.Module):
                 self._make(name, parameter)
 
     def _index_names(self) -> list[str]:
-        """The names of the index tensors; none for a module that an earlier version pickled whole."""
+        """The names of the index tensors; none for a whole module that an earlier version pickled."""
         return [name for name in self.__dict__.get("index_arrays", {}) if name in self._buffers]
 
     def _make(self, name: str, like: Tensor) -> None:
-        """Makes one again: on the device of another tensor, and where it has a floating-point type, in that one's."""
+        """Makes an index tensor again, on the device of another tensor; fixed numbers also take that tensor's type."""
         array = self.index_arrays[name]
         dtype = torch.int64 if array.dtype == np.int64 else like.dtype
         self._buffers[name] = torch.tensor(array, dtype=dtype, device=like.device)
@@ -187,6 +187,7 @@ class Cell(IndexedModule, ABC):
 
     def motor_map(self) -> MotorMap | None:
         """Returns `motor` as the map that compiled backends know, or None for a cell that defines it otherwise."""
+        # A subclass, or an instance, may have a `motor` of its own.
         is_plain = getattr(self.motor, "__func__", None) is Cell.motor
         return MotorMap(self.motor_start, self.outputs) if is_plain else None
 
@@ -251,10 +252,10 @@ class Cell(IndexedModule, ABC):
         raise ValueError(f"the synapses of {type(self).__name__} cannot be cut one by one")
 
     def inherit(self, larger: Any, neurons: Any) -> None:
-        """Takes from a larger circuit of the same kind what its parameters alone do not say: here, nothing.
+        """Takes over what parameters alone do not say from a larger circuit of the same kind: here, nothing.
 
-        :param larger: the circuit, some of whose neurons this one has, with the same parameters
-        :param neurons: the numbers that they have there
+        :param larger: the circuit of which this one has some neurons, with the same parameters
+        :param neurons: the numbers of these neurons in it
         """
 
     def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
@@ -308,7 +309,7 @@ def as_wiring(inputs: int, plan: Plan | Wiring | int) -> Wiring:
         return plan
     if isinstance(plan, Plan):
         return plan.build(inputs)
-    if isinstance(plan, int) and not isinstance(plan, bool):
+    if isinstance(plan, int) and not isinstance(plan, bool):  # True is an int to Python
         return FullyConnected(plan).build(inputs)
     raise TypeError(f"expected a plan such as AutoNCP(40, 16), a Wiring or a number of neurons, got {plan!r}")
 

@@ -1,7 +1,7 @@
-"""Every neuron that the package has, a row each: where its parts are, and what suits it.
+"""Every neuron of the package in a row of its own: where its parts are, and which settings suit it.
 
-This is the only place outside of a neuron's own files that names it: the command line, fits, distilling, certificates,
-C, laboratories and their help pages read it here. It imports nothing until somebody asks for a part.
+No other place outside a neuron's own files names it: the command line, fits, distilling, certificates, C, laboratories
+and their help pages read this catalogue. It imports a part only when that is asked for.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Neuron(NamedTuple):
     :param short: a second name on command lines
     :param public: whether it is `nc.NAME`
     :param named: whether its name alone makes one; a `MixedMemory` needs another cell
-    :param ranges: the class in `ranges.py` of its room for certificates; None: only its own bounds are certified
-    :param code: the function in `code.py` that writes its C; None: it has no C form
-    :param page: the function in `page.py` that gives its parameters to a laboratory; None: a laboratory cannot run it
-    :param scripts: the scripts that run it there, below `ncp_control/neurons`, each after those that it builds on
+    :param ranges: the class in its room's `ranges.py` for certificates; None if only its own bounds are certified
+    :param code: the function in `code.py` that writes its C; None if it has no C form
+    :param page: the function in `page.py` that gives its parameters to a laboratory; None if no laboratory can run it
+    :param scripts: the scripts that run it in a laboratory, below `ncp_control/neurons`, in the order of loading
     :param kernels: the kinds of its programs that compiled kernels run (see `kind.py` and `kernel.h` of its room)
     :param fit_rate: the learning rate of fits, from trials with 32 to 64 neurons on traces of the half-cheetah
-    :param rate: that of distilling with adam, from trials with 48 neurons that learnt the half-cheetah's gait
-    :param muon_rate: that of distilling with muon
-    :param sparse_rate: that of distilling with muon with few synapses
+    :param rate: the learning rate of distilling with adam, from trials with 48 neurons on the half-cheetah's gait
+    :param muon_rate: the learning rate of distilling with muon
+    :param sparse_rate: the learning rate of distilling circuits of few synapses with muon
     :param muon: whether distilling takes muon unless told otherwise
     :param control: settings that suit control better than the class's own defaults
     :param student: settings that suit students better

@@ -187,6 +187,7 @@ class CellPiece:
 def shared_functions(text: str) -> str:
     """Returns the definitions of all shared functions that a text calls, and of those that they call."""
     needed: list[str] = []
+    # Backwards, so that a function that a shared one calls is still to come.
     for name, definition in reversed(SHARED.items()):
         if re.search(rf"\b{name}\(", text):
             needed.insert(0, definition)

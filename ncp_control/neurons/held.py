@@ -16,9 +16,9 @@ from ncp_control.solvers import Span
 
 
 class Held(Cell):
-    """Another cell with some of its neurons held, each at a value of its own, to see what the circuit does then.
+    """Another cell with some of its neurons held, each at a value of its own, to show what the circuit then does.
 
-    It runs on the reference scan. `Cell.advance_held` says whether a neuron is held within a step or from step to step.
+    It runs on the reference scan. `Cell.advance_held` says whether neurons are held within a step or from step to step.
 
     :param cell: any cell whose state is one number for each neuron
     :param values: the value at which each held neuron stays, by the neuron's number
@@ -69,7 +69,7 @@ class Held(Cell):
         return self.cell.neurons(states)
 
     def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents | None:
-        """Returns the inner cell's currents, those into held neurons too, where they change nothing."""
+        """Returns the inner cell's currents; those into held neurons are returned, too, though they change nothing."""
         return self.cell.currents(inputs, self.hold(before), after)
 
     def time_constants(self, inputs: Tensor, state: Tensor) -> Tensor:
@@ -86,6 +86,7 @@ class Held(Cell):
         Neurons that gap junctions join to a held neuron, directly or through others, can come as far as its value.
         """
         low, high = self.cell.state_bounds()
+        # Infinity stands for "no held value", so that the least and the greatest of a group pass over it.
         group = torch.tensor(joined(self.units, self.wiring.gap_junctions), device=low.device)
         nothing = torch.full_like(low, torch.inf)
         lowest = nothing.scatter_reduce(0, group, torch.where(self.held, self.values, nothing), "amin")[group]
@@ -118,6 +119,6 @@ def without_synapses(
     :param gap_junctions: numbers of gap junctions; only an LTC has currents through them
     """
     check_plain(cell)
-    found = copy.deepcopy(cell)
-    found.cut_synapses(list(synapses), list(sensory), list(gap_junctions))
-    return found
+    copied = copy.deepcopy(cell)
+    copied.cut_synapses(list(synapses), list(sensory), list(gap_junctions))
+    return copied

@@ -39,7 +39,7 @@ def named_cell(cell: str | type[Cell], extra: Iterable[type[Cell]] = (), hint: s
         raise TypeError(f'a cell is a name such as "ltc" or a class such as nc.LTC, not {cell!r}')
     own = {plain_name(kind.__name__): kind for kind in extra}
     plain, row = plain_name(cell), row_named(cell)
-    if plain in own:
+    if plain in own:  # a class that is given counts before one of the package
         return own[plain]
     if row is not UNKNOWN:
         return row.kind
@@ -75,7 +75,7 @@ def check_settings(kind: type[Cell], settings: Iterable[str]) -> None:
     takes = inspect.signature(kind).parameters
     named = [name for name in takes if name not in ("inputs", "plan")]
     unknown = [name for name in settings if name not in named]
-    if unknown and not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values()):
+    if unknown and not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in takes.values()):
         fix = f"choose from {', '.join(named)}" if named else "it has none"
         raise ValueError(f"{kind.__name__} has no setting {unknown[0]!r}: {fix}")
 

@@ -46,7 +46,7 @@ class ODECell(Cell):
 
         def field(x: Tensor) -> tuple[Tensor, Tensor]:
             rate, drive = self.rate_and_drive(constants, sensed, x)
-            still = torch.zeros((), dtype=x.dtype, device=x.device)
+            still = torch.zeros((), dtype=x.dtype, device=x.device)  # with rate and drive 0, dx/dt is 0
             return torch.where(held, still, rate), torch.where(held, still, drive)
 
         return integrate(self.solver, field, state, elapsed, self.unfolds)

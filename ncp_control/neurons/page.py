@@ -20,9 +20,9 @@ from ncp_control.neurons.program_form import first_of_target
 from ncp_control.solvers import FIXED_STEP
 from ncp_control.wiring.edges import Edges
 
-# Above these a page would take seconds for a step, or for being opened.
+# A page with more parameters would take seconds to open, or for a step.
 MOST_NUMBERS = 4_000_000
-# What a subclass of MixedMemory may define, because it needs a constructor to be named in a policy.
+# A subclass of MixedMemory may define these and still steps like it: a policy can name it only with such a constructor.
 HARMLESS = {"__init__", "config"}
 
 
@@ -34,7 +34,7 @@ def cell_data(cell: Cell) -> dict[str, Any]:
     """
     row = row_of(kind_of(cell))
     if row.page is None:
-        known = ", ".join(one.name for one in NEURONS if one.page)
+        known = ", ".join(neuron.name for neuron in NEURONS if neuron.page)
         raise ValueError(
             f"a laboratory cannot run the cell {written_class(cell).__name__}: the cells that it can run are {known}"
         )
@@ -64,10 +64,11 @@ def kind_of(cell: Cell) -> type[Cell]:
     """Returns the class whose step the cell makes."""
     kind: Any = written_class(cell)
     if isinstance(cell, MixedMemory):
+        # Up through plain subclasses; one with several bases, or with methods of its own, may step in another way.
         while kind is not MixedMemory and kind.__bases__ == (kind.__base__,) and not _defined(kind) - HARMLESS:
             kind = kind.__base__
-    found: type[Cell] = kind
-    return found
+    plain: type[Cell] = kind
+    return plain
 
 
 def _defined(kind: type) -> set[str]:
@@ -115,8 +116,8 @@ def edges_data(edges: Edges, units: int) -> dict[str, Any]:
 
 def exact(values: Any) -> torch.Tensor:
     """Returns a tensor's values in float64."""
-    found: torch.Tensor = values.detach().to("cpu", torch.float64)
-    return found
+    tensor: torch.Tensor = values.detach().to("cpu", torch.float64)
+    return tensor
 
 
 def numbers(values: Any) -> dict[str, str] | None:

@@ -18,7 +18,7 @@ from ncp_control.wiring import Wiring
 
 Range = tuple[float, float]
 FARTHEST = 1e30  # no time constant is longer, or shorter than its inverse
-ROOM = 1e-5  # the share of a bounded range that is left for rounding in float32, at both ends
+ROOM = 1e-5  # this share of a bounded range stays free at both ends, for what float32 rounds
 
 
 def spread(limits: Range, units: int) -> Tensor:
@@ -29,7 +29,7 @@ def spread(limits: Range, units: int) -> Tensor:
     :return: (units,)
     """
     shortest, longest = limits
-    steps = torch.linspace(0, 1, units) if units > 1 else torch.full((1,), 0.5)
+    steps = torch.linspace(0, 1, units) if units > 1 else torch.full((1,), 0.5)  # one alone lies in the middle
     return (shortest * (longest / shortest) ** steps)[torch.randperm(units)]
 
 
@@ -52,7 +52,7 @@ def check_time_constants(limits: Range | None) -> Range | None:
 
 
 def with_room(limits: Range) -> Range:
-    """Returns what a bounded range leaves when rounding has its room at both ends."""
+    """Returns a bounded range without the room that it leaves for rounding at both ends."""
     return limits[0] * (1 + ROOM), limits[1] / (1 + ROOM)
 
 
@@ -74,8 +74,8 @@ def fan_in(wiring: Wiring) -> Tensor:
     return torch.tensor(wiring.fan_in, dtype=torch.get_default_dtype()).clamp(min=1)
 
 
-SMALLEST = 1e-8
-EDGE = 0.05  # how near `free_of` comes to a limit, as a share of the range: at the limit the gradient vanishes
+SMALLEST = 1e-8  # added to a softplus, which rounds to 0 far below zero: rates and capacitances are divided by
+EDGE = 0.05  # `free_of` stays this share of the range away from its limits, where the gradient vanishes
 
 
 def positive(raw: Tensor) -> Tensor:
@@ -85,6 +85,7 @@ def positive(raw: Tensor) -> Tensor:
 
 def raw_of(value: Tensor) -> Tensor:
     """Returns the `raw` for which `positive(raw)` is `value`; values below 2e-8 count as 2e-8."""
+    # The inverse of softplus, log(exp(a) - 1), in a form in which a large a does not overflow.
     above = (value - SMALLEST).clamp(min=SMALLEST)
     return above + torch.log(-torch.expm1(-above))
 
@@ -106,9 +107,9 @@ def free_of(value: Tensor, limits: tuple[float, float]) -> Tensor:
 
 
 def refresh(module: nn.Module) -> None:
-    """Computes pruned and normalised parameters anew from the tensors that stand for them.
+    """Computes pruned and normalised parameters anew from the tensors behind them.
 
-    Torch does this in a hook before a module is called. A scan reads a cell's parameters without such a call.
+    Torch does this in a hook before it calls a module. A scan reads a cell's parameters without calling it.
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, BasePruningMethod | WeightNorm | SpectralNorm):
@@ -121,31 +122,31 @@ def refresh(module: nn.Module) -> None:
 def value_of(module: nn.Module, name: str) -> Tensor | None:
     """Returns a parameter, None for one that the module does without, or what is computed in its place.
 
-    It is faster than the attribute, which counts in the single step of a controller.
+    This is faster than `getattr`, which matters in the single step of a controller.
     """
-    own = module._parameters
-    found: Tensor | None = own[name] if name in own else getattr(module, name)
-    return found
+    parameters = module._parameters
+    value: Tensor | None = parameters[name] if name in parameters else getattr(module, name)
+    return value
 
 
 def written_class(module: nn.Module) -> type[nn.Module]:
-    """Returns the class that somebody wrote: `torch.nn.utils.parametrize` puts a subclass of its own in its place."""
+    """Returns the class as it was written: `torch.nn.utils.parametrize` gives a module a subclass of it instead."""
     return type(module).__bases__[0] if "parametrizations" in module._modules else type(module)
 
 
 def check_plain(module: nn.Module) -> None:
-    """Raises a ValueError if a parameter is computed from others, so that a value written into it would not stay."""
+    """Raises a ValueError if a parameter is computed from others, because a value written into it would be lost."""
     for name, part in module.named_modules():
         where = f"{name}." if name else ""
-        found = list(part.parametrizations) if parametrize.is_parametrized(part) else []
+        names = list(part.parametrizations) if parametrize.is_parametrized(part) else []
         for hook in part._forward_pre_hooks.values():
             if isinstance(hook, BasePruningMethod):
-                found.append(hook._tensor_name)
+                names.append(hook._tensor_name)
             elif isinstance(hook, WeightNorm | SpectralNorm):
-                found.append(hook.name)
-        if found:
+                names.append(hook.name)
+        if names:
             raise ValueError(
-                f"{where}{found[0]} is pruned or parametrised, so that what is written into it does not stay: make it "
+                f"{where}{names[0]} is pruned or parametrised, so that what is written into it does not stay: make it "
                 "a plain parameter first, with torch.nn.utils.prune.remove, parametrize.remove_parametrizations or "
                 "remove_weight_norm"
             )
@@ -186,9 +187,9 @@ def weights_of(values: Tensor, source: Tensor, target: Tensor, sources: int, tar
         flat = values.new_zeros(*values.shape[:-1], sources * targets)
         return split_last(flat.index_copy(-1, source * targets + target, values), sources, targets)
 
-    if values.shape[-1] == sources * targets:
+    if values.shape[-1] == sources * targets:  # no synapse is missing
         return Weights(matrix(values), None, None)
-    fixed = values.detach()
+    fixed = values.detach()  # signs have no gradient
     return Weights(matrix(values), matrix(fixed.sign()), matrix(torch.ones_like(fixed)))
 
 

@@ -12,7 +12,7 @@ from ncp_control.neurons import Cell
 from ncp_control.neurons.catalogue import row_of
 from ncp_control.neurons.parameters import written_class
 
-ROUNDINGS = 16  # of a step of a cell that is not known
+ROUNDINGS = 16  # allowed for a step of a cell that is not known
 ONE_STAGE = ("fused", "euler")  # solvers
 OVERFLOW = "sums can pass the largest number of float32"
 SAFE = 1e18  # a number whose square fits into float32
@@ -26,12 +26,12 @@ class Elapsed(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """How much a number of the state moves with each number that it is computed from, in one solver step.
+    """The derivatives of a solver step: how each number of the state moves with each number that it is computed from.
 
-    Each is an interval that contains the derivative at every point of the certified ranges. A derivative of zero is an
-    absent synapse.
+    Each is an interval that contains the derivative at every point of the certified ranges. An absent synapse has the
+    derivative zero.
 
-    :param same: by states of this very solver step, (N, N) as [target, source]: those of earlier layers, if a cell
+    :param same: by states of the same solver step, (N, N) as [target, source]: those of earlier layers, if a cell
         updates layer by layer
     :param before: by states before the solver step, (N, N)
     :param inputs: by what the cell reads, (N, F)
@@ -49,8 +49,8 @@ class Known(ABC):
     :param elapsed: the times between two observations
     :ivar substeps: solver steps in one step of the sequence
     :ivar gap: why something could not be shown; None if everything was
-    :ivar layer: the layer of each neuron, (units,); a neuron reads those of earlier layers in this very solver step
-    :ivar stays_finite: whether states without a range are numbers all the same, and neither infinite nor NaN
+    :ivar layer: the layer of each neuron, (units,); a neuron reads what earlier layers computed in the same solver step
+    :ivar stays_finite: whether states without a range still stay finite numbers
     """
 
     substeps = 1
@@ -87,7 +87,7 @@ class Known(ABC):
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns bounds of the states one solver step after states in `states`, (N,).
 
-        This method does so for a cell whose next state lies between the present one and `settled`.
+        This method holds for a cell whose next state lies between the present one and `settled`.
         """
         return states.hull(self.settled(states, features))
 
@@ -98,8 +98,8 @@ class Known(ABC):
     def held_slopes(self, states: Interval, features: Interval, slopes: Slopes | None) -> Slopes | None:
         """Returns the derivatives of a solver step in which any neuron may be held anywhere in `states`.
 
-        A cell overrides this method if its neurons read the present state of others: that lies where a step can end,
-        which is less than `states`, unless somebody holds it.
+        A cell overrides this method if its neurons read the present state of others. A step leads such a state into a
+        part of `states` only, but a held one can be anywhere in them.
 
         :param slopes: the derivatives of a step in which no neuron is held
         """
@@ -125,9 +125,9 @@ class Known(ABC):
     def output_slopes(self, states: Interval) -> Interval:
         """Returns bounds of the outputs' derivatives by the state, (O, N)."""
         motor = np.arange(self.cell.outputs)
-        found = np.zeros((self.cell.outputs, self.size))
-        found[motor, self.cell.motor_start + motor] = 1.0
-        return point(found)
+        slopes = np.zeros((self.cell.outputs, self.size))
+        slopes[motor, self.cell.motor_start + motor] = 1.0
+        return point(slopes)
 
 
 class Opaque(Known):
@@ -148,8 +148,9 @@ class Opaque(Known):
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns `states`, unless the parameters and what the cell reads are so large that squares overflow."""
-        weights = sum(float(np.abs(numbers(one)).sum()) for one in self.cell.parameters())
-        largest = max(float(one.size.max(initial=0.0)) for one in (states, features))
+        # A cell that is not known may multiply what it reads by its parameters, and square the products.
+        weights = sum(float(np.abs(numbers(parameter)).sum()) for parameter in self.cell.parameters())
+        largest = max(float(values.size.max(initial=0.0)) for values in (states, features))
         if weights * max(largest, 1.0) <= SAFE or not self.cell.guarantee.holds:
             return states
         self.gap = OVERFLOW
@@ -166,15 +167,15 @@ class Opaque(Known):
 
 
 def known_of(cell: Cell, elapsed: Elapsed) -> Known:
-    """Returns what is known about a cell; of those that are not known, no more than the bounds that they guarantee.
+    """Returns what is known about a cell; of an unknown one, no more than the bounds that it guarantees.
 
-    Known are the very classes of the catalogue that name such a class: a cell of one's own, a subclass among them, can
-    step otherwise.
+    A cell is known if its own class is in the catalogue with such ranges: a subclass may step in another way.
 
     :param cell: the cell
     :param elapsed: the times between two observations
     """
     cell.refresh()
+    # Parametrisations give a cell another class, but not another step.
     row = row_of(written_class(cell))
     kind: type[Known] = Opaque if row.ranges is None else row.part("ranges")
     return kind(cell, elapsed) if kind.covers(cell) else Opaque(cell, elapsed)
@@ -182,8 +183,8 @@ def known_of(cell: Cell, elapsed: Elapsed) -> Known:
 
 def numbers(value: Any) -> Array:
     """Returns a tensor as a float64 array."""
-    found: Array = value.detach().cpu().double().numpy()
-    return found
+    array: Array = value.detach().cpu().double().numpy()
+    return array
 
 
 def as_interval(ends: tuple[Any, Any]) -> Interval:

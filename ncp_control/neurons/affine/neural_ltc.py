@@ -102,8 +102,8 @@ class NeuralLTC(AffineODECell):
     ) -> None:
         check_init(init, INITS)
         variances = (1.0, 0.1) if init == "calibrated" else (2.0, 1.0)
-        given = (weight_variance, bias_variance)
-        drawn = [default if own is None else own for own, default in zip(given, variances, strict=True)]
+        asked = (weight_variance, bias_variance)
+        drawn = [default if variance is None else variance for variance, default in zip(asked, variances, strict=True)]
         super().__init__(inputs, plan, solver, unfolds, activation, *drawn)
         if signed and ACTIVATIONS[activation].low >= 0:
             raise ValueError(f'{activation} is never negative: leave signed False, or choose activation="tanh"')
@@ -124,6 +124,7 @@ class NeuralLTC(AffineODECell):
         if not bounded:
             self.tau_raw = nn.Parameter(raw_of(tau))
         A = torch.zeros(self.units) if init == "zero" else torch.randn(self.units)
+        # With A = 1 / tau the equilibrium f A tau is f itself, while f is small.
         self.A = nn.Parameter(torch.sign(A) / tau if init == "calibrated" else A)
         if init == "calibrated":
             self._balance()
@@ -134,6 +135,7 @@ class NeuralLTC(AffineODECell):
 
         k is the number of a neuron's synapses of the same sort, and s is `weight_variance`.
         """
+        # All weights were drawn with the variance s / (all synapses), and are scaled from that.
         back, all_synapses = leads_back(self.wiring), fan_in(self.wiring)
         circulating = torch.zeros(self.units).index_add(0, self.target[back], torch.ones(int(back.sum())))
         arriving = (all_synapses - circulating).clamp(min=1)

@@ -27,8 +27,8 @@ from ncp_control.neurons.ranges import OVERFLOW, Elapsed, Known, Slopes, as_inte
 
 ROUNDINGS = 16  # of a solver step
 KEPT_ROUNDINGS = 8  # of 1 / (1 / tau + f); the room that a bounded cell leaves is for 41 of them
-STALLED = 2.0**54  # a float64 sum of so many steps of at most one size does not grow any more, and a float32 one before
-NEAR_TWO = 1e-3  # with h rate this close to 2, or above, an Euler step adds up rounding without end
+STALLED = 2.0**54  # a float64 sum stops growing before it is so many times as large as a step; a float32 one sooner
+NEAR_TWO = 1e-3  # with h rate this close to 2, or above, rounding adds up without end over Euler steps
 
 
 class KnownAffine(Known):
@@ -70,12 +70,12 @@ class KnownAffine(Known):
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of the targets, or with longer Euler steps an interval that no state leaves."""
         f = self.curve.values(self._arguments(states, features))
-        found = self._around_targets(f)
+        targets = self._around_targets(f)
         if self.leaks:
-            found = found.where(self._fits(found.hull(between(0.0, 0.0, self.units)), f))
+            targets = targets.where(self._fits(targets.hull(between(0.0, 0.0, self.units)), f))
         self.stays_finite = self.stalls and bool(f.is_finite.all())
-        self.gap = None if found.is_finite.all() else self._reason()
-        return found
+        self.gap = None if targets.is_finite.all() else self._reason()
+        return targets
 
     def _reason(self) -> str:
         """Returns why a state has no bounds."""
@@ -95,12 +95,12 @@ class KnownAffine(Known):
     def _arguments(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of z, (N,)."""
         sources = joined(features, states)
-        found = affine(sources, self.weights, self.mu)
+        arguments = affine(sources, self.weights, self.mu)
         if self.stalls:  # an infinite end stands for a number
             farthest = np.minimum(sources.size, STALLED * self.h.high.max(initial=0.0))
             fits = np.abs(self.weights) @ farthest + np.abs(self.mu) <= LARGEST
-            found = Interval(*np.clip(found, -INFINITE, INFINITE)).where(fits)
-        return found
+            arguments = Interval(*np.clip(arguments, -INFINITE, INFINITE)).where(fits)
+        return arguments
 
     def _fits(self, states: Interval, f: Interval) -> Array:
         """Whether no number of a step passes the largest one of float32, (N,)."""
@@ -130,24 +130,25 @@ class KnownAffine(Known):
         with np.errstate(invalid="ignore", divide="ignore"):
             center, radius = targets.middle, targets.width / 2
             first = np.maximum(np.abs(center), radius * longest / (2 - longest))
+            # Every Euler step rounds, too, and jumping over the target adds that up like a wider target.
             lost = outward(0.0, 0.0, 2 * ROUNDINGS, np.abs(center) + first).high
             radius = np.maximum(first, (radius * longest + lost) / (2 - longest))
             wider = outward(center - radius, center + radius, ROUNDINGS, np.abs(center) + radius)
         plain = outward(*targets, ROUNDINGS, finite_size(targets))
         shown = (self._rate(f).low > 0) & (gain < 2 - NEAR_TWO) & (np.isfinite(targets.width) | (gain <= 1))
         shown &= np.isfinite(f.low)
-        low, high = (np.where(gain > 1, one, other) for one, other in zip(wider, plain, strict=True))
+        low, high = (np.where(gain > 1, wide, narrow) for wide, narrow in zip(wider, plain, strict=True))
         return Interval(low, high).where(shown)
 
     def _target(self, f: Array) -> Interval:
         """Returns the target `A f / (1 / tau + liquid f)`, which is A for an infinite f of a liquid neuron."""
-        found = divide(multiply(point(self.A), point(f)), self._rate(point(f)))
+        target = divide(multiply(point(self.A), point(f)), self._rate(point(f)))
         if not self.liquid:
-            return found
-        return Interval(*(np.where(np.isinf(f), self.A, end) for end in found))
+            return target
+        return Interval(*(np.where(np.isinf(f), self.A, end) for end in target))
 
     def after(self, states: Interval, features: Interval) -> Interval:
-        """Returns the range of a step, which has its extremes at the ends of x, f and h; |f| turns at f = 0."""
+        """Returns the range of a step, which has its extremes at the ends of x, f and h, and of |f| also at f = 0."""
         f = self.curve.values(self._arguments(states, features))
         corners = [self._step(*corner) for corner in vertices(states, f, self.h, self.leak)]
         if self.signed:
@@ -158,9 +159,9 @@ class KnownAffine(Known):
         size = finite_size(Interval(low, high)) + finite_size(states)
         if self.is_euler:
             size = size + product(product(self.h.high, finite_size(self._rate(f))), finite_size(states))
-        found = outward(low, high, ROUNDINGS, size)
+        moved = outward(low, high, ROUNDINGS, size)
         fits = self._fits(states, f) if self.leaks else np.ones(self.units, dtype=bool)
-        return found.where((self._divisor(f).low > 0) & ~np.isnan(low) & fits)
+        return moved.where((self._divisor(f).low > 0) & ~np.isnan(low) & fits)
 
     def _step(self, x: Array, f: Array, h: Array, leak: Array) -> Array:
         """Returns x' for numbers, (N,)."""
@@ -169,13 +170,13 @@ class KnownAffine(Known):
             if self.liquid:
                 rate = rate + (np.abs(f) if self.signed else f)
             if self.is_euler:
-                found = x + product(h, drive - product(rate, x))
+                after = x + product(h, drive - product(rate, x))
             else:
                 s, r = self._span(h)
-                found = (product(r, x) + product(s, drive)) / (r + s * rate)
-                if self.liquid:
-                    found = np.where(np.isinf(f) & (s > 0), self.A, found)
-        return found
+                after = (product(r, x) + product(s, drive)) / (r + s * rate)
+                if self.liquid:  # the limit for an endless f, whose quotient is NaN
+                    after = np.where(np.isinf(f) & (s > 0), self.A, after)
+        return after
 
     def _divisor(self, f: Interval) -> Interval:
         """Returns `r + s rate` of a fused step with `h = s / r`, which must be positive; 1 for Euler."""
@@ -188,7 +189,7 @@ class KnownAffine(Known):
 
     @staticmethod
     def _span(h: Array) -> tuple[Array, Array]:
-        """Returns s and r, neither above 1, with `h = s / r`."""
+        """Returns s and r, neither above 1, with `h = s / r`: so a long or endless h makes no product infinite."""
         return np.minimum(h, 1.0), 1 / np.maximum(h, 1.0)
 
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
@@ -200,8 +201,8 @@ class KnownAffine(Known):
             through, kept = self._by_f_and_own(states, f)
             by_z.append(times(through, self.curve.slopes(piece)))
             own.append(plus(kept, times(by_z[-1], point(self.own_weights))))
-        found = rows_times(hull_of(*by_z), self.weights)
-        inputs, before = split(found, self.features)
+        by_sources = rows_times(hull_of(*by_z), self.weights)
+        inputs, before = split(by_sources, self.features)
         for end, values in zip(before, hull_of(*own), strict=True):
             np.fill_diagonal(end, values)
         if not np.isfinite(before.size).all() or not np.isfinite(inputs.size).all():
@@ -224,10 +225,10 @@ class KnownAffine(Known):
             return times(self.h, to_end), minus(point(np.ones(self.units)), times(self.h, rate))
         corners = []
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            for h, x, one, leak in vertices(self.h, states, f, self.leak):
+            for h, x, speed, leak in vertices(self.h, states, f, self.leak):
                 s, r = self._span(h)
-                divisor = r + s * (leak + one) if self.liquid else r + s * leak
-                # the last is A - x', without x'
+                divisor = r + s * (leak + speed) if self.liquid else r + s * leak
+                # The last is A - x', in a form from whose numerator f is gone: its bounds are tight.
                 corners.append((s / divisor, r / divisor, (self.A * (r + product(s, leak)) - product(r, x)) / divisor))
             low, high = np.min(corners, axis=0), np.max(corners, axis=0)
         shown, known = self._divisor(f).low > 0, ~np.isnan(low[2])
@@ -249,5 +250,5 @@ class KnownAffine(Known):
         if not self.leaks:
             return between(np.inf, np.inf, self.units)
         rate = self._rate(self.curve.values(self._arguments(states, features)))
-        found = divide(point(np.ones(self.units)), rate)
-        return found.within(self.kept) if self.kept else found
+        constants = divide(point(np.ones(self.units)), rate)
+        return constants.within(self.kept) if self.kept else constants

@@ -83,6 +83,7 @@ def load_circuit(p, tables, units, TABLES: tl.constexpr, NEURONS: tl.constexpr):
     neuron = tl.arange(0, NEURONS)
     real = neuron < units
     mu = tl.load(p.mu + neuron, real, 0.0)
+    # Cells without a tau do not leak, and those without an A are driven by f itself.
     leak, A = tl.full((NEURONS,), 0.0, mu.dtype), tl.full((NEURONS,), 1.0, mu.dtype)
     if p.tau_raw is not None:
         leak = 1.0 / positive(tl.load(p.tau_raw + neuron, real, 0.0))
@@ -173,7 +174,7 @@ def forward(
     SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
 ):  # fmt: skip
     """Computes states (B, T, N), with one Triton program for each row."""
-    row = tl.program_id(0).to(tl.int64)
+    row = tl.program_id(0).to(tl.int64)  # rows times steps times neurons can pass 2^31
     neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
     c = load_circuit(p, tables, units, TABLES, NEURONS)
     v = tl.load(state + row * units + neuron, neuron < units, 0.0)
@@ -217,6 +218,7 @@ def backward(
     sum_mu, sum_leak, sum_A = zero, zero, zero
     sum_gamma_r = tl.full(table.edge.shape, 0.0, c.mu.dtype)
     sum_gamma = tl.full(sensory_table.edge.shape, 0.0, c.mu.dtype)
+    # Each program has several rows, so that fewer shares of gradients are left to be summed.
     for row in range(program, batch, tl.num_programs(0)):
         g = zero
         for back in range(time):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ncp_control.neurons.layered.kind import ON_GPU
 from ncp_control.ops.kinds import ProgramKind, Shapes, edges, sparse_struct
 
-# How many linear maps of x = [inputs, state] each mode needs; the kernels number the modes in this order.
+# Each mode needs so many linear maps of x = [inputs, state]. The kernels number the modes in this order.
 MODES = {"default": 4, "no_gate": 4, "pure": 1}
 MODE_NAMES = tuple(MODES)
 

@@ -87,6 +87,7 @@ class CfC(LayeredCell):
 
     def _make_synapses(self) -> None:
         wiring = self.wiring
+        # Every neuron feeds itself, and a wiring may have such a synapse already.
         edges = {(source, target) for source, target, _ in wiring.synapses} | {(i, i) for i in range(self.units)}
         by_target = sorted(edges, key=lambda edge: (edge[1], edge[0]))
         self.add_synapses([source for source, _ in by_target], [target for _, target in by_target])
@@ -145,7 +146,7 @@ class CfC(LayeredCell):
     def _backbone_maps(self, inputs: Tensor, state: Tensor) -> Tensor:
         x = torch.cat([inputs, state], dim=-1)
         for layer in self.backbone:
-            x = 1.7159 * torch.tanh(0.666 * layer(x))
+            x = 1.7159 * torch.tanh(0.666 * layer(x))  # LeCun's tanh, which is about 1 at 1
         return split_last(linear(x, self.head, self.bias.flatten()), self.maps, self.units)
 
     def _combine(self, maps: Tensor, elapsed: Span, part: slice, before: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from ncp_control.neurons import CfC
 from ncp_control.neurons.layered.ranges import ROUNDINGS, KnownLayered
 from ncp_control.neurons.ranges import Elapsed, Slopes
 
-FEW = 4  # pieces, where more of them take time in every round and gain little
+FEW = 4  # pieces for the range of a state, which every round computes: more gain little
 
 
 class KnownCfC(KnownLayered):
@@ -57,17 +57,18 @@ class KnownCfC(KnownLayered):
 
     def _step(self, states: Interval, features: Interval) -> tuple[Interval, list[Interval]]:
         """Returns the range of the next state, and those of z1, z2 and `a t + b`."""
+        # Layer by layer, so that a layer reads what the earlier ones have become.
         after = Interval(states.low.copy(), states.high.copy())
         maps = [Interval(np.empty(self.size), np.empty(self.size)) for _ in range(3)]
         for part in self.parts:
             sources = joined(features, after)
-            found = [affine(sources, self.weights[k, part], self.bias[k, part]) for k in range(2)]
-            found.append(self._gate_argument(sources, part))
-            for interval, values in zip(maps, found, strict=True):
+            arguments = [affine(sources, self.weights[k, part], self.bias[k, part]) for k in range(2)]
+            arguments.append(self._gate_argument(sources, part))
+            for interval, values in zip(maps, arguments, strict=True):
                 interval.low[part], interval.high[part] = values
-            shown = np.all([one.is_finite for one in found], axis=0)
+            shown = np.all([argument.is_finite for argument in arguments], axis=0)
             with np.errstate(invalid="ignore"):
-                range_of = self._combine(*found).within(self._together(sources, found, part)).where(shown)
+                range_of = self._combine(*arguments).within(self._together(sources, arguments, part)).where(shown)
             after.low[part], after.high[part] = range_of
         return after, maps
 
@@ -80,17 +81,17 @@ class KnownCfC(KnownLayered):
         shown = np.all([affine(sources, self.weights[k, part], self.bias[k, part]).is_finite for k in (2, 3)], axis=0)
         if not np.isfinite(self.elapsed.high):
             return between(-INFINITE, INFINITE, len(b)).where(shown)
-        found = []
-        for t in self.elapsed:
+        ends = []
+        for t in self.elapsed:  # a t + b is a straight line in t, with its extremes at the ends
             shift = t * self.bias[2, part] + self.bias[3, part]
-            one = affine(sources, t * a + b, shift)
+            end = affine(sources, t * a + b, shift)
             size = (t * np.abs(a) + np.abs(b)) @ finite_size(sources) + np.abs(shift)
-            found.append(outward(*one, 2 * b.shape[1] + 4, size))
-        return Interval(*np.clip(hull_of(*found), -INFINITE, INFINITE)).where(shown)
+            ends.append(outward(*end, 2 * b.shape[1] + 4, size))
+        return Interval(*np.clip(hull_of(*ends), -INFINITE, INFINITE)).where(shown)
 
-    def _combine(self, one: Interval, other: Interval, gate: Interval) -> Interval:
+    def _combine(self, z1: Interval, z2: Interval, gate: Interval) -> Interval:
         """Returns the range of h', which has its extremes at the ends of T1, T2 and s."""
-        ends = vertices(TANH.values(one), TANH.values(other), sigmoid(gate))
+        ends = vertices(TANH.values(z1), TANH.values(z2), sigmoid(gate))
         values = [T1 + s * (T2 - T1) if self.gated else T1 + s * T2 for T1, T2, s in ends]
         return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS, 1.0)
 
@@ -101,18 +102,18 @@ class KnownCfC(KnownLayered):
 
             h' = (k l1 W1 + c l2 W2) x + k e1 + c e2 + (s - c) (T2 - T1),    k = 1 - c
         """
-        one, other, gate = maps
-        (line1, rest1), (line2, rest2) = tanh_line(one), tanh_line(other)
-        T1, T2 = TANH.values(one), TANH.values(other)
-        apart, found = minus(T2, T1) if self.gated else T2, []
+        z1, z2, gate = maps
+        (line1, rest1), (line2, rest2) = tanh_line(z1), tanh_line(z2)
+        T1, T2 = TANH.values(z1), TANH.values(z2)
+        apart, by_piece = minus(T2, T1) if self.gated else T2, []
         for piece in pieces(gate, FEW):
             s = sigmoid(piece)
             c, k = s.middle, 1 - s.middle if self.gated else np.ones_like(s.low)
             lines = (k * line1)[:, None] * self.weights[0, part] + (c * line2)[:, None] * self.weights[1, part]
             shift = k * line1 * self.bias[0, part] + c * line2 * self.bias[1, part]
             rests = times(point(k), rest1), times(point(c), rest2), times(minus(s, point(c)), apart)
-            found.append(plus(affine(sources, lines, shift), *rests))
-        whole = hull_of(*found)
+            by_piece.append(plus(affine(sources, lines, shift), *rests))
+        whole = hull_of(*by_piece)
         return outward(*whole, 1, self._roundings(sources, part))
 
     def _roundings(self, sources: Interval, part: slice) -> Array:
@@ -122,10 +123,10 @@ class KnownCfC(KnownLayered):
         """
         t = self.elapsed.high if np.isfinite(self.elapsed.high) else 0.0  # for any t, s is taken as anything
         weights, size = np.abs(self.weights[:, part]), finite_size(sources)
-        one, other, a, b = (weights[k] @ size + np.abs(self.bias[k, part]) for k in range(4))
-        count = weights.shape[2]
-        found: Array = (count + 1) * (one + other) + (count + 2) * (t * a + b) + ROUNDINGS + 2 * FUNCTION_ROUNDINGS
-        return found
+        z1, z2, a, b = (weights[k] @ size + np.abs(self.bias[k, part]) for k in range(4))
+        count = weights.shape[2]  # a sum of n numbers rounds at most n times
+        roundings: Array = (count + 1) * (z1 + z2) + (count + 2) * (t * a + b) + ROUNDINGS + 2 * FUNCTION_ROUNDINGS
+        return roundings
 
     def slopes(self, states: Interval, features: Interval) -> Slopes | None:
         """Returns the derivatives of a step, found piece by piece of the range of `a t + b`."""
@@ -144,17 +145,17 @@ class KnownCfC(KnownLayered):
         apart = minus(T2, T1) if self.gated else T2
         W1, W2, a, b = self.weights
         by_time = hull_of(*(point(product(t, a) + b) for t in self.elapsed))
-        found = []
+        by_piece = []
         for piece in pieces(gate):
             s = sigmoid(piece)
             kept = minus(point(np.ones(self.size)), s) if self.gated else point(np.ones(self.size))
             by_gate = times(apart, sigmoid_slopes(piece))
-            found.append(
+            by_piece.append(
                 plus(
                     rows_times(times(kept, steep1), W1), rows_times(times(s, steep2), W2), rows_times(by_gate, by_time)
                 )
             )
-        whole = hull_of(*found)
+        whole = hull_of(*by_piece)
         if not np.isfinite(whole.size).all():
             self.gap = "a synapse's slope has no bounds, because the elapsed time has none"
             return None
@@ -163,13 +164,15 @@ class KnownCfC(KnownLayered):
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `1 / |a|`, which reads the state before the step in all layers."""
         a = affine(joined(features, states), self.weights[2], self.bias[2])
-        least = np.maximum(np.maximum(a.low, -a.high), 0.0)
+        least = np.maximum(np.maximum(a.low, -a.high), 0.0)  # of |a|: 0 if a can be 0
         with np.errstate(divide="ignore"):
-            found = divide(point(np.ones(self.units)), Interval(least, a.size))
-        return Interval(np.where(least > 0, found.low, 1 / outward_size(a)), np.where(least > 0, found.high, np.inf))
+            constants = divide(point(np.ones(self.units)), Interval(least, a.size))
+        return Interval(
+            np.where(least > 0, constants.low, 1 / outward_size(a)), np.where(least > 0, constants.high, np.inf)
+        )
 
 
 def outward_size(values: Interval) -> Array:
     """Returns the greatest magnitude, widened by a rounding."""
-    found: Array = outward(values.size, values.size).high
-    return found
+    widened: Array = outward(values.size, values.size).high
+    return widened

@@ -47,7 +47,7 @@ class CfCNeurons(NamedTuple):
 @triton.jit
 def load_neurons(p, bias, neuron, real):
     """Reads the parameters of the neurons."""
-    w_tau, A = bias[0], bias[0]
+    w_tau, A = bias[0], bias[0]  # values of the right shape and type for the modes that do not read them
     if p.w_tau is not None:
         w_tau, A = tl.load(p.w_tau + neuron, real, 0.0), tl.load(p.A + neuron, real, 0.0)
     return CfCNeurons(w_tau, A)
@@ -68,7 +68,7 @@ def combine(z, v, t, n, SETTINGS: tl.constexpr):
 
 @triton.jit
 def sign(x):
-    """-1, 0 or 1."""
+    """-1, 0 or 1: the derivative of a magnitude, with 0 at its corner, as in torch."""
     return tl.where(x > 0.0, 1.0, tl.where(x < 0.0, -1.0, 0.0)).to(x.dtype)
 
 

@@ -27,10 +27,10 @@ def shapes(settings: CTGRUSettings, features: int, size: int) -> Shapes:
     """Returns what the tensors of a program must be like."""
     units = size // settings.scales
     layers = {"retrieve": size, "detect": units, "store": size}
-    found: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, tuple[int, ...]] = {}
     for layer, rows in layers.items():
-        found |= {f"{layer}.weight": (rows, features + units), f"{layer}.bias": (rows,)}
-    return Shapes({}, found, {})
+        parameters |= {f"{layer}.weight": (rows, features + units), f"{layer}.bias": (rows,)}
+    return Shapes({}, parameters, {})
 
 
 class MemoryMaps:
@@ -64,6 +64,7 @@ class MemoryMaps:
         grads, rows = grad_maps.flatten(0, 1), sources.flatten(0, 1)
         biases = grads.sum(0)
         retrieve, store = (grads[:, : 2 * memories].t() @ rows).split(memories)
+        # The state's columns are done with, and take e in the place of h.
         last.copy_(grad_maps[..., -units:])
         detect = grads[:, 2 * memories : -units].t() @ rows
         bias_retrieve, bias_store, bias_detect, _ = biases.split([memories, memories, units, units])

@@ -87,11 +87,11 @@ class CTGRU(Cell):
     def _scale_weights(self, log_tau: Tensor, tau: Tensor) -> Tensor:
         """Returns how near `log_tau` (B, U M) is to the logarithm of each scale: softmax over scales, (B, U, M).
 
-        With n the distance nearest to zero, `n^2 - distance^2` is computed as a product, which does not overflow to the
-        difference of two infinities.
+        With the nearest distance n, `n^2 - distance^2` is computed as a product: two squares that overflow would leave
+        infinity less infinity.
         """
         distance = split_last(log_tau, self.units, self.scales) - torch.log(tau)
-        fixed = distance.detach()
+        fixed = distance.detach()  # a softmax does not depend on what is added to all, so n needs no gradient
         nearest = fixed.gather(-1, fixed.abs().argmin(-1, keepdim=True))
         return torch.softmax((nearest - distance) * (nearest + distance), dim=-1)
 

@@ -20,9 +20,9 @@ from ncp_control.wiring import Plan, Wiring
 
 TIME_CONSTANTS = (0.05, 20.0)  # in units of `elapsed`
 BRAKE = 0.9  # no brake is ever stronger, so that no neuron swings for long
-WEAK = -2.0  # the first `brake_raw`, for brakes of 0.11
-CIRCULATING = 0.1  # how much weaker weights within a layer and back start than those onward
-PACES = (-2.0, 2.0)  # the first biases of g, spread over the neurons
+WEAK = -2.0  # every `brake_raw` at the start, for brakes of 0.11
+CIRCULATING = 0.1  # weights within a layer and back start so much weaker than those onward, so that loops fade
+PACES = (-2.0, 2.0)  # the neurons' biases of g at the start, from slow to fast
 PROGRAM = ProgramForm("dual", INDEXES, STRUCT.parameters)
 
 
@@ -103,7 +103,7 @@ class DualLTC(LayeredCell):
         """Returns the next state of the neurons in `part` from their maps (B, 2, n) and their state before (B, n)."""
         brake, (f, g) = self.brake, maps.unbind(1)
         towards = torch.tanh(f if brake is None else f - brake[part] * before)
-        # exactly `before` if no time has passed
+        # In this form the state stays exactly what it was if no time has passed.
         return before - torch.expm1(-elapsed / self.paced(g)) * (towards - before)
 
     @property

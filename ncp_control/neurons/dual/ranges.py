@@ -26,7 +26,7 @@ from ncp_control.neurons import DualLTC
 from ncp_control.neurons.layered.ranges import ROUNDINGS, KnownLayered
 from ncp_control.neurons.ranges import Elapsed, Slopes, as_interval, numbers
 
-HALVINGS = 60  # after which a float64 number is known
+HALVINGS = 60  # 2 / 2^60 is below what float64 resolves near 1
 
 
 class KnownDual(KnownLayered):
@@ -37,8 +37,8 @@ class KnownDual(KnownLayered):
         dx' = k dx + (1 - k) (1 - m^2) dz + (x - m) p k (low - high) s (1 - s) dg,    s = sigmoid(g)
 
     with `log tau = s low + (1 - s) high`. A neuron reads the present state of the layers before its own, and the former
-    state of its own layer and of those behind it. Its own state comes into z with the weight a of a synapse to itself,
-    if it has one, and with -b. What rises with x in z, where a > b, is taken apart from x, and loses nothing by that.
+    state of its own layer and of those behind it. Its own state enters z with -b, and with the weight a of a synapse to
+    itself if it has one. Where a > b, z rises with x, and nothing is lost if that part counts as one more source.
     """
 
     def __init__(self, cell: DualLTC, elapsed: Elapsed) -> None:
@@ -56,7 +56,7 @@ class KnownDual(KnownLayered):
         self.limits = outward(*as_interval(cell.time_constant_bounds()), ROUNDINGS)
 
     def settled(self, states: Interval, features: Interval) -> Interval:
-        """Returns the range of what a neuron moves towards, and of where it can jump to from the far side of that.
+        """Returns the range of what a neuron moves towards, and of where it can jump to from beyond.
 
         With `z = r + a x` and a <= 0, x comes to rest where `x = tanh(r + a x)`, and moves down from above. A step from
         below can end above. Rounding can lift a state in every step, until it is so far above the place of rest that it
@@ -70,8 +70,8 @@ class KnownDual(KnownLayered):
         lost = outward(0.0, 0.0, 2, 1.0).high
         with np.errstate(divide="ignore"):
             lifted = lost / (1 - kept.high)
-        found = Interval(np.minimum(low - lifted, from_above.low), np.maximum(high + lifted, from_below.high))
-        return found.within(self.outer()).where(rest.is_finite & g.is_finite)
+        moved = Interval(np.minimum(low - lifted, from_above.low), np.maximum(high + lifted, from_below.high))
+        return moved.within(self.outer()).where(rest.is_finite & g.is_finite)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of the next state."""
@@ -93,7 +93,7 @@ class KnownDual(KnownLayered):
     def _maps(self, sources: Interval, part: slice) -> tuple[Interval, Interval]:
         """Returns the ranges of z, without what falls with x, and of g, of the neurons in `part`."""
         weights, bias = self.maps[:, part], self.bias[:, part]
-        rest, g = (affine(sources, *one) for one in zip(weights, bias, strict=True))
+        rest, g = (affine(sources, *map_and_bias) for map_and_bias in zip(weights, bias, strict=True))
         size = self.sizes[part] @ finite_size(sources) + np.abs(bias[0])
         return outward(*rest, np.count_nonzero(weights[0], axis=1) + 3 + FUNCTION_ROUNDINGS, size), g
 
@@ -102,8 +102,8 @@ class KnownDual(KnownLayered):
         (low, high), s = self.log_tau, sigmoid(g).within(between(0.0, 1.0, g.shape))
         shortest, longest = (high + (low - high) * end for end in (s.high, s.low))
         logarithm = outward(shortest, longest, 5, abs(low) + abs(high))
-        found = outward(np.exp(logarithm.low), np.exp(logarithm.high), FUNCTION_ROUNDINGS)
-        return found.within(self.limits.at(0))
+        constants = outward(np.exp(logarithm.low), np.exp(logarithm.high), FUNCTION_ROUNDINGS)
+        return constants.within(self.limits.at(0))
 
     def _power(self, g: Interval) -> Interval:
         """Returns the range of p."""
@@ -113,8 +113,8 @@ class KnownDual(KnownLayered):
     def _kept(self, g: Interval) -> Interval:
         """Returns the range of k."""
         power = self._power(g)
-        found = outward(np.exp(-power.high), np.exp(-power.low), FUNCTION_ROUNDINGS)
-        return found.within(between(0.0, 1.0, g.shape))
+        kept = outward(np.exp(-power.high), np.exp(-power.low), FUNCTION_ROUNDINGS)
+        return kept.within(between(0.0, 1.0, g.shape))
 
     @staticmethod
     def _step(x: Interval, rest: Interval, kept: Interval, falls: Array) -> Interval:
@@ -126,19 +126,20 @@ class KnownDual(KnownLayered):
         for r, k in vertices(rest, kept):
             with np.errstate(divide="ignore", invalid="ignore"):
                 steep = np.nan_to_num(k / (falls * (k - 1)), nan=1.0)  # 1 - m^2 where it is level
+                # 1 itself would have an infinite arctanh.
                 to_level = np.arctanh(np.sqrt(np.clip(1 - steep, 0.0, 1 - 1e-16)))
                 level = [np.nan_to_num((end - r) / falls) for end in (to_level, -to_level)]
-                for at in (*x, *(np.clip(one, *x) for one in level)):
+                for at in (*x, *(np.clip(place, *x) for place in level)):
                     values.append(k * at + (1 - k) * np.tanh(r + falls * at))
         size = np.maximum(1.0, finite_size(x))
         return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS + FUNCTION_ROUNDINGS, size)
 
     def _resting(self, rest: Interval) -> Interval:
         """Returns the range of the x with `x = tanh(r + a x)`, of which there is one for each r, as a <= 0."""
-        found = between(-1.0, 1.0, rest.shape)
+        bounds = between(-1.0, 1.0, rest.shape)
         ends = []
         for r in np.clip(rest, -1e30, 1e30):
-            low, high = found
+            low, high = bounds
             for _ in range(HALVINGS):
                 middle = (low + high) / 2
                 is_below = np.tanh(r + self.falls * middle) > middle
@@ -160,19 +161,21 @@ class KnownDual(KnownLayered):
         z = plus(rest, times(point(self.falls), states))
         steep, apart = tanh_slopes(z), minus(states, tanh(z))
         to_f, to_g = self.own
-        found, own = [], []
+        by_piece, own = [], []
         with exactly():  # or a slow neuron, whose k is near 1, would not be seen to forget
             for piece in pieces(g):
                 power, kept = self._power(piece), self._kept(piece)
                 left = minus(point(np.ones(self.size)), kept)
                 by_log_tau = times(apart, humps(power))
                 by_g = times(by_log_tau, times(point(self.log_tau[0] - self.log_tau[1]), sigmoid_slopes(piece)))
-                found.append(plus(rows_times(times(left, steep), self.weights[0]), rows_times(by_g, self.weights[1])))
-                # k and 1 - k go together
-                corners = [k + (1 - k) * to_f * one for k, one in vertices(kept, steep)]
+                by_piece.append(
+                    plus(rows_times(times(left, steep), self.weights[0]), rows_times(by_g, self.weights[1]))
+                )
+                # k and 1 - k move together: bounds of each alone would be too wide.
+                corners = [k + (1 - k) * to_f * slope for k, slope in vertices(kept, steep)]
                 alone = widened(np.minimum.reduce(corners), np.maximum.reduce(corners))
                 own.append(plus(alone, times(by_g, point(to_g))))
-        inputs, among = split(hull_of(*found), self.features)
+        inputs, among = split(hull_of(*by_piece), self.features)
         for end, values in zip(among, hull_of(*own), strict=True):
             np.fill_diagonal(end, values)
         if not np.isfinite(inputs.size).all() or not np.isfinite(among.size).all():

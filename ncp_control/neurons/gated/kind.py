@@ -65,6 +65,7 @@ class GateMaps(NamedTuple):
             sum over rows and time of [x, h, 1] d^T
         """
         units, features = grad_maps.shape[2], inputs.shape[2]
+        # The last column of ones makes the gradients of the biases.
         sources = inputs.new_ones(*inputs.shape[:2], features + units + 1)
         sources[..., :features] = inputs
         hidden = sources[..., features:-1]

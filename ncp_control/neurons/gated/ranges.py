@@ -26,7 +26,7 @@ from ncp_control.neurons import GRU, LSTM
 from ncp_control.neurons.ranges import Elapsed, Known, Slopes, numbers
 
 ROUNDINGS = 8  # of a step behind the gates
-STALLED = 2.0**54  # a float64 sum of so many steps of at most 1 does not grow any more, and a float32 one before
+STALLED = 2.0**54  # a float64 sum of numbers up to 1 stops growing before it is so large; a float32 one sooner
 TOO_LONG = 8e37  # a time constant above this may be infinity in float32
 
 
@@ -47,9 +47,10 @@ class KnownGated(Known):
     def _map(self, gate: int, neurons: Interval, features: Interval) -> Interval:
         """Returns the range of a gate's map."""
         sources = joined(features, neurons)
-        one, other = self.sensory_bias[gate], self.recurrent_bias[gate]
-        found = affine(sources, self.weights[gate], one + other)
-        return outward(*found, 2, np.abs(one) + np.abs(other))
+        sensory, recurrent = self.sensory_bias[gate], self.recurrent_bias[gate]
+        mapped = affine(sources, self.weights[gate], sensory + recurrent)
+        # The code adds the two biases one after the other.
+        return outward(*mapped, 2, np.abs(sensory) + np.abs(recurrent))
 
     @abstractmethod
     def _decay(self, states: Interval, features: Interval) -> Interval:
@@ -58,9 +59,12 @@ class KnownGated(Known):
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `-1 / ln(sigmoid(z))`, which rises with the map z of the gate."""
         rates = (np.logaddexp(0.0, -end) for end in self._decay(states, features))
+        # A rate of 0 would be divided by; what is slower than this becomes infinite below.
         low, high = (1 / np.maximum(rate, 0.5 / TOO_LONG) for rate in rates)
-        found = outward(low, high, FUNCTION_ROUNDINGS)
-        return Interval(np.minimum(found.low, TOO_LONG), np.where(found.high > TOO_LONG, np.inf, found.high))
+        constants = outward(low, high, FUNCTION_ROUNDINGS)
+        return Interval(
+            np.minimum(constants.low, TOO_LONG), np.where(constants.high > TOO_LONG, np.inf, constants.high)
+        )
 
 
 class KnownGRU(KnownGated):
@@ -85,14 +89,14 @@ class KnownGRU(KnownGated):
 
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of n."""
-        found, numbers = tanh(self._candidate(states, features)[2]), self._decay(states, features).is_finite
-        return outward(*found, ROUNDINGS, finite_size(found)).where(found.is_finite & numbers)
+        candidate, kept_is_finite = tanh(self._candidate(states, features)[2]), self._decay(states, features).is_finite
+        return outward(*candidate, ROUNDINGS, finite_size(candidate)).where(candidate.is_finite & kept_is_finite)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of a step, which has its extremes at the ends of h, n and z."""
         n, z = tanh(self._candidate(states, features)[2]), sigmoid(self._decay(states, features))
         with np.errstate(invalid="ignore"):
-            values = [one + keep * (h - one) for h, one, keep in vertices(states, n, z)]
+            values = [candidate + keep * (h - candidate) for h, candidate, keep in vertices(states, n, z)]
         size, shown = np.maximum(states.size, n.size), states.is_finite & n.is_finite & z.is_finite
         return outward(np.minimum.reduce(values), np.maximum.reduce(values), ROUNDINGS, size).where(shown)
 
@@ -107,19 +111,20 @@ class KnownGRU(KnownGated):
             rows_times(r, only_recurrent),
             rows_times(times(m, sigmoid_slopes(reset)), self.weights[0]),
         )
-        apart, found = minus(states, n), []
+        # z lies between 0 and 1 and occurs in every term, so short pieces of its range tell far more than the whole.
+        apart, by_piece = minus(states, n), []
         own = np.concatenate([np.zeros((self.units, self.features)), np.eye(self.units)], axis=1)
         for piece in pieces(self._decay(states, features)):
             z = sigmoid(piece)
             moved = times(minus(point(np.ones(self.units)), z), steep)
-            found.append(
+            by_piece.append(
                 plus(
                     rows_times(moved, inside),
                     rows_times(times(apart, sigmoid_slopes(piece)), self.weights[1]),
                     rows_times(z, own),
                 )
             )
-        inputs, before = split(hull_of(*found), self.features)
+        inputs, before = split(hull_of(*by_piece), self.features)
         return Slopes(point(np.zeros((self.size, self.size))), before, inputs)
 
 
@@ -154,6 +159,7 @@ class KnownLSTM(KnownGated):
     def settled(self, states: Interval, features: Interval) -> Interval:
         """Returns the limits of c, and the range of h while c is between them."""
         written, kept = self._written(states, features), sigmoid(self._decay(states, features))
+        # As much as a step surely takes away of c: rounded down, because it is divided by.
         left = 1 - outward(kept.high, kept.high, 2).high
         shown, numbers = (left > 0) & written.is_finite, written.is_finite & kept.is_finite
         with np.errstate(divide="ignore", invalid="ignore"):

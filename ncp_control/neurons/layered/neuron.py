@@ -71,6 +71,7 @@ class LayeredCell(Cell):
 
     def _program_source(self, source: int, target: int) -> int:
         """Returns the place of a source in [old states, new states]: new if its layer comes before the target's."""
+        # A neuron of its own layer or of a later one is read as it was before the step.
         layer_start = next(part.start for part in self.parts if part.start <= target < part.stop)
         return source + self.units if source < layer_start else source
 
@@ -120,14 +121,15 @@ class LayeredCell(Cell):
         """Returns the state (B, N) in which the neurons in `part` are one step on."""
         maps = self._maps(constants, sensed, state, part)
         moved = self._combine(maps, elapsed, part, state[:, part])
+        # Autograd keeps the old state, so it is not written over.
         return torch.cat([state[:, : part.start], moved, state[:, part.stop :]], dim=-1)
 
     def _maps(self, constants: LayerConstants, sensed: Tensor, state: Tensor, part: slice) -> Tensor:
         """Returns all maps (B, H, n) of the neurons in `part`."""
         assert constants.recurrent is not None
         of_inputs = split_last(sensed, self.maps, self.units)[:, :, part]
-        found = arriving(state, constants.recurrent.each(lambda matrix: matrix[:, :, part].flatten(1)))
-        return of_inputs + split_last(found, *of_inputs.shape[1:])
+        of_states = arriving(state, constants.recurrent.each(lambda matrix: matrix[:, :, part].flatten(1)))
+        return of_inputs + split_last(of_states, *of_inputs.shape[1:])
 
     @abstractmethod
     def _combine(self, maps: Tensor, elapsed: Span, part: slice, before: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 """Circuits whose layers update in their order, in Triton: all of the kinds "cfc" and "dual" but their neurons.
 
-`shared.py` says how a kernel runs. Synapses from earlier layers ("new" ones) carry this step's states: all neurons are
-computed at once, and again, as often as there are neurons in the longest chain of such synapses; after that the last
-layer is right, too. The backward pass does the same in reverse.
+`shared.py` says how a kernel runs. Synapses from earlier layers ("new" ones) carry this step's states. A kernel
+computes all neurons at once, as many times as there are neurons in the longest chain of such synapses: each time one
+more layer has its final state. The backward pass does the same in reverse.
 
 A synapse has a weight for each of H linear maps of its kind, 1, 2 or 4 of them; a tuple of H tensors is called `maps`.
 A kind brings functions for its neurons, where `n` is what the first returns, z are maps (N,), v is the state before a
@@ -54,15 +54,15 @@ CHAIN = tl.constexpr(-1)  # the longest chain of new synapses: `tables.py` appen
 @triton.jit
 def load_maps(values, index, there, COUNT, H: tl.constexpr):
     """Reads values (H, COUNT) at an index of any shape, zero where `there` is false."""
-    one = tl.load(values + index, there, 0.0)
+    first = tl.load(values + index, there, 0.0)
     if H == 1:
-        return (one,)
+        return (first,)
     elif H == 2:
-        return one, tl.load(values + COUNT + index, there, 0.0)
+        return first, tl.load(values + COUNT + index, there, 0.0)
     else:
-        two = tl.load(values + COUNT + index, there, 0.0)
-        three = tl.load(values + 2 * COUNT + index, there, 0.0)
-        return one, two, three, tl.load(values + 3 * COUNT + index, there, 0.0)
+        second = tl.load(values + COUNT + index, there, 0.0)
+        third = tl.load(values + 2 * COUNT + index, there, 0.0)
+        return first, second, third, tl.load(values + 3 * COUNT + index, there, 0.0)
 
 
 @triton.jit
@@ -95,24 +95,24 @@ def add_maps(z, values, weight, table, H: tl.constexpr, TABLES: tl.constexpr, WH
     if H == 1:
         return (z[0] + total(weight[0] * seen, table, TABLES, WHICH),)
     else:
-        one, two = totals(weight[0] * seen, weight[1] * seen, table, TABLES, WHICH)
+        first, second = totals(weight[0] * seen, weight[1] * seen, table, TABLES, WHICH)
         if H == 2:
-            return z[0] + one, z[1] + two
+            return z[0] + first, z[1] + second
         else:
-            three, four = totals(weight[2] * seen, weight[3] * seen, table, TABLES, WHICH)
-            return z[0] + one, z[1] + two, z[2] + three, z[3] + four
+            third, fourth = totals(weight[2] * seen, weight[3] * seen, table, TABLES, WHICH)
+            return z[0] + first, z[1] + second, z[2] + third, z[3] + fourth
 
 
 @triton.jit
 def add_scaled(sums, maps, factor, H: tl.constexpr):
     """`sums + factor maps`, map by map."""
-    one = sums[0] + maps[0] * factor
+    first = sums[0] + maps[0] * factor
     if H == 1:
-        return (one,)
+        return (first,)
     elif H == 2:
-        return one, sums[1] + maps[1] * factor
+        return first, sums[1] + maps[1] * factor
     else:
-        return one, sums[1] + maps[1] * factor, sums[2] + maps[2] * factor, sums[3] + maps[3] * factor
+        return first, sums[1] + maps[1] * factor, sums[2] + maps[2] * factor, sums[3] + maps[3] * factor
 
 
 @triton.jit
@@ -121,17 +121,17 @@ def flow_back(d_z, weight, table, H: tl.constexpr):
 
     :return: the flow, and the gradients as fetched for every slot
     """
-    one = fetch(d_z[0], table.other)
+    first = fetch(d_z[0], table.other)
     if H == 1:
-        return weight[0] * one, (one,)
+        return weight[0] * first, (first,)
     elif H == 2:
-        two = fetch(d_z[1], table.other)
-        return weight[0] * one + weight[1] * two, (one, two)
+        second = fetch(d_z[1], table.other)
+        return weight[0] * first + weight[1] * second, (first, second)
     else:
-        flow = weight[0] * one
-        two, three, four = fetch(d_z[1], table.other), fetch(d_z[2], table.other), fetch(d_z[3], table.other)
-        flow += weight[1] * two + weight[2] * three + weight[3] * four
-        return flow, (one, two, three, four)
+        flow = weight[0] * first
+        second, third, fourth = fetch(d_z[1], table.other), fetch(d_z[2], table.other), fetch(d_z[3], table.other)
+        flow += weight[1] * second + weight[2] * third + weight[3] * fourth
+        return flow, (first, second, third, fourth)
 
 
 class LayeredCircuit(NamedTuple):
@@ -161,7 +161,7 @@ def load_circuit(
     old_table = load_table(tables, TABLES, OLD_BY_TARGET, NEURONS)
     sensory = load_maps(p.sensory_weight, sensory_table.edge, sensory_table.edge >= 0, SETTINGS[SENSORY], H)
     old = load_maps(p.weight, old_table.edge, old_table.edge >= 0, SETTINGS[SYNAPSES], H)
-    new_table, new = old_table, old
+    new_table, new = old_table, old  # without a chain these only fill the places, and are not read
     if SETTINGS[CHAIN] > 1:
         new_table = load_table(tables, TABLES, NEW_BY_TARGET, NEURONS)
         new = load_maps(p.weight, new_table.edge, new_table.edge >= 0, SETTINGS[SYNAPSES], H)
@@ -188,7 +188,7 @@ def forward_layers(
     SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
 ):  # fmt: skip
     """Computes states (B, T, N), with one Triton program for each row."""
-    row = tl.program_id(0).to(tl.int64)
+    row = tl.program_id(0).to(tl.int64)  # rows times steps times neurons can pass 2^31
     neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
     c = load_circuit(p, tables, units, load_neurons, H, SETTINGS, TABLES, NEURONS)
     v = tl.load(state + row * units + neuron, neuron < units, 0.0)
@@ -235,6 +235,7 @@ def backward_layers(
     sum_bias, sum_sensory = zero_maps(c.bias[0], H), zero_maps(sensory[0], H)
     sum_old, sum_new = zero_maps(old[0], H), zero_maps(new[0], H)
     sums = zeros
+    # Each program has several rows, so that fewer shares of gradients are left to be summed.
     for row in range(program, batch, tl.num_programs(0)):
         g = tl.full((NEURONS,), 0.0, c.bias[0].dtype)
         for back in range(time):

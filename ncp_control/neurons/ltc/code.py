@@ -109,7 +109,7 @@ def rows(w: Any, mu: Any, sigma: Any, E: Any) -> Any:
 def gap_arrays(ends: Any, gap: Any, units: int) -> str:
     """Returns the gap junctions as edges in both directions: gap_start, gap_source and gap."""
     target, source = np.concatenate([ends, ends[:, ::-1]]).T
-    order = np.lexsort((source, target))
+    order = np.lexsort((source, target))  # by target, then by source
     edges = edge_arrays("gap", source[order], target[order], units)
     return edges + array("gap", np.concatenate([gap, gap])[order])
 

@@ -62,7 +62,7 @@ MAPS = ("affine", "linear", "none")
 
 
 def register_map(cell: nn.Module, name: str, kind: str, size: int) -> None:
-    """Gives `cell` the parameters `{name}_scale`, ones, and `{name}_shift`, zeros, or None if `kind` has no such."""
+    """Gives `cell` the parameters `{name}_scale`, ones, and `{name}_shift`, zeros; None for one that `kind` lacks."""
     if kind not in MAPS:
         raise ValueError(f"unknown {name}_map {kind!r}: choose one of {', '.join(MAPS)}")
     cell.register_parameter(f"{name}_scale", nn.Parameter(torch.ones(size)) if kind != "none" else None)
@@ -76,9 +76,9 @@ def apply_map(values: Tensor, scale: Tensor | None, shift: Tensor | None) -> Ten
     return values * scale if shift is None else torch.addcmul(shift, values, scale)
 
 
-LEAST_LEAK = 1e-3  # the least leak of a bounded neuron, and
-# The ends of its time constants, so that no capacitance comes near the smallest that `raw_of` can tell, and that its
-# product with a conductance up to 1e26 is finite.
+LEAST_LEAK = 1e-3  # no bounded neuron leaks less
+# No time constant of a bounded neuron lies outside these. With the least leak, no capacitance then comes near the
+# smallest that `raw_of` can return, and none overflows while the conductances stay below 1e26.
 SHORTEST, LONGEST = 1e-4, 1e12
 PROGRAM = ProgramForm("ltc", STRUCT.indexes, STRUCT.parameters)
 BOUNDED_PROGRAM = ProgramForm(
@@ -125,16 +125,16 @@ class LTC(ODECell):
     :param init: "ncps" (default), "original", "biophysical" or "centred", see `INITS`
     :param time_constants: (shortest, longest) in units of `elapsed`; sets the capacitances so that the neurons' time
         constants, with every synapse half open, are spread evenly in the logarithm over that range
-    :param bounded: keep the time constants within `time_constants` for good, whatever is learnt, rather than set them
-        at the start alone. The capacitance of a neuron is then computed from its conductances: it lies between those
-        that make the time constant `shortest` with all synapses open and `longest` with all closed. So that there is
-        room between these two, the leak is at least `shortest / (longest - shortest)` of what all synapses let in
+    :param bounded: keep the time constants within `time_constants` for good, whatever is learnt, and not only at the
+        start. The capacitance of a neuron is then computed from its conductances: it lies between the two with which
+        the time constant is `shortest` when all synapses are open and `longest` when all are closed. To leave room
+        between these two, the leak is at least `shortest / (longest - shortest)` of what all synapses let in
     :param input_map: "affine" (a scale and a shift for each input), "linear" (a scale) or "none"
     :param output_map: the same for the outputs, which are the motor neurons
     """
 
     uses_gap_junctions = True
-    absent = -torch.inf  # its softplus, the conductance, is nothing
+    absent = -torch.inf  # softplus makes it a conductance of zero
     belongs: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "neurons": ("gleak_raw", "vleak", "cm_raw", "cm_logit"),
         "synapses": ("w_raw", "mu", "sigma", "E"),
@@ -200,6 +200,7 @@ class LTC(ODECell):
 
         self.gleak_raw = nn.Parameter(raw_of(draw("gleak", units)))
         self.vleak = nn.Parameter(draw("vleak", units))
+        # Bounded neurons draw it, too, so that a seed draws the same numbers for all that follows.
         cm = nn.Parameter(raw_of(draw("cm", units)))
         if self.kept_range is None:
             self.cm_raw = cm
@@ -218,11 +219,11 @@ class LTC(ODECell):
                 self.sensory_E.mul_(draw("E", sensory))
             if self.time_constants_range is not None:
                 half_open = self.gleak + 0.5 * self._incoming_w() + self._incoming_gap()
-                wanted = spread(self.time_constants_range, units) * half_open
+                capacitances = spread(self.time_constants_range, units) * half_open
                 if self.kept_range is None:
-                    self.cm_raw.copy_(raw_of(wanted))
+                    self.cm_raw.copy_(raw_of(capacitances))
                 else:
-                    self.cm_logit = nn.Parameter(self._logit_of(wanted, EDGE))
+                    self.cm_logit = nn.Parameter(self._logit_of(capacitances, EDGE))
 
     @property
     def w(self) -> Tensor:
@@ -298,9 +299,9 @@ class LTC(ODECell):
         conductance = constants.slow + sensory_conductance + self._sum(a, self.target)
         current = constants.leak + sensory_current + self._sum(a * self.E, self.target)
         if len(constants.gap):
-            one, other = self.gap_ends[:, 0], self.gap_ends[:, 1]
-            current = current.index_add(-1, one, constants.gap * state.index_select(-1, other))
-            current = current.index_add(-1, other, constants.gap * state.index_select(-1, one))
+            first, second = self.gap_ends[:, 0], self.gap_ends[:, 1]
+            current = current.index_add(-1, first, constants.gap * state.index_select(-1, second))
+            current = current.index_add(-1, second, constants.gap * state.index_select(-1, first))
         return conductance / constants.cm, current / constants.cm
 
     def currents(self, inputs: Tensor, before: Tensor, after: Tensor) -> Currents:
@@ -310,7 +311,7 @@ class LTC(ODECell):
         def through(source: Tensor, w: Tensor, mu: Tensor, sigma: Tensor, E: Tensor, target: Tensor) -> Tensor:
             return w * torch.sigmoid(sigma * (source - mu)) * (E - before[:, target])
 
-        one, other = self.gap_ends[:, 0], self.gap_ends[:, 1]
+        first, second = self.gap_ends[:, 0], self.gap_ends[:, 1]
         return Currents(
             through(
                 inputs[:, self.sensory_source],
@@ -321,7 +322,7 @@ class LTC(ODECell):
                 self.sensory_target,
             ),
             through(before[:, self.source], self.w, self.mu, self.sigma, self.E, self.target),
-            self.gap * (before[:, other] - before[:, one]),
+            self.gap * (before[:, second] - before[:, first]),
         )
 
     def cut_synapses(self, synapses: Sequence[int], sensory: Sequence[int], gap_junctions: Sequence[int]) -> None:
@@ -346,6 +347,7 @@ class LTC(ODECell):
         """Gives bounded neurons their leak and capacitance again, (N,), after some of their synapses have gone."""
         if self.kept_range is not None:
             self.gleak_raw.copy_(raw_of(gleak - LEAST_LEAK - leak_share(self.kept_range) * self._incoming_w()))
+            # A start keeps away from the limits, but here the capacitance shall stay what it was.
             self.cm_logit.copy_(self._logit_of(cm, 1e-6))
 
     def _sum(self, values: Tensor, target: Tensor) -> Tensor:
@@ -426,14 +428,15 @@ def kept_range(limits: Range | None) -> Range:
 
 
 def leak_share(limits: Range) -> float:
-    """Returns the share of all that synapses can let in that the leak of a bounded neuron is at least."""
+    """Returns the least leak of a bounded neuron, as a share of the conductance of all its synapses when open."""
     return limits[0] / (limits[1] - limits[0])
 
 
 def joined(units: int, pairs: np.ndarray) -> list[int]:
     """Returns, for each neuron, the first neuron of the group that gap junctions join it to."""
     group = list(range(units))
-    for one, other in pairs.tolist():
-        keep, drop = sorted((group[one], group[other]))
+    for first, second in pairs.tolist():
+        # The lower number stays: the group is known by its first neuron.
+        keep, drop = sorted((group[first], group[second]))
         group = [keep if member == drop else member for member in group]
     return group

@@ -60,8 +60,8 @@ class Incoming:
         values = [
             np.concatenate([sensory_w, w]),
             *(
-                np.concatenate([numbers(one), numbers(other)])
-                for one, other in (
+                np.concatenate([numbers(of_inputs), numbers(of_neurons)])
+                for of_inputs, of_neurons in (
                     (cell.sensory_mu, cell.mu),
                     (cell.sensory_sigma, cell.sigma),
                     (cell.sensory_E, cell.E),
@@ -70,13 +70,14 @@ class Incoming:
         ]
         count = np.bincount(target, minlength=cell.units)
         order = np.argsort(target, kind="stable")
+        # Sorted by target, each synapse has the place in its row that it has among those of its target.
         column = np.arange(len(target)) - np.repeat(np.cumsum(count) - count, count)
         shape = cell.units, int(count.max(initial=0))
 
-        def table(one: NDArray[np.generic]) -> NDArray[np.generic]:
-            found = np.zeros(shape, dtype=one.dtype)
-            found[target[order], column] = one[order]
-            return found
+        def table(synapse_values: NDArray[np.generic]) -> NDArray[np.generic]:
+            rows = np.zeros(shape, dtype=synapse_values.dtype)
+            rows[target[order], column] = synapse_values[order]
+            return rows
 
         exists = table(np.ones(len(target), dtype=bool))
         return cls(count, exists, table(source), *map(table, values), table(np.arange(len(target))), cell.inputs)  # type: ignore[arg-type, call-arg]
@@ -90,17 +91,17 @@ class Incoming:
         """Adds the slopes of the synapses (N, K) to those by neurons (2, N, N) and by inputs (2, N, I)."""
         row = np.broadcast_to(np.arange(len(self.count))[:, None], self.source.shape)
         sensory = self.exists & (self.source < self.inputs)
-        others = self.exists & (self.source >= self.inputs)
+        among = self.exists & (self.source >= self.inputs)
         for end, values in enumerate(slopes):
             inputs[end][row[sensory], self.source[sensory]] += values[sensory]
-            before[end][row[others], self.source[others] - self.inputs] += values[others]
+            before[end][row[among], self.source[among] - self.inputs] += values[among]
 
 
 def mean_range(opened: Interval, E: Array, fixed: Interval, slow: Array) -> Interval:
     """Returns the least and the greatest `(fixed + sum_i a_i E_i) / (slow + sum_i a_i)` over all a_i in their ranges.
 
-    A mean rises with a_i where E_i lies above it, so the greatest mean has the a_i of the largest E at their upper ends
-    and the others at their lower ends; all places for the border between them are tried.
+    A mean rises with a_i if E_i lies above it. So the greatest mean has the a_i of the largest E at their upper ends
+    and the others at their lower ends; every border between the two groups is tried.
 
     :param opened: the ranges of the conductances a, (R, K)
     :param E: the reversal potentials, (R, K)
@@ -109,7 +110,7 @@ def mean_range(opened: Interval, E: Array, fixed: Interval, slow: Array) -> Inte
     :return: (R,)
     """
     order = np.argsort(E, axis=1)
-    low, high, E = (np.take_along_axis(one, order, axis=1) for one in (opened.low, opened.high, E))
+    low, high, E = (np.take_along_axis(values, order, axis=1) for values in (opened.low, opened.high, E))
 
     def extreme(low: Array, high: Array, E: Array, current: Array) -> Array:
         """Returns the mean for every border: the first k conductances are at `high`, the others at `low`."""
@@ -118,18 +119,18 @@ def mean_range(opened: Interval, E: Array, fixed: Interval, slow: Array) -> Inte
         zero = np.zeros((len(E), 1))
         above = (current + (low * E).sum(axis=1))[:, None] + np.concatenate([zero, carried], axis=1)
         below = (slow + start)[:, None] + np.concatenate([zero, step], axis=1)
-        found: Array = above / below
-        return found
+        means: Array = above / below
+        return means
 
     least = extreme(low, high, E, fixed.low).min(axis=1)
     greatest = extreme(low[:, ::-1], high[:, ::-1], E[:, ::-1], fixed.high).max(axis=1)
     return Interval(least, greatest)
 
 
-PIECES = 16  # into how many pieces the range of a sigmoid is cut for the bound of its slope
+PIECES = 16  # the range of a sigmoid is cut into so many, because over a short piece the bound of its slope is tight
 UP = 1 + 1e-9  # covers the rounding of slopes, which are computed in float64
-CAPACITANCE_ROUNDINGS = 4  # of a capacitance, beside those of the sum of a bounded neuron's conductances
-DOUBLED = 30  # how often bounds behind gap junctions are made wider before they are given up
+CAPACITANCE_ROUNDINGS = 4  # of a bounded neuron's capacitance, besides those of the sum that it is computed from
+DOUBLED = 30  # bounds behind gap junctions are widened at most so often, twice as far each time
 
 
 class KnownLTC(Known):
@@ -157,7 +158,7 @@ class KnownLTC(Known):
         ends = numbers(cell.gap_ends).astype(int).reshape(-1, 2)
         self.gap_target, self.gap_source = np.concatenate([ends, ends[:, ::-1]]).T
         self.gap_conductance = np.concatenate([gap, gap])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # no time has passed if c is infinite: the state stays
             self.c = Interval(*(self.cm * self.substeps / np.float64(time) for time in (elapsed.high, elapsed.low)))
         self.bounds = as_interval(cell.state_bounds())
         self.is_euler = cell.solver == "euler"
@@ -176,29 +177,30 @@ class KnownLTC(Known):
         """Whether no sum of a step passes the largest number of float32, wherever the sources are."""
         w, E = self.incoming.w, np.abs(self.incoming.E)
         total = self.slow + w.sum(axis=1) + self.cm
+        # Twice as far as the cell's own bounds, which are still to be widened by rounding.
         farthest = 2 * max(float(self.bounds.size.max()), float(E.max(initial=0.0)))
         return bool(np.max(total * max(farthest, 1.0) + np.abs(self.leak)) <= LARGEST)
 
     def outer(self) -> Interval:
         """Returns the cell's own bounds, widened by rounding.
 
-        Neurons behind gap junctions average each other, so rounding adds up in them: their bounds are made wider until
-        no mean of numbers within them leaves them.
+        Neurons behind gap junctions average each other, so rounding adds up in them: their bounds are widened until no
+        mean of numbers within the bounds lies outside.
         """
         if self.gap:
             return between(-np.inf, np.inf, self.size)
-        found = outward(*self.bounds, *self._roundings(self.bounds))
-        free, extra = Interval(np.zeros_like(self.incoming.w), self.incoming.w), found.size - self.bounds.size
+        bounds = outward(*self.bounds, *self._roundings(self.bounds))
+        free, extra = Interval(np.zeros_like(self.incoming.w), self.incoming.w), bounds.size - self.bounds.size
         for doubled in range(DOUBLED if len(self.gap_target) else 0):
-            mean = self._mean(free, found)
-            if (mean.low >= found.low).all() and (mean.high <= found.high).all():
-                return found
+            mean = self._mean(free, bounds)
+            if (mean.low >= bounds.low).all() and (mean.high <= bounds.high).all():
+                return bounds
             wider = 2.0**doubled * extra.max()
-            found = Interval(self.bounds.low - wider, self.bounds.high + wider)
+            bounds = Interval(self.bounds.low - wider, self.bounds.high + wider)
         if len(self.gap_target):
             self.gap = "the gap junctions are so strong that rounding adds up in the neurons which they join"
             return between(-np.inf, np.inf, self.size)
-        return found
+        return bounds
 
     def _roundings(self, states: Interval) -> tuple[Array, Array]:
         """Returns how many roundings a neuron's mean goes through, and the greatest number that is averaged."""
@@ -213,32 +215,33 @@ class KnownLTC(Known):
         return self._mean(self.conductances(states, features), states)
 
     def _mean(self, opened: Interval, states: Interval) -> Interval:
-        """Returns the least and the greatest weighted mean for conductances (N, K), infinite where one is not known."""
+        """Returns the least and the greatest weighted mean for conductances (N, K); infinite ones if one is unknown."""
         known: NDArray[np.bool_] = np.asarray(opened.is_finite.all(axis=1))
         numbers = Interval(*(np.where(known[:, None], end, 0.0) for end in opened))
-        found = mean_range(numbers, self.incoming.E, self._fixed_current(states), self.slow)
-        return outward(*found, *self._roundings(states)).where(known)
+        mean = mean_range(numbers, self.incoming.E, self._fixed_current(states), self.slow)
+        return outward(*mean, *self._roundings(states)).where(known)
 
     def after(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of a fused step, in which the state counts with the conductance c."""
         if self.gap:
             return between(-np.inf, np.inf, self.size)
         opened = self.conductances(states, features)
+        # With one c for all steps, the state is one more fixed current in the mean.
         once = self.elapsed.low == self.elapsed.high and np.isfinite(self.c.high).all()
         if self.is_euler or not once or not opened.is_finite.all():
             return super().after(states, features)
         fixed = self._fixed_current(states)
         kept = Interval(*(current + self.c.low * end for current, end in zip(fixed, states, strict=True)))
-        found = mean_range(opened, self.incoming.E, kept, self.slow + self.c.low)
+        moved = mean_range(opened, self.incoming.E, kept, self.slow + self.c.low)
         count, largest = self._roundings(states)
-        return outward(*found, count, np.maximum(largest, states.size))
+        return outward(*moved, count, np.maximum(largest, states.size))
 
     def openness(self, states: Interval, features: Interval) -> Interval:
         """Returns the sigmoids, (S + E,)."""
-        found = self._sigmoids(states, features)
+        sigmoids = self._sigmoids(states, features)
         exists = self.incoming.exists
         order = np.argsort(self.incoming.place[exists])
-        return Interval(found.low[exists][order], found.high[exists][order])
+        return Interval(sigmoids.low[exists][order], sigmoids.high[exists][order])
 
     def conductances(self, states: Interval, features: Interval) -> Interval:
         """Returns the interval of every conductance a, (N, K)."""
@@ -246,17 +249,17 @@ class KnownLTC(Known):
 
     def _sigmoids(self, states: Interval, features: Interval) -> Interval:
         incoming, source = self.incoming, self.incoming.gather(self._mapped(features), states)
-        found = sigmoid(multiply(point(incoming.sigma), subtract(source, point(incoming.mu))))
+        opened = sigmoid(multiply(point(incoming.sigma), subtract(source, point(incoming.mu))))
         # Code may multiply sigma by the source and by mu apart, and by log2(e).
-        found = found.where(product(2 * np.abs(incoming.sigma), source.size + np.abs(incoming.mu)) <= LARGEST)
-        return Interval(np.where(self.incoming.exists, found.low, 0), np.where(self.incoming.exists, found.high, 0))
+        opened = opened.where(product(2 * np.abs(incoming.sigma), source.size + np.abs(incoming.mu)) <= LARGEST)
+        return Interval(np.where(self.incoming.exists, opened.low, 0), np.where(self.incoming.exists, opened.high, 0))
 
     def _mapped(self, features: Interval) -> Interval:
         """Applies the input map."""
         if self.scale is None:
             return features
-        found = multiply(point(numbers(self.scale)), features)
-        return found if self.shift is None else add(found, point(numbers(self.shift)))
+        mapped = multiply(point(numbers(self.scale)), features)
+        return mapped if self.shift is None else add(mapped, point(numbers(self.shift)))
 
     def _fixed_current(self, states: Interval) -> Interval:
         """Returns the current into v = 0 through the leak and the gap junctions, (N,)."""
@@ -268,9 +271,9 @@ class KnownLTC(Known):
 
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns `cm / (slow + sum a)`, also for a copy in float64, whose cm differs by the rounding of its sums."""
-        found = divide(point(self.cm), self._total(states, features))
-        found = outward(*found, self.incoming.count + CAPACITANCE_ROUNDINGS)
-        return Interval(np.maximum(found.low, 0.0), found.high)
+        constants = divide(point(self.cm), self._total(states, features))
+        constants = outward(*constants, self.incoming.count + CAPACITANCE_ROUNDINGS)
+        return Interval(np.maximum(constants.low, 0.0), constants.high)
 
     def _total(self, states: Interval, features: Interval) -> Interval:
         """Returns the sum of all conductances, (N,)."""
@@ -286,7 +289,7 @@ class KnownLTC(Known):
         before, inputs = np.zeros((2, self.size, self.size)), np.zeros((2, self.size, self.features))
         self.incoming.spread(slope, before, inputs)
         scale = np.ones(self.features) if self.scale is None else numbers(self.scale)
-        inputs = np.sort(inputs * scale, axis=0)
+        inputs = np.sort(inputs * scale, axis=0)  # a negative scale swaps the ends
         gap_slope, own = self._gap_and_own(total)
         for end, values in enumerate(gap_slope):
             np.add.at(before[end], (self.gap_target, self.gap_source), values)
@@ -302,7 +305,9 @@ class KnownLTC(Known):
                 return Interval(gap / self.c.high[target], gap / self.c.low[target] * UP), own
             # 1 - G / (c + G) is c / (c + G), and loses no digit of what a slow neuron forgets.
             ends = (total.high, self.c.low, UP), (total.low, self.c.high, 1 / UP)
-            own = Interval(*(np.maximum(1 - one / (c + one) * rounded, 0.0) for one, c, rounded in ends))
+            own = Interval(
+                *(np.maximum(1 - conductance / (c + conductance) * rounded, 0.0) for conductance, c, rounded in ends)
+            )
             through = gap / (self.c.high + total.high)[target], gap / (self.c.low + total.low)[target] * UP
         return Interval(*through), own
 
@@ -310,6 +315,7 @@ class KnownLTC(Known):
         """Returns the slope of every neuron by the source of each of its synapses, (N, K)."""
         incoming, s = self.incoming, self._sigmoids(states, features)
         at = states if self.is_euler else self.after(states, features)
+        # Slopes belong to exact arithmetic, in which no state leaves the cell's own bounds.
         exact = Interval(*(np.minimum(np.maximum(end, self.bounds.low), self.bounds.high) for end in at))
         to_state = subtract_ends(incoming.E, exact)
         if self.is_euler:
@@ -330,25 +336,26 @@ class KnownLTC(Known):
         far = self._farthest_mean(states, opened)
         near = np.maximum(np.abs(to_state.low), np.abs(to_state.high))
         edges = [s.low + (s.high - s.low) * (k / PIECES) for k in range(PIECES + 1)]
-        found = np.zeros_like(base)
+        greatest = np.zeros_like(base)
         with np.errstate(divide="ignore", invalid="ignore"):
             for low, high in pairwise(edges):
                 least = np.nan_to_num(incoming.w * low / top)
                 most = incoming.w * high / base
-                ratio = np.clip(1.0, least, most)
+                ratio = np.clip(1.0, least, most)  # x / (1 + x)^2 is greatest at 1, or at the end that is nearest to it
                 by_mean = ratio / (1 + ratio) ** 2 * far
                 by_state = most / (1 + most) * near
-                found = np.maximum(found, (1 - low) * np.minimum(by_mean, by_state))
-        size: Array = found * np.abs(incoming.sigma) * UP
+                greatest = np.maximum(greatest, (1 - low) * np.minimum(by_mean, by_state))
+        size: Array = greatest * np.abs(incoming.sigma) * UP
         return size
 
     def _farthest_mean(self, states: Interval, opened: Interval) -> Array:
-        """Returns how far each synapse's E can be from the mean of everything else, the neuron's state included."""
+        """Returns how far each synapse's E can lie from the mean of all the others and the neuron's state."""
         incoming, fixed = self.incoming, self._fixed_current(states)
-        found = np.zeros_like(incoming.E)
+        farthest = np.zeros_like(incoming.E)
         for j in range(self.units):
             k = int(incoming.count[j])
             low, high = (np.broadcast_to(end[j, :k], (k, k)).copy() for end in opened)
+            # Row i is the mean without synapse i.
             low[np.arange(k), np.arange(k)] = high[np.arange(k), np.arange(k)] = 0.0
             here = Interval(*(np.full(k, end[j]) for end in fixed))
             E = np.broadcast_to(incoming.E[j, :k], (k, k))
@@ -356,20 +363,20 @@ class KnownLTC(Known):
                 Interval(np.full(k, states.low[j]), np.full(k, states.high[j]))
             )
             apart = subtract_ends(incoming.E[j, :k], mean)
-            found[j, :k] = np.maximum(np.abs(apart.low), np.abs(apart.high))
-        return found
+            farthest[j, :k] = np.maximum(np.abs(apart.low), np.abs(apart.high))
+        return farthest
 
     def outputs(self, states: Interval) -> Interval:
         """Applies the output map to the motor neurons."""
-        found = super().outputs(states)
+        outputs = super().outputs(states)
         if self.cell.output_scale is not None:
-            found = multiply(point(numbers(self.cell.output_scale)), found)
-        return found if self.cell.output_shift is None else add(found, point(numbers(self.cell.output_shift)))
+            outputs = multiply(point(numbers(self.cell.output_scale)), outputs)
+        return outputs if self.cell.output_shift is None else add(outputs, point(numbers(self.cell.output_shift)))
 
     def output_slopes(self, states: Interval) -> Interval:
         """Returns the output map's scale."""
-        found = super().output_slopes(states).low
-        return point(found if self.cell.output_scale is None else found * numbers(self.cell.output_scale)[:, None])
+        slopes = super().output_slopes(states).low
+        return point(slopes if self.cell.output_scale is None else slopes * numbers(self.cell.output_scale)[:, None])
 
 
 def subtract_ends(values: Array, interval: Interval) -> Interval:
@@ -381,5 +388,5 @@ def subtract_ends(values: Array, interval: Interval) -> Interval:
 def _steepest(s: Interval) -> Array:
     """Returns the greatest s (1 - s)."""
     middle = np.clip(0.5, s.low, s.high)
-    found: Array = middle * (1 - middle)
-    return found
+    greatest: Array = middle * (1 - middle)
+    return greatest

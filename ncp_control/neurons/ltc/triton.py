@@ -77,6 +77,7 @@ def load_gaps(edge, gap_raw, G: tl.constexpr):
 @triton.jit
 def conduct(v, synapses, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
     """Sums every owner's conductance and driven current, (N,), from values v (K, C) at its synapses' other ends."""
+    # mu slope is the same in every step, which leaves the loop one multiply-add.
     a = synapses.w * sigmoid_exp2(v * synapses.slope - synapses.mu * synapses.slope)
     return totals(a, a * synapses.E, table, TABLES, WHICH)
 
@@ -123,6 +124,7 @@ def load_circuit(p, tables, units, SETTINGS: tl.constexpr, TABLES: tl.constexpr,
     """Reads the circuit."""
     neuron = tl.arange(0, NEURONS)
     real = neuron < units
+    # Beyond the last neuron a raw 0 is a capacitance of 0.69, so that nothing is divided by zero there.
     gleak = positive(tl.load(p.gleak_raw + neuron, real, 0.0))
     cm = positive(tl.load(p.cm_raw + neuron, real, 0.0))
     leak = gleak * tl.load(p.vleak + neuron, real, 0.0)
@@ -183,7 +185,7 @@ def forward(
     SETTINGS: tl.constexpr, TABLES: tl.constexpr, NEURONS: tl.constexpr, FEATURES: tl.constexpr,
 ):  # fmt: skip
     """Computes states (B, T, N), with one Triton program for each row."""
-    row = tl.program_id(0).to(tl.int64)
+    row = tl.program_id(0).to(tl.int64)  # rows times steps times neurons can pass 2^31
     neuron, feature = tl.arange(0, NEURONS), tl.arange(0, FEATURES)
     c = load_circuit(p, tables, units, SETTINGS, TABLES, NEURONS)
     v = tl.load(state + row * units + neuron, neuron < units, 0.0)
@@ -268,6 +270,7 @@ def backward(
     sum_gap = tl.full(c.gap_table.edge.shape, 0.0, c.cm.dtype)
     sum_scale = tl.full((FEATURES,), 0.0, c.cm.dtype)
     sum_shift = sum_scale
+    # Each program has several rows, so that fewer shares of gradients are left to be summed.
     for row in range(first, batch, tl.num_programs(0)):
         g = zero
         for back in range(time):
@@ -307,6 +310,7 @@ def backward(
                 d_G += r
                 away = of_owners(old, table) - synapses.mu
                 flow, sums = flow_back(away, q, r, synapses, table, sums)
+                # A slope is -sigma log2(e), so that -ln 2 makes it sigma.
                 g = g * own - total(flow, table, TABLES, OLD_BY_SOURCE) * LN2
                 if SETTINGS[GAPS] > 0:
                     owned_q = of_owners(q, c.gap_table)
@@ -344,7 +348,7 @@ def backward(
         opened = tl.load(p.gap_raw + edge % SETTINGS[GAPS], edge >= 0, 0.0)
         values = sum_gap * sigmoid_exp2(opened * -LOG2E)
         tl.store(grads + edge, values, (edge >= 0) & (again < 0))
-        tl.debug_barrier()
+        tl.debug_barrier()  # another thread may have stored what this one adds to
         values += tl.load(grads + again, again >= 0, 0.0)
         tl.store(grads + again, values, again >= 0)
     grads += SETTINGS[GAPS]

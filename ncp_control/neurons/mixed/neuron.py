@@ -75,6 +75,7 @@ class MixedMemory(Cell):
         """Returns the inner state h and the memory c after the LSTM, given the inputs' share of its gates."""
         h, c = state.chunk(2, dim=-1)
         g, i, f, o = (gates + linear(h, self.recurrent_weight)).chunk(4, dim=-1)
+        # Plus 1: at the start of a training the memory keeps most of what it holds.
         c = torch.sigmoid(f + 1) * c + torch.sigmoid(i) * torch.tanh(g)
         return torch.sigmoid(o) * torch.tanh(c), c
 
