@@ -14,7 +14,7 @@ from ncp_control.ops.program import Kernels, Program
 from ncp_control.ops.readable import odd_gradient, settled, unreadable, watched
 
 REFERENCE = 'run the scan with backend="reference"'
-MOST_SCALARS = 64
+MOST_SCALARS = 64  # elapsed times that are kept as tensors; few programs use more than one
 
 
 def run(kernels: Kernels, problem: ScanProblem) -> Tensor:
@@ -50,19 +50,19 @@ _SCALARS: dict[tuple[float, torch.dtype, torch.device], Tensor] = {}
 
 
 def scalar(value: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A scalar tensor, made once for each value; nothing writes to it."""
+    """Returns a number as a tensor, which is made once and must not be written to."""
     place = (value, dtype, device)
     # What is made while a CUDA graph is captured lies in the graph's memory, and what is kept here may go before it.
     capturing = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-    found = None if capturing else _SCALARS.get(place)
-    if found is None:
+    tensor = None if capturing else _SCALARS.get(place)
+    if tensor is None:
         with torch.inference_mode(False):  # one made in inference mode could not be saved for a backward pass later
-            found = torch.full((), value, dtype=dtype, device=device)
+            tensor = torch.full((), value, dtype=dtype, device=device)
         if not capturing:
             if len(_SCALARS) == MOST_SCALARS:
                 _SCALARS.clear()
-            _SCALARS[place] = found
-    return found
+            _SCALARS[place] = tensor
+    return tensor
 
 
 class CompiledScan(torch.autograd.Function):
@@ -87,10 +87,11 @@ class CompiledScan(torch.autograd.Function):
         inputs, state = inputs.contiguous(), state.contiguous()
         outputs = None if motor is None else inputs.new_empty(inputs.shape[0], inputs.shape[1], motor.size)
         states = kernels.forward(program, inputs, state, elapsed, reset, mask, outputs)
+        # Parameters are saved with the tensors below, where autograd notices if one was changed in place.
         ctx.kernels, ctx.program = kernels, program[:3]
         ctx.place = (0, 0) if motor is None else motor[:2]
         ctx.save_for_backward(inputs, state, elapsed, reset, mask, states, scale, shift, *parameters)
-        ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)  # no gradient stays None, rather than a tensor of zeros
         return states, outputs
 
     @staticmethod
@@ -111,6 +112,7 @@ class CompiledScan(torch.autograd.Function):
         wanted = (ctx.needs_input_grad[5], ctx.needs_input_grad[7])
         again = torch.is_grad_enabled()  # the gradients may be differentiated again: create_graph=True
         with torch.no_grad() if again else nullcontext():
+            # Kernels read the numbers in memory, which may stand there with the other sign.
             plain = [grad if grad is None else grad.resolve_neg() for grad in (grad_states, grad_outputs)]
             tensors = (inputs, state, elapsed, reset, mask, states)
             grads = ctx.kernels.backward(program, *tensors, plain[0], wanted, plain[1])
@@ -123,7 +125,7 @@ class CompiledScan(torch.autograd.Function):
 class FirstDerivative(torch.autograd.Function):
     """Passes gradients on as they are, and refuses to be differentiated.
 
-    Without it they would count as constants in a second derivative, which would be wrong without a word.
+    Otherwise they would count as constants in a second derivative, which would be wrong and say nothing.
     """
 
     @staticmethod

@@ -58,9 +58,9 @@ def scan(
     :param mask: (B, T) bool; false holds that row's state through that step
     :param backend: "auto", or one of `BACKENDS`; an explicit choice never falls back, and "auto" warns once if it falls
         back to the slow reference where a compiled backend was to be expected
-    :param parallel: cut the time into so many pieces that run side by side, or, with true, into as many as pay; the
-        states are the same up to rounding. Worth it for few long sequences and a cell that forgets; not while
-        `torch.compile` traces
+    :param parallel: cut the time into this many pieces that run side by side, or, with true, into as many as pay; the
+        states are the same up to rounding. It is worth it for few long sequences and a cell that forgets, and it is
+        ignored while `torch.compile` traces
     :return: states after every step, (B, T, N)
     """
     return _run(make_problem(cell, inputs, state, elapsed, reset, mask), backend, parallel)

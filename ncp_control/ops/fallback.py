@@ -20,11 +20,10 @@ class SlowScanWarning(UserWarning):
 
 
 def warn_of_reference(problem: ScanProblem) -> None:
-    """Warns, once in a process, if only the lack of a compiled library makes `problem` run on the reference, and
-    whatever the reason on a GPU, where the reference launches thousands of small kernels.
+    """Warns, once in a process, if `problem` runs on the reference only because a compiled library is missing.
 
-    Nothing is said in traces and exports, nor where the reference is the only way on the CPU, for a cell without a
-    compiled form.
+    On a GPU it warns whatever the reason is, because the reference launches thousands of small kernels there. It says
+    nothing in traces and exports, nor of a cell without a compiled form on the CPU, which has no other way to run.
     """
     if torch.compiler.is_compiling() or watched() is not None:
         return
@@ -48,7 +47,7 @@ def _warn_once(reason: str) -> None:
 
 
 def _first_frame_outside() -> int:
-    """The `stacklevel` with which `_warn_once` names the line of the caller outside of this package and torch."""
+    """The `stacklevel` with which `_warn_once` names the caller's line outside this package and torch."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("ncp_control", "torch"):

@@ -95,8 +95,8 @@ class OnGPU(NamedTuple):
     """What the launch of a kind's Triton kernels needs, beside the kernels in `triton.py`.
 
     :param tables: the tables of synapses that this kind alone has
-    :param slots: the slots that one warp is given in the forward pass, half as many as in the backward pass: one warp
-        more waits longer for the others than it saves work, which showed on an H100
+    :param slots: the slots that one warp is given in the forward pass, half as many as in the backward pass. With
+        fewer, there are more warps, which wait for each other longer than they save work, as an H100 showed
     :param registers: the most registers of a thread of the backward pass
     """
 
@@ -112,7 +112,7 @@ class ProgramKind(NamedTuple):
     :param shapes: what its tensors must be like, from its settings, the number of input features and the state's size
     :param struct: the struct of its C++ kernels
     :param maps: for kernels that write the gradients of linear maps rather than those of parameters
-    :param alone: up to how many synapses times rows times steps one thread is faster than several
+    :param alone: up to this many synapses times rows times steps, one thread is faster than several
     :param gpu: None for a kind without Triton kernels
     """
 
@@ -127,8 +127,8 @@ class ProgramKind(NamedTuple):
 @functools.cache
 def kind_of(name: str) -> ProgramKind:
     """Returns a kind by its name."""
-    found: ProgramKind = importlib.import_module(f"{KERNELS[name]}.kind").KINDS[name]
-    return found
+    kind: ProgramKind = importlib.import_module(f"{KERNELS[name]}.kind").KINDS[name]
+    return kind
 
 
 @functools.lru_cache(maxsize=256)

@@ -37,7 +37,7 @@ class MotorMap(NamedTuple):
         :return: the gradient of the states, to which `grad_states` adds, and those of scale and shift
         """
         total = torch.zeros_like(states) if grad_states is None else grad_states.clone()
-        place = total.narrow(-1, self.start, self.size)
+        place = total.narrow(-1, self.start, self.size)  # a view: what is added to it is added to the total
         if self.scale is None:
             place.add_(grad_outputs)
             return total, None, None

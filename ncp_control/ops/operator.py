@@ -103,7 +103,7 @@ def scan_backward(
     grad_states: Tensor,
 ) -> list[Tensor]:
     """Returns the gradients of inputs, state, elapsed and every present parameter."""
-    # what a compiler kept may lie in memory in any order, and the kernels' backward passes read it row by row
+    # What a compiler kept may lie in memory in any order, and the kernels' backward passes read it row by row.
     inputs, state, states, grad_states = (each.contiguous() for each in (inputs, state, states, grad_states))
     program = _program(kind, settings, indexes, present, parameters)
     backward, wanted = KERNELS[inputs.device.type].backward, (True, True)

@@ -13,10 +13,10 @@ from torch.nn import functional
 from ncp_control.ops.cpu import library
 from ncp_control.ops.problem import ScanProblem
 
-SHORTEST = 64  # no shorter piece is worth the steps before it
-BEFORE = 4  # a piece first takes a fourth as many of the steps before it
-ROWS = {"gpu": 1024, "reference": 64}  # which run in hardly more time than one; for kernels on the CPU, see below
-SIDE_BY_SIDE = 2  # runs of all pieces, before those that still do not fit run one after another
+SHORTEST = 64  # a shorter piece is not worth the run that finds its start
+BEFORE = 4  # this run takes a fourth as many steps as a piece has
+ROWS = {"gpu": 1024, "reference": 64}  # so many rows take hardly longer than one; `pieces_of` counts those of a CPU
+SIDE_BY_SIDE = 2  # all pieces run so often at once, before those that still do not fit run one after another
 
 Run = Callable[[ScanProblem], Tensor]
 
@@ -48,10 +48,10 @@ def pieces_of(problem: ScanProblem, parallel: bool | int, backend: str) -> int:
 def run_in_pieces(problem: ScanProblem, pieces: int, run: Run) -> Tensor:
     """Returns the states of a scan, (B, T, N), whose steps are cut into pieces that run at the same time.
 
-    Each piece starts where a run over a part of the piece before it ends. If the cell has forgotten by then from where
-    that run started, this is where the piece before ends, too, to the last bit. Otherwise the pieces run again, at the
+    A run over the last steps of the piece before it finds where a piece starts. If the cell forgets during these steps
+    where that run started, the piece before ends there, too, to the last bit. Otherwise the pieces run again, in the
     end one after another, until each starts exactly where the one before it ends. So the result is that of the whole
-    scan for every cell, and one that never forgets takes as long as the whole scan.
+    scan for every cell; with a cell that never forgets it takes as long.
 
     Gradients are those of the whole scan, too: what arrives at the start of a piece goes on from the end of the piece
     before it.
@@ -61,7 +61,7 @@ def run_in_pieces(problem: ScanProblem, pieces: int, run: Run) -> Tensor:
     :param run: runs a problem on a backend
     """
     batch, time = problem.inputs.shape[:2]
-    length = -(-time // pieces)
+    length = -(-time // pieces)  # rounded up: the last piece is padded
     cut = _cut(problem, pieces, length)
     with torch.no_grad():
         starts = _ahead(cut, pieces, run)
@@ -106,17 +106,18 @@ def _fitted(cut: ScanProblem, starts: Tensor, run: Run) -> tuple[Tensor, Tensor]
         states = run(replace(cut, state=starts.flatten(0, 1))).unflatten(0, starts.shape[:2])
         if _same(starts[:, 1:], states[:, :-1, -1]):
             return starts, states
+        # In every run one more piece starts where the one before it really ends, and in a cell that forgets all do.
         used, starts = starts, torch.cat([starts[:, :1], states[:, :-1, -1]], dim=1)
     for piece in range(1, pieces):
         starts[:, piece] = states[:, piece - 1, -1]
-        if not _same(used[:, piece], starts[:, piece]):
+        if not _same(used[:, piece], starts[:, piece]):  # `states` are those of `used`
             states[:, piece] = run(replace(_piece(cut, pieces, piece), state=starts[:, piece]))
     return starts, states
 
 
 class _Joined(torch.autograd.Function):
     """The states of pieces, (B, P, L, N), as those of one scan: in the backward pass, the gradient that arrives at the
-    start of a piece is added to that of the end of the piece before it, until no start gets anything else.
+    start of a piece is added at the end of the piece before it, until what arrives changes no more.
     """
 
     @staticmethod
@@ -131,25 +132,27 @@ class _Joined(torch.autograd.Function):
         states, begun = ctx.graph
         pieces = begun.shape[1]
         total, ends = grad.clone(), grad[:, :-1, -1].clone()
-        # as in the forward direction, the first steps of a piece may tell already what arrives at its start
+        # As in the forward direction: the first steps of a piece may suffice to tell what arrives at its start.
         first = max(1, grad.shape[2] // BEFORE)
         few = _each(ctx.cut, lambda values: values[:, :first])
         arrived = _arriving(few, begun, total[:, :, :first], ctx.run)
         for _ in range(SIDE_BY_SIDE):
             before = arrived
             total[:, :-1, -1] = ends + before[:, 1:]
-            arrived, *found = torch.autograd.grad(
+            arrived, *grads = torch.autograd.grad(
                 states, (begun, *ctx.read), total, retain_graph=True, allow_unused=True
             )
             if _same(arrived[:, 1:], before[:, 1:]):
-                return None, None, None, *found
+                return None, None, None, *grads
         for piece in range(pieces - 1, 0, -1):
             if piece < pieces - 1 and not _same(arrived[:, piece + 1], before[:, piece + 1]):
-                one = slice(piece, piece + 1)
-                arrived[:, one] = _arriving(_piece(ctx.cut, pieces, piece), begun[:, one], total[:, one], ctx.run)
+                piece_alone = slice(piece, piece + 1)
+                arrived[:, piece_alone] = _arriving(
+                    _piece(ctx.cut, pieces, piece), begun[:, piece_alone], total[:, piece_alone], ctx.run
+                )
             total[:, piece - 1, -1] = ends[:, piece - 1] + arrived[:, piece]
-        found = torch.autograd.grad(states, ctx.read, total, retain_graph=True, allow_unused=True)
-        return None, None, None, *found
+        grads = torch.autograd.grad(states, ctx.read, total, retain_graph=True, allow_unused=True)
+        return None, None, None, *grads
 
 
 def _arriving(cut: ScanProblem, starts: Tensor, grad: Tensor, run: Run) -> Tensor:
@@ -157,15 +160,15 @@ def _arriving(cut: ScanProblem, starts: Tensor, grad: Tensor, run: Run) -> Tenso
     leaf = starts.detach().flatten(0, 1).requires_grad_()
     with torch.enable_grad():
         states = run(replace(cut, state=leaf))
-    (found,) = torch.autograd.grad(states, leaf, grad.flatten(0, 1))
-    return found.view_as(starts)
+    (arrived,) = torch.autograd.grad(states, leaf, grad.flatten(0, 1))
+    return arrived.view_as(starts)
 
 
 def _differentiated(problem: ScanProblem) -> list[Tensor]:
-    """Returns what the scan reads that wants a gradient."""
+    """Returns the tensors that the scan reads and that need a gradient."""
     cell: Any = problem.cell
     read = (problem.inputs, problem.state, problem.elapsed, *cell.parameters())
-    return [one for one in read if isinstance(one, Tensor) and one.requires_grad]
+    return [value for value in read if isinstance(value, Tensor) and value.requires_grad]
 
 
 def _piece(cut: ScanProblem, pieces: int, piece: int) -> ScanProblem:
@@ -189,7 +192,7 @@ def _cut(problem: ScanProblem, pieces: int, length: int) -> ScanProblem:
 
 
 def _each(problem: ScanProblem, change: Callable[[Tensor], Tensor]) -> ScanProblem:
-    """Returns the scan with everything changed that has a value for each step, (B, T, ...)."""
+    """Returns the scan with a change of everything that has a value for each step, (B, T, ...)."""
     elapsed, reset, mask = problem.elapsed, problem.reset, problem.mask
     return replace(
         problem,
@@ -200,6 +203,6 @@ def _each(problem: ScanProblem, change: Callable[[Tensor], Tensor]) -> ScanProbl
     )
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def _same(first: Tensor, second: Tensor) -> bool:
     """Returns whether two sets of numbers are equal; NaN is NaN."""
-    return bool(((one == other) | (one.isnan() & other.isnan())).all())
+    return bool(((first == second) | (first.isnan() & second.isnan())).all())

@@ -54,7 +54,7 @@ class ScanProblem:
     :param mask: (B, T) bool or None; false holds the state through that step, after the reset if there is one
     :param program: the cell as compiled backends read it, or None
     :param with_outputs: whether the cell's outputs are wanted together with the states
-    :param outputs: they (B, T, O), from a backend that computes them; otherwise None
+    :param outputs: the outputs, (B, T, O), from a backend that computes them; otherwise None
     """
 
     cell: ScanCell
@@ -103,7 +103,7 @@ def make_problem(
     elif state.device != device:
         raise ValueError(f"the state is on {state.device} and the inputs are on {device}: move one with .to(device)")
     normal: Elapsed
-    if type(elapsed) is float and elapsed >= 0:
+    if type(elapsed) is float and elapsed >= 0:  # first, because a controller comes here in every step
         normal = elapsed
     elif isinstance(elapsed, Tensor):
         normal = _normal_elapsed(elapsed, batch, time, dtype, device)
@@ -116,7 +116,7 @@ def make_problem(
         inputs = torch.where(mask[..., None], inputs, torch.zeros_like(inputs))
         if isinstance(normal, Tensor) and normal.dim() == 2:
             normal = torch.where(mask, normal, torch.zeros_like(normal))
-    cell.refresh()
+    cell.refresh()  # before anything reads a parameter, such as the program below
     inputs = inputs if inputs.dtype == dtype else inputs.to(dtype)
     state = state if state.dtype == dtype else state.to(dtype)
     return ScanProblem(cell, inputs, state, normal, reset, mask, cell.program())
@@ -132,9 +132,9 @@ def check_tensors(inputs: object, state: object, reset: object, mask: object) ->
                 raise TypeError(_not_dense(name, value))
         else:
             kind = type(value)
-            found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-            advice = f": torch.as_tensor({name}) makes one" if found == "numpy.ndarray" else ""
-            raise TypeError(f"{name} must be a tensor, got {found}{advice}")
+            kind_name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+            advice = f": torch.as_tensor({name}) makes one" if kind_name == "numpy.ndarray" else ""
+            raise TypeError(f"{name} must be a tensor, got {kind_name}{advice}")
 
 
 def _not_dense(name: str, tensor: Tensor) -> str:
@@ -150,10 +150,10 @@ def _number(elapsed: Any) -> float:
         raise TypeError(f"elapsed must be a number or a tensor, got {type(elapsed).__name__}")
     if getattr(elapsed, "ndim", 0):
         raise TypeError("elapsed must be a number or a tensor, got an array: torch.as_tensor(elapsed) makes one")
-    found = float(elapsed)
-    if found < 0:
-        raise ValueError(f"elapsed must not be negative, got {found}: time does not run backwards")
-    return found
+    number = float(elapsed)
+    if number < 0:
+        raise ValueError(f"elapsed must not be negative, got {number}: time does not run backwards")
+    return number
 
 
 def _normal_elapsed(elapsed: Tensor, batch: int, time: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -1,7 +1,7 @@
 """Whether compiled kernels can read a problem: they follow the addresses of tensors, and nothing checks what they read.
 
-The question comes before every scan, a controller's single steps among them. So all tensors are asked at once what
-costs little, and the sentence that says what is wrong is only looked for once something is.
+The question comes before every scan, even before a single step of a controller. So a quick check of all tensors comes
+first, and only if it finds something is there a search for the sentence that says what is wrong.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
     if obstacle is not None:
         return obstacle
     tensors = (inputs, problem.state, problem.elapsed, problem.reset, problem.mask)
-    found = None if _any_odd(tensors) else settled(program, inputs, problem.state)
-    if found is None:
+    readable = None if _any_odd(tensors) else settled(program, inputs, problem.state)
+    if readable is None:
         return unreadable(program, *tensors)
-    problem.program = found
+    problem.program = readable
     return None
 
 
 def watched() -> str | None:
-    """What follows torch's own operations here, and would miss those of a compiled scan; None where nothing does."""
+    """What follows torch's own operations here, and so would miss a compiled scan; None if nothing does."""
     if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         return "torch.jit.trace records torch's own operations, and a compiled scan has none"
     if torch._C._are_functorch_transforms_active():
@@ -74,7 +74,7 @@ def unreadable(
 
 
 def unlike(problem: ScanProblem) -> str | None:
-    """What is odd about the tensors of a problem whatever would run it; None where nothing is, or nothing is known."""
+    """What is wrong with the tensors of a problem for any backend; None if nothing is, or if nothing is known."""
     if problem.program is None:
         return None
     return next(_obstacles(problem.program, problem.inputs, problem.state, {}), None)
@@ -130,7 +130,7 @@ def settled(program: Program, inputs: Tensor, state: Tensor) -> Program | None:
     given = parameters if motor is None else parameters + motor[2:]
     floats = [tensor for tensor in given if tensor is not None]
     tensors = [*indexes, *floats]
-    key = tuple(map(id, indexes + given))
+    key = tuple(map(id, indexes + given))  # cheaper than to hash a program; a tensor that goes takes its entry with it
     try:
         mark: list[Any] = [*map(Tensor.data_ptr, tensors), *map(_bytes, floats), *map(Tensor.is_contiguous, floats)]
     except RuntimeError:  # a sparse tensor has no one address
@@ -151,7 +151,7 @@ def settled(program: Program, inputs: Tensor, state: Tensor) -> Program | None:
 
 
 def _mixed(program: Program, inputs: Tensor) -> str | None:
-    """Why a program and the inputs do not go together, by their devices and types alone."""
+    """Why a program does not fit the inputs, judged by devices and types alone; None if it does."""
     motor = () if program.motor is None else program.motor[2:]
     parameters = [parameter for parameter in (*program.parameters, *motor) if parameter is not None]
     for tensor in (*parameters, *program.indexes):
@@ -189,9 +189,9 @@ def _obstacles(program: Program, inputs: Tensor, state: Tensor, given: dict[str,
             yield f"{name}: the numbers in memory have the other sign: .resolve_neg() makes a tensor with this one"
         elif _odd(tensor):
             yield f"{name}: the numbers are not in memory: .clone() puts them there"
-    found = [None if parameter is None else tuple(parameter.shape) for parameter in program.parameters]
-    if found not in shapes.forms():
-        for name, shape, wanted in zip(names, found, shapes.parameters.values(), strict=True):
+    had = [None if parameter is None else tuple(parameter.shape) for parameter in program.parameters]
+    if had not in shapes.forms():
+        for name, shape, wanted in zip(names, had, shapes.parameters.values(), strict=True):
             if shape != wanted:
                 yield f"{name} has the shape {shape}, but this circuit needs {wanted}"
     if motor is not None:

@@ -40,6 +40,6 @@ def run(problem: ScanProblem) -> Tensor:
             moved = torch.where(problem.mask[:, t, None], moved, state)
         state = moved
         states.append(state)
-    if not states:
+    if not states:  # torch.stack takes no empty list
         return state.new_zeros(state.shape[0], 0, state.shape[1])
     return torch.stack(states, dim=1)

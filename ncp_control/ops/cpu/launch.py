@@ -18,7 +18,7 @@ from ncp_control.ops.program import Program
 KINDS = tuple(KERNELS)
 SUFFIX = {torch.float32: "f32", torch.float64: "f64"}
 
-NO_MOTOR = (0,) * 8  # the fields `motor` to `d_output_shift` of the problem's struct, where no outputs are wanted
+NO_MOTOR = (0,) * 8  # the fields `motor` to `d_output_shift` of the problem's struct, if no outputs are wanted
 
 
 class Addresses(NamedTuple):
@@ -58,7 +58,7 @@ def forward(
         prepared = prepare(program)
         fields = _fields(program, inputs, state, elapsed, reset, mask, states)
         motor = NO_MOTOR if outputs is None else (*prepared.motor, outputs.data_ptr(), 0, 0, 0)
-        kernel(array("q", (*fields, 0, 0, 0, 0, *motor)), prepared.struct)
+        kernel(array("q", (*fields, 0, 0, 0, 0, *motor)), prepared.struct)  # "q": every field has eight bytes
     return states
 
 
@@ -97,7 +97,7 @@ def backward(
         motor = NO_MOTOR if grad_outputs is None else (*prepared.motor, 0, grad_outputs.data_ptr(), *places[:2])
         fields = _fields(program, inputs, state, elapsed, reset, mask, states)
         gradients = map(_address, (grad_states, grad_inputs, grad_state, grad_elapsed))
-        struct = prepared.struct[:]
+        struct = prepared.struct[:]  # the prepared one has null for gradients, and other calls share it
         written = places[2:] if grad_maps is None else [grad_maps.data_ptr()]
         struct[-len(written) :] = array("q", written)
         kernel(array("q", (*fields, *gradients, *motor)), struct)
@@ -120,8 +120,8 @@ def prepare(program: Program) -> Addresses:
     """
     kept = program.kept
     if kept is not None and "cpu" in kept:
-        found: Addresses = kept["cpu"]
-        return found
+        addresses: Addresses = kept["cpu"]
+        return addresses
     kind = kind_of(program.kind)
     taken = (len(program.settings), len(program.indexes), len(program.parameters))
     wanted = (len(kind.struct.settings), len(kind.struct.indexes), len(kind.struct.parameters))
@@ -132,9 +132,9 @@ def prepare(program: Program) -> Addresses:
             f"{counts.format(*wanted)}: export it again with this version of ncp-control"
         )
     start, size, scale, shift = program.motor or (0, 0, None, None)
-    given = (scale, shift, *program.parameters, *program.indexes)
-    tensors = [_contiguous(tensor) for tensor in given]
-    copies = [tensor for tensor, one in zip(tensors, given, strict=True) if tensor is not one]
+    originals = (scale, shift, *program.parameters, *program.indexes)
+    tensors = [_contiguous(tensor) for tensor in originals]
+    copies = [tensor for tensor, original in zip(tensors, originals, strict=True) if tensor is not original]
     of_scale, of_shift, *places = map(_address, tensors)
     indexes = places[len(program.parameters) :]
     parameters = places[: len(program.parameters)]
@@ -142,7 +142,7 @@ def prepare(program: Program) -> Addresses:
     written = (scale, shift, *(program.parameters if kind.maps is None else ()))
     sizes = [0 if tensor is None else tensor.numel() for tensor in written]
     prepared = Addresses(struct, (start, size, of_scale, of_shift), sizes, copies)
-    if kept is not None and not copies:
+    if kept is not None and not copies:  # a copy would not follow when the parameter changes
         kept["cpu"] = prepared
     return prepared
 

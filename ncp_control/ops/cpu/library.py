@@ -46,7 +46,7 @@ def load() -> tuple[Library | None, str]:
     built = [level for level in LEVELS if path_of(level).exists()]
     if not built:
         return None, f"the compiled kernels are missing: {BUILD}"
-    if "portable" not in built:
+    if "portable" not in built:  # it is asked what the processor can run
         return None, f"the portable kernels are missing: {BUILD}"
     runnable = [level for level in supported_levels() if level in built]
     wanted = os.environ.get(CHOICE)
@@ -87,7 +87,7 @@ def supported_levels() -> tuple[str, ...]:
         best = ctypes.CDLL(str(path_of("portable"))).ncp_best_level()
     except OSError:
         return ("portable",)
-    return LEVELS[2 - best :]
+    return LEVELS[2 - best :]  # the library counts from 0, the portable level
 
 
 def structs_that_differ(handle: ctypes.CDLL) -> list[str]:

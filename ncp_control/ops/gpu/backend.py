@@ -15,7 +15,7 @@ from ncp_control.ops.gpu.versions import OLDEST_TRITON, triton_version
 from ncp_control.ops.problem import ScanProblem
 from ncp_control.ops.readable import not_compiled
 
-# A Triton program keeps all synapses in the registers of one multiprocessor; near these limits most of them spill.
+# A Triton program keeps all synapses in the registers of one multiprocessor. Near these limits most of them spill.
 MOST_NEURONS = 256
 MOST_SYNAPSES = 8192
 

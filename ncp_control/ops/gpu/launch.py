@@ -14,9 +14,9 @@ from ncp_control.ops.gpu.tables import power_of_two, tables_of
 from ncp_control.ops.kinds import kind_of
 from ncp_control.ops.program import Program
 
-# Registers of 32 numbers that a multiprocessor has, and the most that each thread of a kernel may take: more spare it
-# spills, fewer let more programs run at once. This number and those of the kinds were the fastest of 96, 128, 168 and
-# 255 on an H100.
+# The registers of 32 numbers that a multiprocessor has, and those that each thread of a forward kernel may take. With
+# more, a kernel spills less, and with fewer, more programs run at once. This number and those of the kinds were the
+# fastest of 96, 128, 168 and 255 on an H100.
 REGISTERS = 2048
 FORWARD_REGISTERS = 128
 
@@ -80,6 +80,7 @@ def backward(
         kernels = kernels_of(program.kind)
         arguments, options = _arguments(kernels, program, inputs, state, elapsed, reset, mask, states, backwards=True)
         warps = options["num_warps"]
+        # As many programs as run at once: each adds its rows up, and fewer shares are left to be summed.
         programs = min(batch, backward_programs(inputs.device, warps * registers(program.kind, warps, backwards=True)))
         shares = inputs.new_empty(programs, len(flat))
         scratch = inputs.new_empty(programs * kernels.scratch_vectors(program.settings) * options["NEURONS"])
@@ -148,7 +149,7 @@ def _arguments(
     options = {
         "SETTINGS": (*program.settings, *tables.settings),
         "TABLES": tables.shapes,
-        "NEURONS": power_of_two(units),
+        "NEURONS": power_of_two(units),  # the only sizes that Triton's arrays have
         "FEATURES": power_of_two(features),
         "num_warps": warps,
         "enable_fp_fusion": True,

@@ -73,7 +73,7 @@ def positive(x):
     u = tl.exp2(tl.abs(x) * -LOG2E)
     y = u / (2.0 + u)
     series = 0.0 * y
-    for k in tl.static_range(17, -1, -1):
+    for k in tl.static_range(17, -1, -1):  # y <= 1/3, so the next term would be below what float64 resolves
         series = series * (y * y) + 1.0 / (2 * k + 1)
     return 1e-8 + (tl.maximum(x, 0.0) + tl.where(x > 20.0, 0.0, 2.0 * y * series))
 
@@ -145,17 +145,17 @@ def total(values, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
 
 
 @triton.jit
-def totals(one, other, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
+def totals(first, second, table, TABLES: tl.constexpr, WHICH: tl.constexpr):
     """`total` of both. Together they wait for the other warps once, instead of twice."""
     full = table.edge >= 0
-    one, other = tl.split(tl.sum(tl.join(tl.where(full, one, 0.0), tl.where(full, other, 0.0)), 0))
+    first, second = tl.split(tl.sum(tl.join(tl.where(full, first, 0.0), tl.where(full, second, 0.0)), 0))
     if TABLES[WHICH][PARTS] > 0:
         part = tl.arange(0, TABLES[WHICH][PARTS])[:, None]
         there = part < table.count[None, :]
         column = tl.where(there, table.first[None, :] + part, 0)
-        one, other = tl.where(there, fetch(one, column), 0.0), tl.where(there, fetch(other, column), 0.0)
-        one, other = tl.split(tl.sum(tl.join(one, other), 0))
-    return one, other
+        first, second = tl.where(there, fetch(first, column), 0.0), tl.where(there, fetch(second, column), 0.0)
+        first, second = tl.split(tl.sum(tl.join(first, second), 0))
+    return first, second
 
 
 @triton.jit

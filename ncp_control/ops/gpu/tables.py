@@ -63,16 +63,16 @@ _CACHE: Any = WeakTensorKeyDictionary()
 def tables_of(program: Program, features: int, units: int) -> SynapseTables:
     """Returns the tables of a program; they are made once for its index tensors, and anew after a change in place."""
     key = (program.kind, *map(_mark, program.indexes))
-    found = _CACHE.get(program.indexes[0])
-    if found is None or found[0] != key:
-        found = key, _make_tables(program, features, units)
-        _CACHE[program.indexes[0]] = found
-    tables: SynapseTables = found[1]
+    cached = _CACHE.get(program.indexes[0])
+    if cached is None or cached[0] != key:
+        cached = key, _make_tables(program, features, units)
+        _CACHE[program.indexes[0]] = cached
+    tables: SynapseTables = cached[1]
     return tables
 
 
 def _mark(index: Tensor) -> tuple[int, ...]:
-    """Which tensor an index is, and which values it has; one made in inference mode does not count its changes."""
+    """Tells an index tensor and its values from others; one made in inference mode does not count its changes."""
     return id(index), index.data_ptr(), 0 if index.is_inference() else index._version
 
 
@@ -95,9 +95,9 @@ def _make_tables(program: Program, features: int, units: int) -> SynapseTables:
     assert gpu is not None
     names = (*EVERY_KIND, *gpu.tables)
     if "gaps" in names:
-        one, other = rest[0][:, 0], rest[0][:, 1]
-        both = np.concatenate([one, other]), np.concatenate([other, one])
-        tables["gaps"] = _table(np.arange(2 * len(one)), *both, units, units)
+        first, second = rest[0][:, 0], rest[0][:, 1]
+        both = np.concatenate([first, second]), np.concatenate([second, first])
+        tables["gaps"] = _table(np.arange(2 * len(first)), *both, units, units)
     if "new_by_target" in names:
         sender = source[new] - units
         tables["new_by_target"] = _table(edge[new], target[new], sender, units, units)
@@ -126,24 +126,25 @@ class _Table(NamedTuple):
     slots: int
 
 
-def _table(edge: np.ndarray, owner: np.ndarray, other: np.ndarray, owners: int, others: int) -> _Table:
+def _table(edge: np.ndarray, owner: np.ndarray, far: np.ndarray, owners: int, reachable: int) -> _Table:
     """Makes a table of edges.
 
     An empty slot names an end of its own column, so that no value from elsewhere, such as NaN, comes in through it.
     """
-    width, reach = power_of_two(owners), power_of_two(others)
+    width, reach = power_of_two(owners), power_of_two(reachable)
     counts = np.bincount(owner, minlength=owners)
     deep, wide, parts = _best_size(counts, width, reach)
     columns = -(-counts // deep) if parts else np.ones_like(counts)
     first = np.cumsum(columns) - columns
     order = np.argsort(owner, kind="stable")
+    # The number of each edge among those of its owner, from which its column and its slot follow.
     rank = np.arange(len(order)) - (np.cumsum(counts) - counts)[owner[order]]
     column = first[owner[order]] + rank // deep
     heads = rank % deep == 0
     edges, ends, owner_of = np.full((deep, wide), -1), np.zeros((deep, wide), int), np.zeros(wide, int)
     edges[rank % deep, column] = edge[order]
-    ends[:, column[heads]] = other[order][heads]
-    ends[rank % deep, column] = other[order]
+    ends[:, column[heads]] = far[order][heads]
+    ends[rank % deep, column] = far[order]
     owner_of[: columns.sum()] = np.repeat(np.arange(owners), columns)
     ranges = np.zeros((2, width), int)
     ranges[:, :owners] = first, columns
@@ -175,7 +176,7 @@ def _best_size(counts: np.ndarray, width: int, reach: int) -> tuple[int, int, in
 def _longest_chain(sender: np.ndarray, target: np.ndarray, units: int) -> int:
     """The number of neurons in the longest chain of synapses within one step."""
     level = np.ones(units, int)
-    for _ in range(units):
+    for _ in range(units):  # a chain has at most all neurons
         reached = level.copy()
         np.maximum.at(reached, target, level[sender] + 1)
         if (reached == level).all():

@@ -22,6 +22,6 @@ def obstacle() -> str | None:
     try:
         store_zero.warmup(torch.float32, grid=(1,)).run  # noqa: B018 (reading it makes the launcher)
     except Exception as error:  # whatever the compilers, the assembler and the driver raise
-        said = (str(error).splitlines() or [type(error).__name__])[0]
-        return f"Triton cannot compile kernels here: {said} It needs a C compiler, such as gcc, and Python's headers"
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        return f"Triton cannot compile kernels here: {line} It needs a C compiler, such as gcc, and Python's headers"
     return None
