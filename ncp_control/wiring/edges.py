@@ -38,12 +38,12 @@ def whole(value: object, what: str, least: int = 0) -> int:
 
 def read_only(values: npt.ArrayLike, what: str) -> IntArray:
     """Returns a read-only int64 copy of `values`, and refuses values that are not whole; `what` names them."""
-    given = np.asarray(values)
-    if given.size and given.dtype.kind not in "iu":
-        raise WiringError(f"{what} must be whole numbers, got an array of {given.dtype}")
-    array = given.astype(np.int64)
-    array.flags.writeable = False
-    return array
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise WiringError(f"{what} must be whole numbers, got an array of {array.dtype}")
+    locked = array.astype(np.int64)
+    locked.flags.writeable = False
+    return locked
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -67,9 +67,10 @@ class Edges:
         shapes = [column.shape for column in columns]
         if len(shapes[0]) != 1 or shapes.count(shapes[0]) != 3:
             raise WiringError(f"source, target and polarity must be flat and equally long, got shapes {shapes}")
-        order = np.lexsort((columns[0], columns[1]))
+        order = np.lexsort((columns[0], columns[1]))  # by its last key first: by target, then by source
         for name, column in zip(("source", "target", "polarity"), columns, strict=True):
             object.__setattr__(self, name, read_only(column[order], name))
+        # Here and in what follows a message names the first fault only.
         for e in np.flatnonzero(np.abs(self.polarity) != 1)[:1]:
             synapse = f"the synapse from {self.source[e]} to {self.target[e]}"
             raise WiringError(f"polarity must be +1 or -1, {synapse} has {self.polarity[e]}")
@@ -147,7 +148,7 @@ def resolve(which: object, kind: str, names: tuple[str, ...]) -> int:
 
 
 def _listed(names: Sequence[str], most: int = 12) -> str:
-    """Lists names in a few words: of neighbours that differ only by a number just the first and the last."""
+    """Lists names in a few words: of neighbours that differ only by a number, the first and the last alone."""
     runs = [list(run) for _, run in groupby(names, key=lambda name: name.rstrip("0123456789"))]
     parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs]
     return ", ".join(parts[:most]) + (", ..." if len(parts) > most else "")

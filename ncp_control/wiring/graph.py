@@ -221,13 +221,13 @@ def check_ends(what: str, edges: Edges, sources: tuple[str, int], targets: tuple
             )
 
 
-def checked_pairs(given: IntArray, names: tuple[str, ...]) -> IntArray:
+def checked_pairs(junctions: IntArray, names: tuple[str, ...]) -> IntArray:
     """Returns gap junctions (G, 2) as sorted pairs a < b; they must join two different neurons, each pair once.
 
-    :param given: pairs of neurons in any order
+    :param junctions: pairs of neurons in any order
     :param names: the names of all neurons
     """
-    pairs = read_only(given, "gap junctions")
+    pairs = read_only(junctions, "gap junctions")
     if pairs.size == 0:
         return read_only(np.zeros((0, 2), dtype=np.int64), "gap junctions")
     if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -254,7 +254,7 @@ def check_reached(
     :param motor: the motor neurons
     :param names: the names of all neurons
     """
-    a, b = gap_junctions.T
+    a, b = gap_junctions.T  # through which current flows both ways
     source = np.concatenate([synapses.source, a, b])
     target = np.concatenate([synapses.target, b, a])
     reached = np.zeros(len(names), dtype=bool)

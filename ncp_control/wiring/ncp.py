@@ -95,6 +95,8 @@ class NCP(Plan):
     def build(self, inputs: int) -> Wiring:
         """Returns the wiring for that many inputs."""
         inputs = whole(inputs, "inputs", least=1)
+        # In another order of the draws the same seed would make another wiring. The inputs come last, so that the
+        # synapses between neurons do not depend on their number.
         rng = np.random.default_rng(self.seed)
         sizes = [*self.inter, self.command, self.motor]
         ends = np.cumsum(sizes).tolist()
@@ -173,11 +175,11 @@ class AutoNCP(Plan):
         return self.ncp.build(inputs)
 
 
-def _several(given: object, what: str) -> tuple[int, ...]:
+def _several(counts: object, what: str) -> tuple[int, ...]:
     """Returns one number, or a number for each layer, as a tuple of checked ints."""
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return tuple(whole(value, f"{what} (layer {number})", least=1) for number, value in enumerate(given, start=1))
-    return (whole(given, what, least=1),)
+    if isinstance(counts, Sequence) and not isinstance(counts, str):
+        return tuple(whole(value, f"{what} (layer {number})", least=1) for number, value in enumerate(counts, start=1))
+    return (whole(counts, what, least=1),)
 
 
 def _check_fan(what: str, fan: object, layer: str, size: int) -> None:

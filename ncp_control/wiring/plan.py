@@ -71,6 +71,7 @@ def deal(sources: int, targets: int, fanout: int, rng: np.random.Generator) -> M
     """
     mask = np.zeros((sources, targets), dtype=bool)
     deck = rng.permutation(targets)
+    # Around the table: card k goes to player k mod S, in an order of the players that is shuffled, too.
     hands = np.arange(min(targets, sources * fanout)) % sources
     mask[rng.permutation(sources)[hands], deck[: len(hands)]] = True
     for row in mask:
@@ -90,7 +91,7 @@ def fill(mask: Mask, count: int, rng: np.random.Generator) -> Mask:
 
 def signed(mask: Mask, rng: np.random.Generator) -> Edges:
     """Returns the synapses of `mask`, each +1 or -1 with equal chance."""
-    target, source = np.nonzero(mask.T)
+    target, source = np.nonzero(mask.T)  # in the order of `Edges`, so that a seed's k-th sign is that of synapse k
     return Edges(source, target, 2 * rng.integers(0, 2, size=len(source)) - 1)
 
 
@@ -126,6 +127,7 @@ class Random(Plan):
         sensory_count = round((1 - self.sparsity) * inputs * units)
         recurrent_count = round((1 - self.sparsity) * units**2)
         if sensory_count < inputs or recurrent_count < hidden or sensory_count + recurrent_count < units:
+            # Rounded down, so that the advice leaves enough synapses.
             enough = math.floor(1000 * (1 - 1 / units)) / 1000
             raise WiringError(
                 f"sparsity {self.sparsity:g} leaves {sensory_count} sensory and {recurrent_count} recurrent synapses, "
@@ -220,7 +222,7 @@ class GapJunctions(Plan):
         part = slice(0, wiring.units) if self.within is None else wiring.layers[self.within]
         free = np.zeros((wiring.units, wiring.units), dtype=bool)
         free[part, part] = True
-        free = np.triu(free, k=1)
+        free = np.triu(free, k=1)  # every pair once, and no neuron with itself
         free[wiring.gap_junctions[:, 0], wiring.gap_junctions[:, 1]] = False
         pairs = np.argwhere(free)
         if self.count > len(pairs):

@@ -22,6 +22,7 @@ def parse_plan(text: str) -> Plan:
         return _plan(ast.parse(text.strip(), mode="eval").body)
     except WiringError:
         raise
+    # Python's parser raises any of these, the last two for deeply nested text.
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise WiringError(f"{text!r} is not a plan; one looks like 'AutoNCP(40, 16, seed=1)'") from None
 

@@ -147,7 +147,7 @@ def _columns(document: dict[str, Any], key: str, row: str) -> list[list[int]]:
     width = row.count(",") + 1
     for entry in document[key]:
         whole = isinstance(entry, list) and len(entry) == width and all(map(is_whole, entry))
-        if not whole or any(abs(number) >= 2**63 for number in entry):
+        if not whole or any(abs(number) >= 2**63 for number in entry):  # int64 holds no more
             raise WiringError(f'every entry of "{key}" must be [{row}] in whole numbers, got {reprlib.repr(entry)}')
     return [[entry[i] for entry in document[key]] for i in range(width)]
 
@@ -166,6 +166,7 @@ def read_circuit(
 ) -> dict[str, Any]:
     """Returns the keyword arguments of the `Wiring` that is described (see `Wiring.from_edges` for the parameters)."""
     input_names = _members(inputs, "inputs", "input", least=1)
+    # A sequence of names is one layer, and any other sequence has a layer for each entry.
     inters: list[object] = [inter]
     if isinstance(inter, Sequence) and not all(isinstance(name, str) for name in inter):
         inters = list(inter)
@@ -193,34 +194,38 @@ def read_circuit(
     }
 
 
-def _members(given: object, what: str, layer: str, least: int = 0) -> tuple[str, ...]:
+def _members(members: object, what: str, layer: str, least: int = 0) -> tuple[str, ...]:
     """Returns the names of a layer's members, which are given as a count or as names."""
-    if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(name, str) for name in given):
-        names = tuple(given)
-    elif is_whole(given):
-        names = default_names(layer, whole(given, what))
+    if (
+        isinstance(members, Sequence)
+        and not isinstance(members, str)
+        and all(isinstance(name, str) for name in members)
+    ):
+        names = tuple(members)
+    elif is_whole(members):
+        names = default_names(layer, whole(members, what))
     else:
-        raise WiringError(f"{what} must be a count or a sequence of names, got {given!r}")
+        raise WiringError(f"{what} must be a count or a sequence of names, got {members!r}")
     if len(names) < least:
         raise WiringError(f"{what} must have at least 1 member, got none")
     return names
 
 
 def _edges(
-    given: Iterable[Sequence[int | str]],
+    listed: Iterable[Sequence[int | str]],
     what: str,
     sources: tuple[str, tuple[str, ...]],
     targets: tuple[str, tuple[str, ...]],
 ) -> Edges:
     """Returns synapses that are given as (source, target) or (source, target, polarity).
 
-    :param given: the synapses; each end is a name or a number
+    :param listed: the synapses; each end is a name or a number
     :param what: what to call such a synapse in a message
     :param sources: what the sources are called ("input" or "neuron"), and their names
     :param targets: the same for the targets
     """
     polarities: dict[tuple[int, int], int] = {}
-    for edge in given:
+    for edge in listed:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) not in (2, 3):
             raise WiringError(f"a {what} is (source, target) or (source, target, polarity), got {edge!r}")
         ends = resolve(edge[0], *sources), resolve(edge[1], *targets)

@@ -138,8 +138,8 @@ def tap_withdrawal(gap_junctions: bool = True) -> Wiring:
     :param gap_junctions: false for cells other than LTC, which ignore gap junctions: then each becomes an excitatory
         synapse from its first neuron to its second, unless these have a synapse already
     """
-    synapses = [(one.source, one.target, one.polarity) for one in SYNAPSES]
-    gaps = [(one.source, one.target) for one in GAP_JUNCTIONS]
+    synapses = [(connection.source, connection.target, connection.polarity) for connection in SYNAPSES]
+    gaps = [(connection.source, connection.target) for connection in GAP_JUNCTIONS]
     if not gap_junctions:
         there = {(source, target) for source, target, _ in synapses}
         synapses += [(*pair, 1) for pair in gaps if pair not in there]
