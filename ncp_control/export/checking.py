@@ -17,7 +17,7 @@ Array = NDArray[Any]
 # What the exports for Python are: (observation (1, n), state (1, N), elapsed (1,)) -> (action, state).
 Step = Callable[[Array, Array, Array], tuple[Array, Array]]
 
-# The share of an action's range by which rounding to float32 may move it; wrong code moves it further.
+# Rounding to float32 moves an action by less than this share of its range, and wrong code moves it further.
 LARGEST = 1e-3
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2")
@@ -91,20 +91,20 @@ def vector_and_time(seen: Any) -> tuple[Array, float]:
     return vector, float(np.asarray(seen["elapsed"]).item())
 
 
-def greatest_difference(acted: ActedSteps, found: Array, low: Array, high: Array) -> float:
+def greatest_difference(acted: ActedSteps, actions: Array, low: Array, high: Array) -> float:
     """Returns the greatest difference of two rows of actions, or how many choices differ; refuses a wrong export.
 
     :param acted: what the agent did
-    :param found: what the export did, of the same shape as the agent's actions
+    :param actions: what the export did, of the same shape as the agent's actions
     :param low: the least actions, (A,)
     :param high: the greatest actions, (A,)
     """
     if acted.actions.ndim == 1:
-        different = int((acted.actions != found).sum())
-        if different > LARGEST * len(found):
-            raise ValueError(f"the export chooses differently from its agent in {different} of {len(found)} steps")
+        different = int((acted.actions != actions).sum())
+        if different > LARGEST * len(actions):
+            raise ValueError(f"the export chooses differently from its agent in {different} of {len(actions)} steps")
         return float(different)
-    apart = np.abs(acted.actions.astype(np.float64) - found)
+    apart = np.abs(acted.actions.astype(np.float64) - actions)
     if not (apart <= LARGEST * (high.astype(np.float64) - low)).all():
         raise ValueError(f"the export's actions differ from the agent's by up to {apart.max():.3g}")
     return float(apart.max())
@@ -125,16 +125,16 @@ def compare(kind: str, folder: Path, controller: Any, acted: ActedSteps | None) 
         compiler = find_compiler()
         if compiler is None:
             return Check("", refused=f"this machine has no C compiler ({', '.join(COMPILERS)})")
-        how, found = f"{Path(compiler).name} {' '.join(FLAGS)}", play_c(folder, compiler, acted)
+        how, actions = f"{Path(compiler).name} {' '.join(FLAGS)}", play_c(folder, compiler, acted)
     elif kind == "onnx":
         if find_spec("onnxruntime") is None:
             return Check("", refused='onnxruntime is missing: pip install "ncp-control[export]"')
-        how, found = "onnxruntime", play(onnx_step(folder / "controller.onnx"), initial, acted)
+        how, actions = "onnxruntime", play(onnx_step(folder / "controller.onnx"), initial, acted)
     else:
-        how, found = "torch", play(program_step(folder / "controller.pt2"), initial, acted)
+        how, actions = "torch", play(program_step(folder / "controller.pt2"), initial, acted)
     low, high = controller.low.numpy(), controller.high.numpy()
-    difference = greatest_difference(acted, found, low, high)
-    return Check(how, len(found), difference, flagged=flagged_steps(controller, acted))
+    difference = greatest_difference(acted, actions, low, high)
+    return Check(how, len(actions), difference, flagged=flagged_steps(controller, acted))
 
 
 def play(step: Step, initial: Array, acted: ActedSteps) -> Array:
@@ -154,13 +154,13 @@ def flagged_steps(controller: Any, acted: ActedSteps) -> int | None:
         return None
     flags = []
 
-    def step(*given: Array) -> tuple[Array, Array]:
-        action, after, raised = controller(*map(torch.as_tensor, given))
+    def step(*inputs: Array) -> tuple[Array, Array]:
+        action, after, raised = controller(*map(torch.as_tensor, inputs))
         flags.append(int(raised))
         return action.numpy(), after.numpy()
 
     play(step, controller.initial_state().numpy(), acted)
-    return sum(one != 0 for one in flags)
+    return sum(flag != 0 for flag in flags)
 
 
 def program_step(path: Path) -> Step:
@@ -170,8 +170,8 @@ def program_step(path: Path) -> Step:
     module = torch.export.load(path).module()
 
     def step(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
-        found = module(*map(torch.as_tensor, (observation, state, elapsed)))
-        return found[0].numpy(), found[1].numpy()
+        results = module(*map(torch.as_tensor, (observation, state, elapsed)))
+        return results[0].numpy(), results[1].numpy()
 
     return step
 
@@ -183,7 +183,7 @@ def onnx_step(path: Path) -> Step:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    names = [one.name for one in session.get_outputs()][:2]
+    names = [output.name for output in session.get_outputs()][:2]
 
     def step(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
         action, after = session.run(names, {"observation": observation, "state": state, "elapsed": elapsed})
@@ -194,7 +194,7 @@ def onnx_step(path: Path) -> Step:
 
 def find_compiler() -> str | None:
     """Returns the C compiler of this machine; None without one."""
-    return next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    return next((path for name in COMPILERS if (path := shutil.which(name))), None)
 
 
 def play_c(folder: Path, compiler: str, acted: ActedSteps) -> Array:
@@ -203,6 +203,7 @@ def play_c(folder: Path, compiler: str, acted: ActedSteps) -> Array:
     for seen, elapsed, fresh in zip(acted.observations, acted.elapsed, acted.starts, strict=True):
         if fresh:
             lines.append("reset")
+        # Nine digits tell any two floats apart.
         lines.append(" ".join(f"{value:.9g}" for value in (*seen, elapsed)))
     with tempfile.TemporaryDirectory() as build:
         program = Path(build) / "controller"
@@ -210,8 +211,8 @@ def play_c(folder: Path, compiler: str, acted: ActedSteps) -> Array:
         run_tool([compiler, *FLAGS, "-o", str(program), *sources, "-lm"])
         printed = run_tool([str(program), "--elapsed"], "\n".join(lines) + "\n")
         run_tool([str(program), "--check", str(folder / "vectors.csv")])
-    found = np.array([[float(word) for word in line.split()] for line in printed.splitlines()])
-    return found.reshape(acted.actions.shape)
+    actions = np.array([[float(word) for word in line.split()] for line in printed.splitlines()])
+    return actions.reshape(acted.actions.shape)
 
 
 def run_tool(command: list[str], given: str = "") -> str:

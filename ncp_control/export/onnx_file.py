@@ -70,17 +70,18 @@ def write_onnx(controller: Controller, folder: Path) -> None:
 
 
 def expm1(x: Any) -> Any:
-    """`exp(x) - 1` as ONNX, which has no operator for it: near 0 without a subtraction, which would lose its digits."""
+    """Returns `exp(x) - 1` in ONNX, which has no operator for it; near 0 a subtraction would lose the digits of x."""
     import onnxscript
 
     op: Any = onnxscript.opset18
+    # With t = tanh(x / 2), exp(x) - 1 = 2 t / (1 - t).
     one, t = op.CastLike(1.0, x), op.Tanh(op.Mul(x, op.CastLike(0.5, x)))
     near = op.Div(op.Add(t, t), op.Sub(one, t))
     return op.Where(op.Less(op.Abs(x), one), near, op.Sub(op.Exp(x), one))
 
 
 def tidy(graph: Any) -> None:
-    """Calls the free size "batch", and removes the exporter's notes, which name files of this machine."""
+    """Names the free size "batch", and removes the exporter's notes, which name files of this machine."""
     (free,) = {str(value.shape[0]) for value in graph.inputs}
     for value in (*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)):
         value.metadata_props.clear()

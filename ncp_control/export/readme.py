@@ -1,4 +1,4 @@
-"""README.txt of an exported agent: how to call it, in which order and units, and how it was checked."""
+"""README.txt of an exported agent: how to call it, the order and the units of its numbers, and how it was checked."""
 
 from __future__ import annotations
 
@@ -67,8 +67,12 @@ def told(check: Check, controller: Controller) -> str:
         else f"the greatest difference of an action is {check.difference:.2g}"
     )
     plural = "step" if check.steps == 1 else "steps"
-    said = f"Compared with the agent over {check.steps:,} {plural} of its environment by {check.how}: {difference}."
-    return said if check.flagged is None else f"{said} The monitor raises flags in {check.flagged:,} of these steps."
+    sentence = f"Compared with the agent over {check.steps:,} {plural} of its environment by {check.how}: {difference}."
+    return (
+        sentence
+        if check.flagged is None
+        else f"{sentence} The monitor raises flags in {check.flagged:,} of these steps."
+    )
 
 
 def use_in_c(controller: Controller) -> list[str]:
@@ -138,7 +142,7 @@ def sensors_text(controller: Controller, origin: Origin) -> list[str]:
     if controller.watch is not None:
         head += ", and the certified range of each"
         low, high = controller.watch.observation_low.tolist(), controller.watch.observation_high.tolist()
-        ranges = [f"    {one:.6g} to {other:.6g}" for one, other in zip(low, high, strict=True)]
+        ranges = [f"    {least:.6g} to {most:.6g}" for least, most in zip(low, high, strict=True)]
     return [head, *numbered(controller.sensors, ranges)]
 
 
@@ -148,7 +152,7 @@ def actions_text(controller: Controller) -> list[str]:
         names = [f"{controller.first + place:>4}  {shown(name)}" for place, name in enumerate(controller.actions)]
         return ["The action: one of these choices", *names]
     low, high = controller.low.tolist(), controller.high.tolist()
-    ranges = [f"    {one:.6g} to {other:.6g}" for one, other in zip(low, high, strict=True)]
+    ranges = [f"    {least:.6g} to {most:.6g}" for least, most in zip(low, high, strict=True)]
     return [f"The action: {len(controller.actions)} numbers", *numbered(controller.actions, ranges)]
 
 

@@ -1,4 +1,4 @@
-"""What every kind of export begins with: a controller of the agent, and a folder that appears when it is full."""
+"""How every kind of export begins: with a controller of the agent, and a folder that appears once it is complete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def new_folder(out: str | Path) -> Iterator[Path]:
         yield made
         with errors_name(out):
             if out.is_dir():
-                out.rmdir()
+                out.rmdir()  # it is empty, and some systems rename no folder to a name that is taken
             made.rename(out)
 
 

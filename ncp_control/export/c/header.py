@@ -68,7 +68,7 @@ FLAG_NAMES = {
 NO_STATE = "    controller_real values[1]; /* of no use: C has no empty arrays, and this agent has no memory */"
 # A comment could end at `*/`, a line could go on after a backslash, and `??/` is a backslash to some compilers.
 UNSAFE = re.compile(r"[^A-Za-z0-9 _.,:;=+()<>\[\]{}'-]")
-LONGEST = 500
+LONGEST = 500  # characters of a name in a comment
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST_IDENTIFIER = 40  # C99 tells names apart by their first 63 characters, and a prefix is put before
 

@@ -143,10 +143,10 @@ def cell_piece(controller: Controller) -> CellPiece | None:
     kind = written_class(cell)
     row = row_of(kind)
     if row.code is None:
-        known = ", ".join(one.name for one in NEURONS if one.code)
+        known = ", ".join(neuron.name for neuron in NEURONS if neuron.code)
         raise ValueError(f"an agent with the cell {kind.__name__} has no C form: the cells that have one are {known}")
-    found: CellPiece = row.part("code")(cell)
-    return found
+    piece: CellPiece = row.part("code")(cell)
+    return piece
 
 
 def features_code(controller: Controller) -> tuple[str, str, str, str]:
@@ -158,6 +158,7 @@ def features_code(controller: Controller) -> tuple[str, str, str, str]:
     arrays, code = "", COPY
     if isinstance(normalize, Normalize):
         mean = values_of(normalize.mean)
+        # What a float of the mean lacks is an array of its own.
         coarse = mean.astype(np.float32).astype(np.float64)
         arrays = array("mean", coarse) + array("mean_rest", mean - coarse) + array("scale", normalize.scale)
         code = filled(NORMALIZE, low=literal(-normalize.clip), high=literal(normalize.clip))
@@ -184,8 +185,8 @@ def watch_arrays(controller: Controller) -> str:
     if watch is None:
         return ""
     names = ("observation_low", "observation_high", "state_low", "state_high")
-    found = {name: values_of(getattr(watch, name)) for name in names}
-    return "".join(array(name, values, endless=True) for name, values in found.items() if len(values))
+    ranges = {name: values_of(getattr(watch, name)) for name in names}
+    return "".join(array(name, values, endless=True) for name, values in ranges.items() if len(values))
 
 
 def watch_before(controller: Controller) -> str:
@@ -198,34 +199,36 @@ def watch_before(controller: Controller) -> str:
 def head_text(controller: Controller, outputs: int) -> str:
     """Returns `act(y, action)`, from the circuit's outputs to the actions.
 
-    It returns 0, and leaves the action as it is, where a number of the last layer is not finite. The layers' values are
-    in two arrays in turn, so that no more of the stack is needed.
+    The C function returns 0 and leaves the action as it is if a number of the last layer is not finite. The layers use
+    two arrays in turn, which saves room on the stack.
 
     :param controller: a controller in float64
     :param outputs: how many outputs the circuit has, or how many features an agent without a circuit reads
     """
     arrays, lines, sizes = [], "", dict[str, int]()
     here, width = "y", outputs
-    for place, layer in enumerate(one for one in flattened([controller.head]) if not isinstance(one, IDLE)):
+    for place, layer in enumerate(layer for layer in flattened([controller.head]) if not isinstance(layer, IDLE)):
         if isinstance(layer, nn.Linear):
             there, width = "other" if here == "one" else "one", layer.out_features
+            # The C function `dense` adds a bias in every layer.
             bias = np.zeros(width) if layer.bias is None else layer.bias
             arrays += [array(f"weight{place}", layer.weight.flatten()), array(f"bias{place}", bias)]
             ends = {"from": here, "to": there}
             lines += filled(LINEAR, place=place, rows=width, columns=layer.in_features, **ends)
         else:
-            found, value = elementwise(layer, place)
+            further, value = elementwise(layer, place)
             there = "one" if here == "y" else here  # the circuit's outputs are part of its state
-            arrays += found
+            arrays += further
             lines += filled(EACH, count=width, to=there, value=filled(value, x=f"{here}[i]"))
         here = there
+        # Each of the two arrays is as long as the longest layer that it holds.
         sizes[here] = max(sizes.get(here, 0), width)
-    found, last = actions(controller, here, width)
+    further, last = actions(controller, here, width)
     declared = "".join(f"    controller_real {name}[{size}];\n" for name, size in sizes.items())
     kind = "int" if controller.chooses else "controller_real"
     lines += f"    if (!all_finite({here}, {width})) return 0;\n{last}    return 1;\n"
     body = f"static int act(const controller_real *y, {kind} *action) {{\n{declared}{lines}}}\n"
-    return "\n".join([*arrays, *found, body])
+    return "\n".join([*arrays, *further, body])
 
 
 def elementwise(layer: nn.Module, place: int) -> tuple[list[str], str]:

@@ -18,9 +18,9 @@ SEED = 0
 RESET = 120  # a step in the middle with which an episode begins
 CLIPPED = 10  # every so many steps, the observation lies beyond the clip
 SPAN = 0.5, 3.0  # of elapsed times, for an agent in whose training they varied
-CLEAR = 1e-3  # by how much the best choice is better than the next, so that rounding does not change it
-TRIES = 50
-GROWN = 1e4  # how many times as large as in its first step a state may become, before an episode begins anew
+CLEAR = 1e-3  # the best choice is better than the next by this much, so that rounding does not change it
+TRIES = 50  # observations that are drawn until one choice is clearly the best
+GROWN = 1e4  # a state that has grown so many times as large as after the first step ends the episode
 
 
 def vectors_text(controller: Controller) -> str:
@@ -82,7 +82,7 @@ def clear(values: Tensor) -> bool:
 
 
 def drawn(controller: Controller, generator: np.random.Generator, step: int) -> Array:
-    """Returns an observation (n,) that a float holds exactly, as it could come after the normalisation's statistics."""
+    """Returns an observation (n,) that fits the normalisation's statistics, in numbers that a float holds exactly."""
     values = generator.standard_normal(len(controller.sensors))
     normalize = controller.normalize
     if isinstance(normalize, Normalize):
