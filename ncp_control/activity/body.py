@@ -13,9 +13,9 @@ from ncp_control.activity.recording.activity import Activity
 Array = NDArray[Any]
 ABOVE = "above"
 LIMBS, OTHER_LIMBS = "#44546a", "#8fa3bd"
-# How far a colour is from the most frequent one, in red, green or blue, to be drawn as another.
+# A piece has another colour if it differs by more than this from the most frequent one, in red, green or blue.
 OTHER_COLOUR = 0.25
-RARE = 1  # per cent of the steps, whose highest and lowest places do not count for the size of a view
+RARE = 1  # in this per cent of the steps the body may leave a view upwards, and in as many downwards
 
 
 class FlatBody(NamedTuple):
@@ -27,7 +27,7 @@ class FlatBody(NamedTuple):
     :param other: (K,) bool, whether its colour differs clearly from most others', such as that of a second leg
     :param above: whether it is seen from above
     :param ground: the height of the ground, or None if there is none near a body that is seen from the side
-    :param depth: (T, K), how far away each is from whoever looks, if the body leaves the plane, or None if it does not
+    :param depth: (T, K), how far away each is from the viewer; None for a body that stays in the plane
     """
 
     ends: Array
@@ -82,16 +82,16 @@ def flattened(ends: Array, radii: Array, shapes: Array | None, about: Mapping[st
     moving = np.ptp(np.nan_to_num(ends), axis=0).any(axis=(1, 2))
     if not moving.any():
         moving[:] = True
-    other = np.zeros(len(radii), bool)
+    unusual = np.zeros(len(radii), bool)
     if shapes is not None and len(shapes) == len(radii):
-        own = np.nan_to_num(np.asarray(shapes, np.float64))[:, 4:7]
+        own = np.nan_to_num(np.asarray(shapes, np.float64))[:, 4:7]  # red, green and blue, without the opacity
         alike = np.abs(own[:, None] - own[moving]).max(axis=2) <= OTHER_COLOUR
         # The usual colour is that of the piece that most moving pieces look like, the first one of several.
-        other = ~alike[:, alike[moving].sum(axis=1).argmax()]
+        unusual = ~alike[:, alike[moving].sum(axis=1).argmax()]
     ground = about.get("ground")
     if not isinstance(ground, int | float) or isinstance(ground, bool) or not np.isfinite(ground):
         ground = None
-    body = FlatBody(ends, radii, moving, other, about.get("seen_from") == ABOVE, ground)
+    body = FlatBody(ends, radii, moving, unusual, about.get("seen_from") == ABOVE, ground)
     low, high = heights(body)
     # A floor farther below than the body is high would leave little room for the body in a picture.
     far = ground is not None and not body.above and ground < low - (high - low)
@@ -99,7 +99,7 @@ def flattened(ends: Array, radii: Array, shapes: Array | None, about: Mapping[st
 
 
 def heights(body: FlatBody, rare: float = RARE) -> tuple[float, float]:
-    """Returns how low and how high what moves comes; from above, relative to its middle.
+    """Returns the lowest and the highest place of what moves; of a body seen from above, relative to its middle.
 
     :param body: the body
     :param rare: the share of the steps, in per cent, that may come lower, and that may come higher

@@ -1,6 +1,6 @@
 """Where inputs and neurons are in a picture of a circuit: in columns, from the inputs to the motor neurons.
 
-All lengths are inches, and y points upwards, so that text of a known size in points does not touch its neighbours. The
+All lengths are in inches, because text, whose size is in points, must not touch its neighbours; y points upwards. The
 same circuit has the same layout in every picture.
 """
 
@@ -123,13 +123,15 @@ def place(wiring: Wiring, width: float, height: float, inputs: Sequence[str] | N
     positions, titles, labels = [], [], []
     left = 0.0
     for block in blocks:
-        points, found = _place_block(block, rows, left, room)
+        points, block_labels = _place_block(block, rows, left, room)
         shown = block.width(rows)
         centre = (points[:, 0].min() + points[:, 0].max()) / 2
         centre = min(max(centre, left + block.title_width / 2), left + max(shown, block.title_width) - 1e-9)
         titles.append((block.title, centre * scale, (room + TITLE_HEIGHT * 0.55) * scale))
         positions.append(points * scale)
-        labels += [Label(one.text, one.x * scale, one.y * scale, one.align) for one in found if one.text]
+        labels += [
+            Label(label.text, label.x * scale, label.y * scale, label.align) for label in block_labels if label.text
+        ]
         left += shown + gap
     return Layout(
         positions[0], np.concatenate(positions[1:]), DIAMETER / 2 * scale, scale, width, height, tuple(titles),
@@ -156,14 +158,15 @@ def curves(start: Array, end: Array, radius: float, points: int = 20) -> Array:
     column = np.abs(across) <= 3 * radius
     # A line to the left bends away from the straight line, so that both directions between two neurons are visible.
     aside = np.minimum(0.18, 0.4 / np.maximum(length, 1e-9))[:, None] * np.stack([-up, across], 1)
-    one = np.where(forward[:, None], start + np.stack([across / 2, 0 * across], 1), start + aside)
-    two = np.where(forward[:, None], end - np.stack([across / 2, 0 * across], 1), end + aside)
+    leaving = np.where(forward[:, None], start + np.stack([across / 2, 0 * across], 1), start + aside)
+    arriving = np.where(forward[:, None], end - np.stack([across / 2, 0 * across], 1), end + aside)
     right = np.maximum(start[:, 0], end[:, 0]) + bulge
-    one[column, 0] = two[column, 0] = right[column]
-    one[column, 1], two[column, 1] = (start[:, 1] + 0.15 * up)[column], (end[:, 1] - 0.15 * up)[column]
+    leaving[column, 0] = arriving[column, 0] = right[column]
+    leaving[column, 1], arriving[column, 1] = (start[:, 1] + 0.15 * up)[column], (end[:, 1] - 0.15 * up)[column]
+    # Cubic Bezier curves, which leave and arrive in the direction of these two control points.
     t = np.linspace(0, 1, points)[None, :, None]
     lines = (
-        (1 - t) ** 3 * start[:, None] + 3 * (1 - t) ** 2 * t * one[:, None] + 3 * (1 - t) * t**2 * two[:, None]
+        (1 - t) ** 3 * start[:, None] + 3 * (1 - t) ** 2 * t * leaving[:, None] + 3 * (1 - t) * t**2 * arriving[:, None]
         + t**3 * end[:, None]
     )  # fmt: skip
     turn = np.linspace(0, 2 * np.pi, points)
@@ -197,7 +200,8 @@ def _fit(blocks: list[_Block], width: float, height: float) -> tuple[int, float]
     def scale_of(rows: int) -> float:
         return min(width / _width(blocks, rows), height / (rows * PITCH + TITLE_HEIGHT), MOST_SCALE)
 
-    # Among the numbers of rows that can be read well it is the greatest: a layer in one column is easiest to follow.
+    # The greatest number of rows that can be read well, because a layer in one column is easiest to follow. Scales are
+    # rounded, so that those which differ only by rounding count as equal.
     rows = max(range(1, most + 1), key=lambda rows: (min(round(scale_of(rows), 6), 1.0), rows))
     return rows, scale_of(rows)
 

@@ -52,7 +52,7 @@ class LivePage(BaseCallback):
             # A file of a later step is from a run that went further and was then resumed from an earlier step.
             if int(path.stem.split("-")[1]) > done:
                 path.unlink()
-        self._due = -(-done // self.every) * self.every
+        self._due = -(-done // self.every) * self.every  # the first multiple that is not yet past
 
     def _on_step(self) -> bool:
         return True
@@ -87,5 +87,5 @@ class LivePage(BaseCallback):
             random.setstate(python)
             np.random.set_state(numpy)
             torch.random.set_rng_state(pytorch)
-        found = [Activity.load(path) for path in sorted(self.folder.glob("step-*.npz"))]
-        write_page(found, self.folder / "page.html")
+        activities = [Activity.load(path) for path in sorted(self.folder.glob("step-*.npz"))]
+        write_page(activities, self.folder / "page.html")

@@ -12,7 +12,7 @@ from ncp_control.wiring.edges import default_names
 
 Array = NDArray[np.float64]
 LONGEST_LABEL = 30
-FEWEST_STEPS = 10  # in fewer, two series of numbers may go together by chance
+FEWEST_STEPS = 10  # in fewer, two series of numbers may be correlated by chance
 
 
 def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
@@ -53,13 +53,13 @@ def neuron_labels(wiring: Wiring) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def correlations(one: Array, other: Array) -> Array:
-    """Returns Pearson's correlation of each column of `one` with each column of `other`.
+def correlations(first: Array, second: Array) -> Array:
+    """Returns Pearson's correlation of each column of `first` with each column of `second`.
 
     It is NaN where a column is constant or has a value that is not finite.
 
-    :param one: (T, A)
-    :param other: (T, B)
+    :param first: (T, A)
+    :param second: (T, B)
     :return: (A, B)
     """
 
@@ -72,4 +72,4 @@ def correlations(one: Array, other: Array) -> Array:
         spread[~(spread > 1e-7)] = np.nan
         return np.asarray((values - values.mean(0)) / spread)
 
-    return np.asarray(standard(one).T @ standard(other) / max(len(one), 1))
+    return np.asarray(standard(first).T @ standard(second) / max(len(first), 1))

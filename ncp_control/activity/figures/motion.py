@@ -81,7 +81,7 @@ def body_figure(activity: Activity, steps: Sequence[int] | None = None) -> Figur
 
 def chosen_steps(activity: Activity) -> list[int]:
     """Returns a few steps over one cycle of a clear gait, or else over the longest episode."""
-    where = max(activity.episodes, key=lambda one: one.stop - one.start)
+    where = max(activity.episodes, key=lambda episode: episode.stop - episode.start)
     gait = find_gait(activity)
     first, length = where.start, where.stop - where.start
     if gait is not None and gait.share >= gait.needed:

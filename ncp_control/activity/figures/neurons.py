@@ -32,29 +32,29 @@ Array = NDArray[np.float64]
 def tuning_figure(activity: Activity) -> Figure:
     """Draws the correlation of each neuron's state with each observation over the recording."""
     names = observation_labels(activity)
-    found = correlations(activity.neurons, activity.observations.reshape(activity.steps, -1))
-    note = "; grey: constant or not known" if np.isnan(found).any() else ""
-    return heat_map(activity, found, names, f"State and observation{note}", "correlation", (-1, 1))
+    tuning = correlations(activity.neurons, activity.observations.reshape(activity.steps, -1))
+    note = "; grey: constant or not known" if np.isnan(tuning).any() else ""
+    return heat_map(activity, tuning, names, f"State and observation{note}", "correlation", (-1, 1))
 
 
 def saliency_figure(activity: Activity) -> Figure:
     """Draws how much each neuron's next state changes with each input: the derivative times the input's
     standard deviation."""
-    found, names = activity.get("saliency"), input_labels(activity)
-    if found is None:
-        found = np.full((activity.wiring.units, activity.wiring.inputs), np.nan)
-    finite = found[np.isfinite(found)]
+    saliency, names = activity.get("saliency"), input_labels(activity)
+    if saliency is None:
+        saliency = np.full((activity.wiring.units, activity.wiring.inputs), np.nan)
+    finite = saliency[np.isfinite(saliency)]
     most = float(finite.max()) if finite.size and finite.max() > 0 else 1.0
-    return heat_map(activity, found, names, "Next state and input", "change for a standard deviation", (0, most))
+    return heat_map(activity, saliency, names, "Next state and input", "change for a standard deviation", (0, most))
 
 
 def heat_map(
-    activity: Activity, found: Array, columns: Sequence[str], title: str, label: str, ends: tuple[float, float]
+    activity: Activity, values: Array, columns: Sequence[str], title: str, label: str, ends: tuple[float, float]
 ) -> Figure:
     """Draws a row for each neuron and a column for each name, with the layers marked between rows.
 
     :param activity: a recorded rollout
-    :param found: (N, C); NaN is grey
+    :param values: (N, C); NaN is grey
     :param columns: C names
     :param title: of the figure
     :param label: of the colour scale
@@ -66,8 +66,8 @@ def heat_map(
     figure = new_figure(wide + 2.9, tall + 2.2)
     axes = figure.subplots()
     shades = colour_map() if ends[0] < 0 else "cividis"
-    image = axes.imshow(found, aspect="auto", interpolation="nearest", cmap=shades, vmin=ends[0], vmax=ends[1])
-    axes.set_facecolor("#bbbbbb")
+    image = axes.imshow(values, aspect="auto", interpolation="nearest", cmap=shades, vmin=ends[0], vmax=ends[1])
+    axes.set_facecolor("#bbbbbb")  # it shows through where a value is NaN
     name_ticks(axes.yaxis, wiring.neuron_names, row)
     name_ticks(axes.xaxis, names, column)
     axes.tick_params(axis="x", rotation=90)
@@ -113,6 +113,7 @@ def time_constants_figure(activity: Activity) -> Figure:
         by_neuron.axvline(edge, color=GREY, linewidth=0.6)
     by_neuron.legend(frameon=False, fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1))
     seen = values[np.isfinite(values)]
+    # A little room, without which the bins of a single value would have no width.
     ends = np.log10([seen.min() * 0.999, seen.max() * 1.001])
     distribution.hist(
         seen, bins=np.logspace(ends[0], ends[1], 60), weights=np.full(seen.size, 1 / seen.size),

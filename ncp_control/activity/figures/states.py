@@ -74,7 +74,7 @@ def draw_raster(axes: Any, activity: Activity, start: int, stop: int) -> Any:
 def draw_starts(axes: Any, activity: Activity, start: int, stop: int) -> list[Any]:
     """Draws a line where an episode starts after step `start` and before `stop`, and returns the lines."""
     steps = np.flatnonzero(activity.episode_starts[start + 1 : stop]) + start + 1
-    # As many lines already touch each other, so it makes no difference to leave out some of more lines.
+    # So many lines touch each other already: if there are more, nobody sees that some are left out.
     steps = steps[:: -(-len(steps) // MOST_STARTS) or 1]
     return [
         axes.axvline(step - 0.5, color=INK, linestyle="--", linewidth=1, label="an episode starts") for step in steps
@@ -92,7 +92,7 @@ def traces_figure(
     :param steps: how many steps are shown
     """
     wiring, stop = activity.wiring, last_step(activity, start, steps)
-    shown = liveliest(activity, TRACES) if neurons is None else [wiring.neuron(one) for one in neurons]
+    shown = liveliest(activity, TRACES) if neurons is None else [wiring.neuron(name) for name in neurons]
     if not shown:
         raise ValueError("name at least one neuron to draw")
     figure = new_figure(10, 0.85 * len(shown) + 1.0)

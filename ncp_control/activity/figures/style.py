@@ -39,7 +39,7 @@ def limits(activity: Activity) -> Limits:
     """Returns the limits of a recording."""
     recorded = activity.neurons, activity.inputs
     states, inputs = (np.where(np.isfinite(values), np.abs(values), 0) for values in recorded)
-    # A few neurons of a liquid circuit may swing much further than all others, which would then look alike.
+    # A few neurons of a liquid circuit may swing much further than the others, which then would all look alike.
     state = np.percentile(states, MOST) if states.size else 0.0
     return Limits(max(float(state), 1e-6), np.asarray(inputs.max(0, initial=1e-6), np.float64))
 
@@ -56,9 +56,9 @@ def colour_map() -> Any:
 
 def activity_colours(values: Array, limit: Any) -> Array:
     """Returns the colours (..., 4) of values (...,); values that are not finite are grey."""
-    found = np.asarray(colour_map()(0.5 + 0.5 * np.nan_to_num(values) / limit), np.float64)
-    found[~np.isfinite(values)] = (0.6, 0.6, 0.6, 1.0)
-    return found
+    colours = np.asarray(colour_map()(0.5 + 0.5 * np.nan_to_num(values) / limit), np.float64)
+    colours[~np.isfinite(values)] = (0.6, 0.6, 0.6, 1.0)
+    return colours
 
 
 def draw_scale(figure: Any, axes: Any, activity: Activity, fontsize: float = 7) -> None:

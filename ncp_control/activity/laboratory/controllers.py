@@ -81,7 +81,7 @@ def head_layer(layer: nn.Module) -> dict[str, Any]:
     if isinstance(layer, BatchRenorm1d):
         return {"kind": "scaled", **renorm_data(layer)}
     kinds: list[Any] = [nn.Linear, *SIMPLE, nn.ELU, nn.Hardtanh, BatchRenorm1d]
-    known = ", ".join(one.__name__ for one in kinds)
+    known = ", ".join(layer_kind.__name__ for layer_kind in kinds)
     raise ValueError(f"a laboratory cannot run the layer {kind.__name__}: the layers that it can run are {known}")
 
 

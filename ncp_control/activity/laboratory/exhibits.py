@@ -27,7 +27,7 @@ from ncp_control.wiring import Wiring
 
 ROOM = 1.3  # a picture has room for a body of this many times the size that it has at rest
 GRAVITY = 9.81  # in m/s^2: forces are measured by what the body weighs on Earth
-BENT = 0.3  # in metres and radians, of every joint, to see which pieces move
+BENT = 0.3  # metres and radians by which every joint is bent, to see which pieces move
 
 
 @dataclass
@@ -90,10 +90,10 @@ def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
 
 
 def names_of_inputs(wiring: Wiring, controller: Controller) -> list[str]:
-    """Returns the names of a circuit's inputs: those of the observation, unless the wiring has names of its own."""
-    found = [*controller.sensors, *(["elapsed time"] if controller.reads_elapsed else [])]
+    """Returns the names of a circuit's inputs: the wiring's if it has names of its own, otherwise the observation's."""
+    names = [*controller.sensors, *(["elapsed time"] if controller.reads_elapsed else [])]
     unnamed = wiring.input_names == tuple(f"input{k}" for k in range(wiring.inputs))
-    return found if unnamed and len(found) == wiring.inputs else list(wiring.input_names)
+    return names if unnamed and len(names) == wiring.inputs else list(wiring.input_names)
 
 
 def means_of(controller: Controller) -> list[float]:
@@ -106,7 +106,7 @@ def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[
     """Returns terms and their values."""
     note = exhibit.agent.note
     trained = note.get("steps")
-    found = [
+    terms = [
         ("Agent", exhibit.name),
         ("Environment", env_id(exhibit.env)),
         ("Cell", cell_in_words(cell)),
@@ -114,7 +114,7 @@ def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[
         ("Trained for", f"{trained:,} steps" if isinstance(trained, int) else None),
         ("SHA-256", exhibit.agent.sha256),
     ]
-    return [(term, str(text)) for term, text in found if text]
+    return [(term, str(text)) for term, text in terms if text]
 
 
 def body_data(env: Any) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def body_data(env: Any) -> dict[str, Any]:
     capsules = body.capsules(*poses)
     about = {"seen_from": body.seen_from, "ground": body.ground}
     flat = flattened(capsules.ends, capsules.radii, body.shapes, about)
-    still = flat._replace(ends=flat.ends[:1])
+    still = flat._replace(ends=flat.ends[:1])  # the bent pose has only shown which pieces move
     low, high = heights(still, rare=0)
     around = still.ends[0, :, :, 0] - still.middle[0, 0]
     side = float(np.abs(around[flat.moving]).max() + flat.radii.max())

@@ -35,7 +35,7 @@ HASHES = {
     SCRIPT: "bc6980e4bc5ee5f809a6cabde0743798637e113d333f9e85124714d42be1ccae",
     WASM: "2d380f1070a556c3003b4a7c7c10c98a5f61db4e91815de1075ec478e9487e76",
 }
-SECONDS = 180  # that npm may take
+SECONDS = 180  # npm may take so long
 COMMAND = f"npm pack {PACKAGE}@{VERSION}"
 BY_HAND = f"run `{COMMAND}` on a machine with npm and a network, and give its file with --wasm"
 NOTICE = """/*
@@ -103,11 +103,11 @@ def _given(path: Path) -> SimulatorBuild:
             raise ValueError(
                 f"{path} has no {missing[0]}: give the .tgz of `{COMMAND}`, or a folder with {SCRIPT} and {WASM} of it"
             )
-        found = {}
+        members = {}
         for name in (SCRIPT, WASM):
-            found[name] = (path / name).read_bytes()
-            _check(found[name], name, path / name)
-        return SimulatorBuild(found[SCRIPT].decode("utf-8"), found[WASM], VERSION)
+            members[name] = (path / name).read_bytes()
+            _check(members[name], name, path / name)
+        return SimulatorBuild(members[SCRIPT].decode("utf-8"), members[WASM], VERSION)
     if not path.is_file():
         raise ValueError(f"there is no file or folder {path}: {BY_HAND}")
     content = path.read_bytes()
@@ -124,6 +124,7 @@ def _packed_by_npm() -> bytes:
             f"npm, or {BY_HAND}"
         )
     with tempfile.TemporaryDirectory() as folder:
+        # Scripts of a package could run anything, and a hash is compared only afterwards.
         command = [npm, "pack", f"{PACKAGE}@{VERSION}", "--ignore-scripts", "--no-update-notifier"]
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, timeout=SECONDS, check=False)
@@ -150,14 +151,14 @@ def _reason(errors: bytes) -> str:
 
 def _members(content: bytes) -> SimulatorBuild:
     """Reads the two members of an archive whose hash is known; nothing is unpacked to a disk."""
-    found = {}
+    members = {}
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
         for name in (SCRIPT, WASM):
             member = archive.extractfile(f"package/{name}")
             assert member is not None
-            found[name] = member.read()
-            _check(found[name], name, Path(name))
-    return SimulatorBuild(found[SCRIPT].decode("utf-8"), found[WASM], VERSION)
+            members[name] = member.read()
+            _check(members[name], name, Path(name))
+    return SimulatorBuild(members[SCRIPT].decode("utf-8"), members[WASM], VERSION)
 
 
 def _check(content: bytes, name: str, where: Path) -> None:
@@ -217,7 +218,7 @@ def simulator_parts(simulator: SimulatorBuild) -> dict[str, str]:
     :return: "script", a plain script that defines `loadMujoco`; "wasm", the WebAssembly in gzip and base64, always the
         same text for the same bytes; and "licences", the texts of MuJoCo's licences
     """
-    wasm = gzip.compress(simulator.wasm, compresslevel=9, mtime=0)
+    wasm = gzip.compress(simulator.wasm, compresslevel=9, mtime=0)  # gzip would add the time of day
     return {
         "script": plain_script(simulator),
         "wasm": base64.b64encode(wasm).decode("ascii"),
@@ -228,6 +229,7 @@ def simulator_parts(simulator: SimulatorBuild) -> dict[str, str]:
 def plain_script(simulator: SimulatorBuild) -> str:
     """Returns MuJoCo's JavaScript as a plain script; see the top of this module."""
     text = simulator.script
+    # A text that is there twice, or not at all, shows that this is another script than the one that was read.
     for before, after in CHANGES:
         if text.count(before) != 1:
             raise ValueError(
@@ -243,5 +245,5 @@ def plain_script(simulator: SimulatorBuild) -> str:
 def licences() -> str:
     """Returns the licences of MuJoCo and of what it is built from, as the installed Python package of it has them."""
     files = metadata.files("mujoco") or []
-    found = sorted(file for file in files if file.name in ("LICENSE", "LICENSES_THIRD_PARTY.md"))
-    return "\n\n".join(file.read_text(encoding="utf-8").strip() for file in found)
+    texts = sorted(file for file in files if file.name in ("LICENSE", "LICENSES_THIRD_PARTY.md"))
+    return "\n\n".join(file.read_text(encoding="utf-8").strip() for file in texts)

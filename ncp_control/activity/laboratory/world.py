@@ -39,12 +39,12 @@ FLAGS = {
 # These draw the velocities of a start from a normal distribution, and the others from a uniform one.
 NORMAL_STARTS = ("HalfCheetah", "Ant", "InvertedDoublePendulum")
 RESETS = ("reset", "reset_model", "set_state")
-SEEDS = 2  # with which the starts are compared
+SEEDS = 2  # the starts are compared with so many
 Layer = dict[str, Any]
 # `gymnasium.make` and `make_env` add these; the disturbances of a laboratory come around them.
 MADE = (OrderEnforcing, PassiveEnvChecker, TimeLimit, CheckFinite)
-_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64
-_MODULUS = 1 << 128
+_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # PCG64 multiplies its state by it in every step
+_MODULUS = 1 << 128  # its state has 128 bits
 
 
 def world_data(env: Any) -> dict[str, Any]:
@@ -109,6 +109,7 @@ def starts_as_known(body: Any, task: str) -> bool:
     """Whether an environment draws its starts as the page does."""
     import mujoco
 
+    # A twin, so that the environment's own body and generator stay as they are.
     twin: Any = object.__new__(type(body))
     twin.__dict__.update(vars(body), data=mujoco.MjData(body.model))
     scale = body._reset_noise_scale
@@ -129,16 +130,16 @@ def starts_as_known(body: Any, task: str) -> bool:
 
 def settings_of(body: Any) -> dict[str, Any]:
     """Returns the settings of a task: numbers and ranges packed, because some are infinite, and yes or no."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, short in NUMBERS.items():
         if hasattr(body, name):
-            found[short] = packed(np.atleast_1d(np.asarray(getattr(body, name), np.float64)))
+            settings[short] = packed(np.atleast_1d(np.asarray(getattr(body, name), np.float64)))
     for name, short in FLAGS.items():
         if hasattr(body, name):
-            found[short] = bool(getattr(body, name))
+            settings[short] = bool(getattr(body, name))
     if hasattr(body, "_main_body"):
-        found["main"] = int(body.model.body(body._main_body).id)
-    return found
+        settings["main"] = int(body.model.body(body._main_body).id)
+    return settings
 
 
 def geometry_data(model: Any) -> dict[str, Any]:
@@ -183,21 +184,21 @@ def layers_data(env: Any) -> tuple[list[Layer], int]:
     while isinstance(env, gym.Wrapper):
         wrappers.append(env)
         env = env.env
-    found: list[Layer] = []
+    layers: list[Layer] = []
     below = 0
     for wrapper in reversed(wrappers):
         kind = type(wrapper)
         if kind not in KINDS:
             raise ValueError(
                 f"a laboratory cannot build the wrapper {kind.__name__}: it knows "
-                f"{', '.join(sorted(one.__name__ for one in KINDS))}"
+                f"{', '.join(sorted(known.__name__ for known in KINDS))}"
             )
         described = KINDS[kind](wrapper)
         if described is not None:
-            found.append(described)
-        if kind in MADE:
-            below = len(found)
-    return found, below
+            layers.append(described)
+        if kind in MADE:  # the outermost of them counts
+            below = len(layers)
+    return layers, below
 
 
 def _nothing(wrapper: Any) -> None:
@@ -278,10 +279,12 @@ def normal_widths() -> NDArray[np.float64]:
     """
     bits = np.random.PCG64(0)
     generator, back = np.random.Generator(bits), pow(_MULTIPLIER, -1, _MODULUS)
-    found = []
+    widths = []
     for layer in range(256):
+        # Of the 64 bits, the lowest 8 choose the layer, the next one the sign, and those above it the place.
         wanted = 1 << 9 | layer
+        # PCG64 multiplies its state and adds `inc`, and a state below 2^64 is returned as it is.
         before = (wanted - 1) * back % _MODULUS
         bits.state = {"bit_generator": "PCG64", "state": {"state": before, "inc": 1}, "has_uint32": 0, "uinteger": 0}
-        found.append(generator.standard_normal())
-    return np.array(found)
+        widths.append(generator.standard_normal())
+    return np.array(widths)

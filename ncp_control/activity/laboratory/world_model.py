@@ -78,10 +78,10 @@ def text_of(path: Path) -> str:
 
 
 def differences(plain: Any, own: Any) -> dict[str, Any]:
-    """Returns the fields of two models, or of parts of them, that are not equal: the own value as an array of numbers,
-    or None if it is not one of as many numbers.
+    """Returns the fields in which two models, or parts of them, differ: the environment's value as an array of numbers,
+    or None if it is no such array, or one of another shape.
     """
-    found: dict[str, Any] = {}
+    changed: dict[str, Any] = {}
     for name in dir(own):
         if name.startswith("_"):
             continue
@@ -94,15 +94,15 @@ def differences(plain: Any, own: Any) -> dict[str, Any]:
         is_size = isinstance(after, int) and name.startswith("n")  # such as the number of bodies, also `nv` and `nu`
         # The simulator of the page shows no arrays of booleans.
         fits = first.shape == second.shape and second.dtype.kind in "iuf" and not is_size
-        found[name] = second if fits else None
-    return found
+        changed[name] = second if fits else None
+    return changed
 
 
 def free_turns(model: Any) -> list[int]:
-    """Returns where the velocities are of those turns that the installed MuJoCo steps in another way than the page's.
+    """Returns where the velocities of turns begin that the installed MuJoCo steps in another way than the page's build.
 
     From version 4 on, MuJoCo's Runge-Kutta method takes into account that turns about different axes do not add up. Its
-    builds for browsers are older, so the page does it in their place; see `runge_kutta.js`.
+    builds for browsers are older, so the page does this itself; see `runge_kutta.js`.
     """
     import mujoco
 
@@ -110,21 +110,22 @@ def free_turns(model: Any) -> list[int]:
     if not newer or model.opt.integrator != mujoco.mjtIntegrator.mjINT_RK4:
         return []
     kinds, first = mujoco.mjtJoint, model.jnt_dofadr
+    # A free joint has three velocities along the axes before those of its turn.
     free = [int(at) + 3 for at in first[model.jnt_type == kinds.mjJNT_FREE]]
-    found = sorted([*free, *(int(at) for at in first[model.jnt_type == kinds.mjJNT_BALL])])
-    if found and model.na:
+    turns = sorted([*free, *(int(at) for at in first[model.jnt_type == kinds.mjJNT_BALL])])
+    if turns and model.na:
         raise ValueError(
             "a laboratory cannot build a body that turns freely and has actuators with a memory of their own"
         )
-    return found
+    return turns
 
 
 def body_names(model: Any) -> list[str]:
     """Returns a name for each body but the world: its own, that of its first joint, or its number."""
-    found: list[str] = []
+    names: list[str] = []
     for number in range(1, model.nbody):
         name = str(model.body(number).name)
         if not name and model.body_jntnum[number]:
             name = str(model.joint(int(model.body_jntadr[number])).name)
-        found.append(name if name and name not in found else f"body {number}")
-    return found
+        names.append(name if name and name not in names else f"body {number}")
+    return names

@@ -41,9 +41,9 @@ def write_laboratory(
     """
     if not exhibits:
         raise ValueError("a laboratory needs at least one agent")
-    found = [exhibit_data(exhibit) for exhibit in exhibits]
-    for exhibit, other in zip(exhibits, found, strict=True):
-        if any(other["world"][part] != found[0]["world"][part] for part in ("task", "model", "dt")):
+    data = [exhibit_data(exhibit) for exhibit in exhibits]
+    for exhibit, own_data in zip(exhibits, data, strict=True):
+        if any(own_data["world"][part] != data[0]["world"][part] for part in ("task", "model", "dt")):
             raise ValueError(
                 f"{exhibits[0].name} and {exhibit.name} move different bodies, or at another pace: write a laboratory "
                 "for each of them"
@@ -55,7 +55,7 @@ def write_laboratory(
         "head": page_head(html.escape(title), static_text("page.css", "lab.css"), "'wasm-unsafe-eval'"),
         "title": html.escape(title),
         "version": html.escape(build.version),
-        "data": script_json({"title": title, "exhibits": found}),
+        "data": script_json({"title": title, "exhibits": data}),
         "wasm": simulated["wasm"],
         "simulator": simulated["script"],
         "licences": html.escape(simulated["licences"]),

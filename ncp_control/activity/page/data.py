@@ -22,7 +22,7 @@ from ncp_control.wiring.edges import Edges
 
 # Only a current in fifty is drawn with the full width; by the greatest of all, one spike would leave the others thin.
 STRONG_CURRENT = 0.98
-MOST_RETURNS = 20
+MOST_RETURNS = 20  # episodes whose returns are listed
 
 
 def wiring_data(wiring: Wiring, input_names: Sequence[str]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def activity_data(activity: Activity) -> dict[str, Any]:
     low, high = activity.state_bounds
     constants_low, constants_high = activity.time_constant_bounds
     strengths = np.abs(np.concatenate([activity.sensory_currents, activity.currents], axis=1, dtype=np.float64))
-    strengths = strengths[np.isfinite(strengths)]
+    strengths = strengths[np.isfinite(strengths)]  # a current that is not known is NaN
     return {
         "steps": activity.steps,
         "dt": activity.seconds_per_step,
@@ -161,28 +161,28 @@ def _body(activity: Activity) -> dict[str, Any] | None:
 
 def _continued(activity: Activity) -> dict[str, Any] | None:
     """Returns what the model predicted without looking. A row of its arrays is a step of one of the continuations."""
-    found = continued_of(activity)
-    if found is None:
+    continued = continued_of(activity)
+    if continued is None:
         return None
-    rows = found.errors.size
+    rows = continued.errors.size
     # A row of a trace is a few pixels high, and as wide as the real values: 8 bits are enough, and so are its limits.
     real = activity.real_observations
     low, high = np.nanmin(real, axis=0, initial=np.inf), np.nanmax(real, axis=0, initial=-np.inf)
     body = None
-    if found.ends is not None:
-        ends = _float(found.ends).reshape(rows, -1, 2)
+    if continued.ends is not None:
+        ends = _float(continued.ends).reshape(rows, -1, 2)
         middle = ends.mean(axis=1)
         around = (ends - middle[:, None]).reshape(rows, -1)
         body = {"ends": quantise(around), "middle": exact(middle)}
     return {
-        "starts": found.starts.tolist(),
-        "ahead": found.errors.shape[1],
-        "parted": found.parted,
+        "starts": continued.starts.tolist(),
+        "ahead": continued.errors.shape[1],
+        "parted": continued.parted,
         "level": PARTED,
-        "first": found.first_shown(),
+        "first": continued.first_shown(),
         "ofCircuit": activity.get("real_observations") is not None,
-        "errors": exact(found.errors.reshape(rows, 1)),
-        "values": quantise(np.clip(found.values, low, high).reshape(rows, -1)),
+        "errors": exact(continued.errors.reshape(rows, 1)),
+        "values": quantise(np.clip(continued.values, low, high).reshape(rows, -1)),
         "body": body,
     }
 
@@ -235,7 +235,7 @@ def heading_of(activity: Activity) -> str:
 def facts_of(activity: Activity) -> list[tuple[str, str]]:
     """Returns terms and their values."""
     about, wiring = activity.about, activity.wiring
-    found = [
+    terms = [
         ("Environment", about.get("env")),
         ("Controller", about.get("controller")),
         ("Kind", about.get("kind")),
@@ -252,7 +252,7 @@ def facts_of(activity: Activity) -> list[tuple[str, str]]:
         ("Note", _note(about.get("note"))),
         ("Recorded by", f"ncp-control {about.get('package')}"),
     ]  # fmt: skip
-    return [(term, str(text)) for term, text in found if text not in (None, "")]
+    return [(term, str(text)) for term, text in terms if text not in (None, "")]
 
 
 def still_neurons(activity: Activity) -> list[str]:

@@ -34,10 +34,10 @@ def write_page(activity: Activity | Sequence[Activity], path: str | Path, title:
     if not activities:
         raise ValueError("a page needs at least one recorded rollout")
     first = activities[0]
-    for number, other in enumerate(activities):
-        if other.steps == 0:
+    for number, recorded in enumerate(activities):
+        if recorded.steps == 0:
             raise ValueError(f"recorded rollout {number} has no steps: there is nothing to show")
-        if other.wiring != first.wiring:
+        if recorded.wiring != first.wiring:
             raise ValueError(
                 f"recorded rollouts 0 and {number} are of different circuits: write a page for each circuit"
             )

@@ -182,9 +182,9 @@ class Activity:
         arrays = {name: own.astype(np.float32) if own.dtype.kind in "iu" else own for name, own in arrays.items()}
         needed = {name: arrays[name] for name in NEEDED}
         extras = {name: arrays[name] for name in OPTIONAL if name in arrays}
-        found = cls(about, wiring, **needed, extras=extras)
-        found.check(path)
-        return found
+        activity = cls(about, wiring, **needed, extras=extras)
+        activity.check(path)
+        return activity
 
     def check(self, path: Path) -> None:
         """Refuses arrays whose shapes do not fit together."""
@@ -217,8 +217,8 @@ class Activity:
         }  # fmt: skip
         for name, shape in shapes.items():
             if name in arrays and arrays[name].shape != shape:
-                found = arrays[name].shape
-                raise ActivityError(f"{path}: {name} should have shape {shape}, not {found}: the file was altered")
+                actual = arrays[name].shape
+                raise ActivityError(f"{path}: {name} should have shape {shape}, not {actual}: the file was altered")
         for name, values in arrays.items():
             if name not in FIXED and len(values) != steps:
                 raise ActivityError(f"{path}: {name} should have {steps} rows, not {len(values)}: the file was altered")

@@ -31,7 +31,7 @@ from ncp_control.data.normalizing import normalizer_of
 from ncp_control.neurons import Cell, cell_config
 
 Array = NDArray[Any]
-CHUNK = 1000  # as many steps are kept in memory before they are written
+CHUNK = 1000  # so many steps are kept in memory before they are written
 DEFAULT_STEPS = 1000
 
 
@@ -89,6 +89,7 @@ def record(
         with Writer(out, about, circuit.rnn.wiring) as writer, Tap(circuit.rnn) as tap:
             recorder = EpisodeRecorder(actor, policy, env, tap, writer, seed, deterministic)
             writer.fix(**bounds_of(circuit.rnn), **recorder.body.fixed)
+            # The list of seeds still grows; the description is written at the end.
             writer.about |= {"seeds": recorder.seeds, "body": recorder.body.about}
             try:
                 with tracked("recording", steps or episodes or 0, unit="steps", shown=progress) as tracker:
@@ -97,7 +98,7 @@ def record(
                         tracker.advance(done=1 if steps is not None else int(ended), work=1)
             except KeyboardInterrupt:
                 recorder.flush()
-                if tap.sample:
+                if tap.sample:  # nothing, if it was interrupted in the first step
                     writer.fix(saliency=tap.saliency())
                 raise
             recorder.flush()
@@ -244,5 +245,5 @@ class CriticValues:
             latent, self.state = unroll(network, read, self.state, starts)
         else:
             latent = policy.critic(for_critic)
-        found: Tensor = policy.value_net(policy.mlp_extractor.forward_critic(latent))
-        return found.flatten()
+        values: Tensor = policy.value_net(policy.mlp_extractor.forward_critic(latent))
+        return values.flatten()

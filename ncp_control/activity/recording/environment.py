@@ -44,9 +44,9 @@ def vector_names(env: Any) -> list[str]:
     """Returns a name for each entry of `as_vector(observation)`."""
     from ncp_envs import observation_names
 
-    found = list(observation_names(env))
+    names = list(observation_names(env))
     size = len(as_vector(env.observation_space.sample()))
-    return found if len(found) == size else [f"observation {k}" for k in range(size)]
+    return names if len(names) == size else [f"observation {k}" for k in range(size)]
 
 
 def action_names(env: Any) -> list[str]:

@@ -25,12 +25,12 @@ def circuit_of(policy: Any) -> Any:
     """Returns the circuit that chooses the policy's actions."""
     from ncp_control.rl.policies.circuit import actor_circuit
 
-    found = actor_circuit(policy)
-    if found is None:
+    circuit = actor_circuit(policy)
+    if circuit is None:
         raise ValueError(
             f"{type(policy).__name__} has no circuit to record: train with NCPPolicy, or with NCPExtractor over History"
         )
-    return found
+    return circuit
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def find_synapses(wiring: Wiring, written: Iterable[str]) -> tuple[list[int], li
         edges = wiring.sensory if is_sensory else wiring.synapses
         pairs = list(zip([int(k) for k in edges.source], [int(k) for k in edges.target], strict=True))
         if (start, end) not in pairs:
-            reached = [wiring.neuron_names[other] for begin, other in pairs if begin == start]
+            reached = [wiring.neuron_names[number] for begin, number in pairs if begin == start]
             raise ValueError(
                 f"there is no synapse from {source} to {target}: {source} has synapses to "
                 f"{', '.join(reached) or 'no neuron'}"
@@ -142,28 +142,28 @@ def ablate(
         name: layer for layer, part in wiring.layers.items() for name in wiring.neuron_names[part.start : part.stop]
     }
     for name in names:
-        wiring.neuron(name)
-    found: list[Ablation] = []
+        wiring.neuron(name)  # refuses an unknown name before the first episode
+    ablations: list[Ablation] = []
     with tracked("silencing", len(names) + 1, unit="episodes", shown=progress) as tracker:
         whole = evaluate(actor, make_env, episodes, seed).returns
         tracker.advance(1, episodes, f"whole circuit {np.mean(whole):,.1f}")
         for name in names:
             with intervened(circuit, {name: value}, ()):
                 returns = evaluate(actor, make_env, episodes, seed).returns
-            found.append(Ablation(name, layers[name], list(returns)))
-            found.sort(key=lambda one: one.mean)
+            ablations.append(Ablation(name, layers[name], list(returns)))
+            ablations.sort(key=lambda ablation: ablation.mean)
             if out is not None:
-                write_ablations(whole, found, Path(out))
+                write_ablations(whole, ablations, Path(out))
             tracker.advance(1, episodes, f"without {name} {np.mean(returns):,.1f}")
-    return list(whole), found
+    return list(whole), ablations
 
 
-def write_ablations(whole: list[float], found: list[Ablation], path: Path) -> None:
+def write_ablations(whole: list[float], ablations: list[Ablation], path: Path) -> None:
     """Writes a CSV file with the whole circuit first and then each neuron."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["neuron", "layer", "mean_return", *(f"return_{k}" for k in range(len(whole)))])
     writer.writerow(["", "whole circuit", float(np.mean(whole)), *whole])
-    for one in found:
-        writer.writerow([csv_cell(one.name), one.layer, one.mean, *one.returns])
+    for ablation in ablations:
+        writer.writerow([csv_cell(ablation.name), ablation.layer, ablation.mean, *ablation.returns])
     write_atomically(path, file.getvalue().encode())

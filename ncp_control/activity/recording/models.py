@@ -125,7 +125,7 @@ def continued(
     :param actions: (1, T, m), or None; the last ones are repeated where the rollout ends
     :param times: (1, T), or None, likewise
     """
-    first = torch.as_tensor(starts, device=predictions.device) - 1
+    first = torch.as_tensor(starts, device=predictions.device) - 1  # a step is predicted in the one before it
     last, state = predictions[first][:, None], states[first]
     if horizon == 1:
         return np.asarray(last.cpu().numpy())
@@ -152,13 +152,14 @@ def continuation_arrays(model: Any, real: Array, starts: Array, futures: Array, 
     step = starts[:, None] + np.arange(futures.shape[1])
     futures[step >= len(real)] = np.nan
     errors = over_variance(futures, real[step.clip(max=len(real) - 1)], std)
-    found = {"continuation_starts": starts, "continuations": futures, "continuation_errors": errors}
+    arrays = {"continuation_starts": starts, "continuations": futures, "continuation_errors": errors}
     if is_half_cheetah(model):
         x = half_cheetah_positions(real)[starts - 1, :1]
+        # The real pose before each continuation shows where it begins, and is left out afterwards.
         runs = np.concatenate([real[starts - 1, None], futures], axis=1)
         ends = [
             half_cheetah_capsules(run, at + half_cheetah_positions(run)[:, 0]).ends[1:]
             for run, at in zip(runs, x, strict=True)
         ]
-        found["continuation_ends"] = np.stack(ends)
-    return found
+        arrays["continuation_ends"] = np.stack(ends)
+    return arrays

@@ -1,4 +1,4 @@
-"""Listening to a circuit while it runs, whoever runs it."""
+"""Listening to a circuit while it runs, whatever runs it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Tap:
     ) -> None:
         self._hook.remove()
 
-    def _keep(self, module: Any, args: tuple[Any, ...], named: dict[str, Any], found: tuple[Any, ...]) -> None:
+    def _keep(self, module: Any, args: tuple[Any, ...], named: dict[str, Any], results: tuple[Any, ...]) -> None:
         """Keeps a call as it is, because the agent is waiting; `take` evaluates it later."""
-        self.calls.append((dict(zip(("inputs", "state", "elapsed", "reset"), args, strict=False)) | named, found))
+        self.calls.append((dict(zip(("inputs", "state", "elapsed", "reset"), args, strict=False)) | named, results))
 
     def take(self) -> dict[str, Array]:
         """Returns a chunk for a `Writer`: a row for each call since the last `take`."""
@@ -60,21 +60,21 @@ class Tap:
         """Returns how much every neuron responds to every input (see `saliency_of`), over some of the steps."""
         return saliency_of(self.rnn, *(torch.cat(parts) for parts in zip(*self.sample, strict=True)))
 
-    def _last_step(self, given: dict[str, Any], found: tuple[Any, ...]) -> tuple[Tensor, Tensor, Tensor, float]:
+    def _last_step(self, arguments: dict[str, Any], results: tuple[Any, ...]) -> tuple[Tensor, Tensor, Tensor, float]:
         """Returns the inputs (I,) of a call's last step, the states (M,) before and after it, and the elapsed time."""
-        inputs, reset, state = given["inputs"], given.get("reset"), given.get("state")
-        elapsed = given.get("elapsed", 1.0)
+        inputs, reset, state = arguments["inputs"], arguments.get("reset"), arguments.get("state")
+        elapsed = arguments.get("elapsed", 1.0)
         if inputs.dim() != 3 or len(inputs) != 1:
             raise ValueError(f"a recording follows one sequence at a time, got inputs of shape {tuple(inputs.shape)}")
         cell = self.rnn.cell
         if reset is not None and bool(reset[0, -1]):
             before = cell.initial_state(1)[0]
-        elif inputs.shape[1] > 1:
-            before = found[2][0, -2]
+        elif inputs.shape[1] > 1:  # a window, as an agent over History reads it in every step
+            before = results[2][0, -2]
         else:
             before = cell.initial_state(1)[0] if state is None else state[0]
         span = float(elapsed.flatten()[-1]) if isinstance(elapsed, Tensor) else float(elapsed)
-        return inputs[0, -1].detach(), before.detach(), found[1][0].detach(), span
+        return inputs[0, -1].detach(), before.detach(), results[1][0].detach(), span
 
 
 @torch.no_grad()
@@ -91,7 +91,7 @@ def rows_of(rnn: RNN, inputs: Tensor, before: Tensor, after: Tensor, elapsed: Ar
     currents = cell.currents(inputs, before, after)
     if currents is None:
         currents = unknown_currents(cell, inputs)
-    found = {
+    tensors = {
         "inputs": inputs,
         "neurons": cell.neurons(after),
         "time_constants": cell.time_constants(inputs, before),
@@ -101,8 +101,8 @@ def rows_of(rnn: RNN, inputs: Tensor, before: Tensor, after: Tensor, elapsed: Ar
         "outputs": cell.motor(after),
     }
     if cell.state_size != cell.units:
-        found["states"] = after
-    rows = {name: values.float().cpu().numpy() for name, values in found.items()}
+        tensors["states"] = after
+    rows = {name: values.float().cpu().numpy() for name, values in tensors.items()}
     return rows if (elapsed == 1).all() and not cell.uses_elapsed else {**rows, "elapsed": elapsed}
 
 

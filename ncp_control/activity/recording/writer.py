@@ -88,15 +88,17 @@ class Writer:
             for name, values in self._fixed.items():
                 self._write(file, name, values)
             for name, (shape, kind) in self._shapes.items():
+                # Only now is the number of rows known, so the rows wait in a file of their own for this header.
                 header = {"descr": npy.dtype_to_descr(kind), "fortran_order": False, "shape": (self.steps, *shape)}
                 with (
+                    # Without this an entry whose size is not known at first may have 2 GiB at most.
                     file.open(self._member(name), "w", force_zip64=True) as member,
                     (self._folder / name).open("rb") as rows,
                 ):
                     npy.write_array_header_1_0(member, header)
                     shutil.copyfileobj(rows, member)
         with temporary.open("rb+") as whole:
-            os.fsync(whole.fileno())
+            os.fsync(whole.fileno())  # or after a power failure the new name could stand for an empty file
         temporary.replace(self.path)
 
     def _write(self, file: zipfile.ZipFile, name: str, values: Array) -> None:

@@ -98,10 +98,10 @@ def ffmpeg(path: Path, program: str, *arguments: str) -> Iterator[Send]:
         def fail() -> None:
             child.wait()
             words.seek(0)
-            said = words.read().decode(errors="replace").strip()
-            if os.strerror(errno.ENOSPC) in said:
+            message = words.read().decode(errors="replace").strip()
+            if os.strerror(errno.ENOSPC) in message:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-            last = said.splitlines()[-1].strip() if said else "it printed no message; is there room on the disk?"
+            last = message.splitlines()[-1].strip() if message else "it printed no message; is there room on the disk?"
             raise OSError(f"ffmpeg could not write {path}: {last}")
 
         try:

@@ -14,7 +14,7 @@ from ncp_control.activity.recording.activity import Activity
 Array = NDArray[Any]
 # The frame's height in inches, whatever its pixels are: text and lines grow with the frame.
 INCHES = 7.2
-CAMERA_STEPS = 10  # to each side of a step, over which the camera's position is a mean
+CAMERA_STEPS = 10  # the camera's position is a mean over so many steps to each side
 
 
 class Box(NamedTuple):
@@ -55,12 +55,12 @@ class View(NamedTuple):
 
 def camera_path(activity: Activity, x: Array) -> Array:
     """Returns where the camera looks, (T,): a moving mean of positions (T,), so that strides stay visible."""
-    found = np.empty(len(x))
+    path = np.empty(len(x))
     size = 2 * CAMERA_STEPS + 1
     for where in activity.episodes:
         padded = np.pad(np.nan_to_num(x[where]), CAMERA_STEPS, mode="edge")
-        found[where] = np.convolve(padded, np.full(size, 1 / size), mode="valid")
-    return found
+        path[where] = np.convolve(padded, np.full(size, 1 / size), mode="valid")
+    return path
 
 
 def body_view(activity: Activity, body: FlatBody, aspect: float) -> View:

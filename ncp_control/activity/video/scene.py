@@ -40,7 +40,7 @@ from ncp_control.base.pages import ORANGE, plain
 Array = NDArray[Any]
 PAGE = 120  # the raster and the traces show this many steps, and then the next ones
 TRACES = 3
-STRONGEST = 60  # as many currents, the strongest of the step, are drawn in each frame
+STRONGEST = 60  # so many of a step's strongest currents are drawn in its frame
 SKY, GROUND, CURSOR = "#eef3f8", "#d9d4c7", "#cc0066"
 HALF_HEIGHT = 0.365  # of digits and capitals, for a font of size 1
 
@@ -102,7 +102,7 @@ class Scene:
             artist.draw(renderer)
         picture = np.asarray(self.canvas.buffer_rgba())
         if self.rendered is not None:
-            picture = picture.copy()
+            picture = picture.copy()  # the canvas keeps its own
             body = self.rendered()
             dpi = len(picture) / INCHES
             left, top = round(self.body_box.left * dpi), round((INCHES - self.body_box.bottom) * dpi) - len(body)
@@ -223,7 +223,7 @@ class Scene:
             axes = self.axes(Box(left, middle - (k + 1) * row + 0.06, right - left, row - 0.06))
             (line,) = axes.plot([], [], color=INK, linewidth=1)
             low, high = np.nanmin(values, initial=0.0), np.nanmax(values, initial=0.0)
-            room = 0.08 * max(high - low, 1e-6)
+            room = 0.08 * max(high - low, 1e-6)  # also for a trace that is constant
             axes.set(ylim=(low - room, high + room), yticks=[])
             axes.set_ylabel(
                 shortened(name, 12), rotation=0, ha="right", va="center", fontsize=7, labelpad=4, parse_math=False
@@ -297,7 +297,7 @@ class Scene:
         # The neurons' names are drawn in every frame, because the currents would hide them.
         for align, share in (("center", 0.5), ("left", 0.0)):
             names = self.add_moving(axes.add_patch(lettering()))
-            texts = [(one.text, one.x, one.y, share) for one in layout.labels if one.align == align]
+            texts = [(label.text, label.x, label.y, share) for label in layout.labels if label.align == align]
             names.set_path(outline(texts, FONT * layout.scale / 72))
             names.set_path_effects(halo() if align == "left" else None)
         corner = (box.left / self.size.width, 0.28 / self.size.height)
