@@ -44,7 +44,7 @@ class Continued(NamedTuple):
 
     @property
     def parted(self) -> list[int | None]:
-        """The step at which model and world part in each continuation, or None where they stay together."""
+        """The step at which model and world part in each continuation, or None if they stay together."""
         above = self.errors > PARTED
         return [int(start + row.argmax()) if row.any() else None for start, row in zip(self.starts, above, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The attack on a certificate: everything that is tried to break its claims, and how much of each."""
+"""The attack on a certificate: the searches that try to break its claims, and how large each of them is."""
 
 from __future__ import annotations
 

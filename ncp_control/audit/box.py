@@ -104,7 +104,7 @@ def feature_errors(controller: Controller, errors: Array) -> Array:
 
 
 def finite_box(controller: Controller, observations: Interval) -> Interval:
-    """Returns the part of a box from which an attack draws: the clip, or 100, takes the place of an infinite end."""
+    """Returns the part of a box from which an attack draws: the clip, or 100 units, replaces an infinite end."""
     mean, unit = center_of(controller), units_of(controller)
     normalizer = normalizer_of(controller)
     reach = unit * (100.0 if normalizer is None else normalizer.clip)

@@ -153,7 +153,7 @@ class Copies:
 
     @torch.no_grad()
     def raised(self, inputs: int) -> Interval:
-        """Returns the least and the greatest change of each action (A, n) by one sensor that is higher all the time."""
+        """Returns the least and the greatest change of each action (A, n) while one sensor is higher in all steps."""
         n, steps = len(self.low), 5 * STEPS
         rows = max(1, inputs // (2 * n * steps))
         sensor, every = torch.arange(n).repeat(rows), torch.arange(rows * n)

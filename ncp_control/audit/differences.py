@@ -121,7 +121,7 @@ class Differences:
 
         :param epsilon: a share
         :param ranges: the actions' ranges, (A,)
-        :return: the steps for every number of the state, and for all actions; None where it is not shown
+        :return: the steps for every number of the state, and for all actions; None if it is not shown
         """
         d, finite, enough = self.widths, np.isfinite(self.widths), epsilon * self.widths
         allowed = np.where(np.isfinite(ranges), epsilon * ranges, 0.0)  # an endless range has no share
@@ -150,7 +150,7 @@ class Differences:
         return [Component(part, *shrinking(self.M[np.ix_(part, part)])) for part in members]
 
     def cycles(self) -> list[tuple[list[int], float]]:
-        """Returns the numbers of the state in each strongly connected part, and the part's factor of a solver step.
+        """Returns the members of each strongly connected part, and the part's factor in a solver step.
 
         The factor is the spectral radius of M within the part, or a little more. A part of one number is listed only if
         its factor is not below 1.

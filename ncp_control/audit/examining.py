@@ -62,7 +62,7 @@ class Examined:
 
     @property
     def ranges(self) -> Array:
-        """The range of each action, of which shares are taken: its space's, or that of a choice's value, (A,)."""
+        """The range of each action, (A,), which shares refer to: that of its space, or of a choice's value."""
         if self.controller.chooses:
             return self.raw.width
         return np.asarray(numbers(self.controller.high - self.controller.low).reshape(-1))

@@ -1,4 +1,4 @@
-"""What an attack has found, beside the claims of a certificate, and a sentence for every claim that it breaks."""
+"""The findings of an attack, set beside the claims of a certificate, and a sentence for every claim that they break."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def links_of(cell: Cell) -> Links:
 
 
 def carried(seen: Examined, links: Links) -> tuple[Interval, Array]:
-    """Returns the derivative of each synapse's target by its source, and the width of what the source can be, (S,)."""
+    """Returns the derivative of each synapse's target by its source, and the width of the source's range, (S,)."""
     assert seen.held is not None
     sensory = np.array([kind == "sensory" for kind in links.kind])
     inner = np.where(sensory, 0, links.source)  # here and below, index 0 fills the place of sources of the other kind
@@ -69,7 +69,7 @@ def spread(differences: Differences, pushed: Array) -> Array:
 
 
 def shares_of(moved: Array, ranges: Array) -> list[float | None]:
-    """Returns the greatest share of an action's range by which each push moves it; None where the range has no end.
+    """Returns the greatest share of an action's range by which each push moves it; None if the range has no end.
 
     :param moved: how far each of K pushes moves the actions, (A, K)
     :param ranges: the actions' ranges, (A,)
@@ -119,7 +119,7 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
 
 
 def neurons_matter(seen: Examined) -> list[float | None]:
-    """Returns how far each neuron can move any action, as a share of its range; None where it is not shown."""
+    """Returns how far each neuron can move any action, as a share of its range; None if it is not shown."""
     assert seen.known is not None
     differences, n = seen.held_differences, seen.known.units
     if differences is None or seen.held is None or not seen.known.has_neurons:

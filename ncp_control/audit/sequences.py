@@ -1,4 +1,4 @@
-"""Sequences of observations with which a certificate is attacked: random ones of a box, its corners, and held ones."""
+"""Sequences of observations that attack a certificate: random points of a box, its corners, and held values."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class Attacker:
     def creep(self, inputs: int) -> None:
         """Goes on step by step from where some targets' sequences end, each time with the best of a few observations.
 
-        Where a gate keeps a state, even its rounding adds up in this way.
+        In this way even rounding adds up while a gate keeps a state.
         """
         targets = torch.randperm(len(self.widest), generator=self.drawn.random).repeat(CREEPERS)[:CREEPERS]
         if self.controller.rnn is None or self.inputs >= inputs:
@@ -209,8 +209,8 @@ class Attacker:
     def go_on(self, inputs: int) -> None:
         """Runs long sequences from the states to which the climbing has led, until that many observations were seen.
 
-        Rounding that adds up shows itself only there, where states stay at their ends for thousands of steps: so some
-        numbers of an observation stay where it made some neuron slowest.
+        Rounding adds up visibly only where states stay at their ends for thousands of steps. So some numbers of each
+        observation stay what they were when a neuron was slowest.
         """
         left = inputs - self.inputs
         if self.controller.rnn is None or left <= 0:

@@ -84,7 +84,7 @@ def act(agent: Any, env: Any, steps: int, seed: int = 0) -> ActedSteps:
 
 
 def vector_and_time(seen: Any) -> tuple[Array, float]:
-    """Returns an observation's vector and elapsed time, which is 1 where the environment does not tell it."""
+    """Returns an observation's vector and elapsed time, which is 1 if the environment does not give it."""
     if not isinstance(seen, dict):
         return np.asarray(seen), 1.0
     (vector,) = (np.asarray(value) for key, value in seen.items() if key != "elapsed")

@@ -156,8 +156,8 @@ class Weights(NamedTuple):
     """The weights of synapses, and what `arriving` needs to let a NaN pass through existing synapses only.
 
     :param values: (..., sources, targets), zero where there is no synapse
-    :param signs: the signs of the values; None where every source feeds every target
-    :param exist: one where there is a synapse, and zero elsewhere; None where every source feeds every target
+    :param signs: the signs of the values; None if every source feeds every target
+    :param exist: one where there is a synapse, and zero elsewhere; None if every source feeds every target
     """
 
     values: Tensor

@@ -14,7 +14,7 @@ class MotorMap(NamedTuple):
     :param start: the first number of the state that is an output
     :param size: number of outputs O
     :param scale: (O,), or None
-    :param shift: (O,), or None; None where there is no scale
+    :param shift: (O,), or None; None if there is no scale
     """
 
     start: int

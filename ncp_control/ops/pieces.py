@@ -88,7 +88,7 @@ def _ahead(cut: ScanProblem, pieces: int, run: Run) -> Tensor:
 
 
 def _recorded(cut: ScanProblem, state: Tensor, starts: Tensor, run: Run) -> tuple[Tensor, Tensor]:
-    """Returns the states of the pieces, (B, P, L, N), and the leaf of their graph that all but the first start from."""
+    """Returns the states of the pieces, (B, P, L, N), and the leaf of the graph from which all but the first start."""
     begun = starts.clone().requires_grad_()
     own = torch.cat([state[:, None], begun[:, 1:]], dim=1)
     return run(replace(cut, state=own.flatten(0, 1))).unflatten(0, starts.shape[:2]), begun

@@ -35,9 +35,9 @@ class Program(NamedTuple):
     :param settings: the kind's settings
     :param indexes: int64 index tensors, in the kernel's order
     :param parameters: parameters in the kernel's order; None for one that the cell does without
-    :param motor: the cell's outputs; None where they are not such a part of the state
+    :param motor: the cell's outputs; None if they are not such a part of the state
     :param kept: what a backend may keep for as long as these very tensors stay as they are, by the backend's name;
-        None where they were not looked at (see `ncp_control.ops.readable.settled`)
+        None if they were not looked at (see `ncp_control.ops.readable.settled`)
     """
 
     kind: str
@@ -81,7 +81,7 @@ class Kernels(Protocol):
     ) -> list[Tensor | None]:
         """Returns the gradients of inputs, state, elapsed, the motor map's scale and shift, then of every parameter.
 
-        :param grad_states: the gradient of the states; it may be None where that of the outputs is given
+        :param grad_states: the gradient of the states; it may be None if that of the outputs is given
         :param wanted: whether the gradients of inputs and of elapsed are wanted
         :param grad_outputs: the gradient of the outputs; where it is None, those of scale and shift are
         """

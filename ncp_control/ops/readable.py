@@ -27,7 +27,7 @@ _version, _bytes = attrgetter("_version"), attrgetter("nbytes")
 
 
 def not_compiled(problem: ScanProblem, kinds: Sequence[str]) -> str | None:
-    """Why compiled kernels of these kinds cannot run `problem`; None where they can, and its program is settled."""
+    """Why compiled kernels of these kinds cannot run `problem`; None if they can, and its program is settled."""
     program, inputs = problem.program, problem.inputs
     if inputs.dtype not in COMPILED_TYPES:
         return f"compiled for float32 and float64, not for {inputs.dtype}"
@@ -62,7 +62,7 @@ def watched() -> str | None:
 def unreadable(
     program: Program, inputs: Tensor, state: Tensor, elapsed: Elapsed, reset: Tensor | None, mask: Tensor | None
 ) -> str | None:
-    """Why kernels cannot read these tensors; None where they can.
+    """Why kernels cannot read these tensors; None if they can.
 
     The devices and the float types of the last five are taken as equal, and their shapes as checked.
     """
@@ -81,7 +81,7 @@ def unlike(problem: ScanProblem) -> str | None:
 
 
 def odd_gradient(gradient: Tensor | None) -> str | None:
-    """Why the backward kernels cannot read a gradient; None where they can, and for None."""
+    """Why the backward kernels cannot read a gradient; None if they can, and for None."""
     if gradient is None:
         return None
     if type(gradient) not in PLAIN or gradient.layout is not torch.strided:
@@ -122,7 +122,7 @@ _READABLE: dict[tuple[int, ...], Settled] = {}
 
 
 def settled(program: Program, inputs: Tensor, state: Tensor) -> Program | None:
-    """Returns the program with what backends keep for its tensors; None where kernels cannot read these.
+    """Returns the program with what backends keep for its tensors; None if kernels cannot read these.
 
     The tensors are looked at again, and what was kept is forgotten, once one of them is not where or as it was.
     """
@@ -207,7 +207,7 @@ def _obstacles(program: Program, inputs: Tensor, state: Tensor, given: dict[str,
 
 
 def wrong_index(name: str, index: Tensor, wanted: Index) -> str | None:
-    """What is wrong with an index tensor, in one sentence; None where nothing is."""
+    """What is wrong with an index tensor, in one sentence; None if nothing is."""
     again = "build the cell again, and load its parameters with load_state_dict"
     if index.dtype is not torch.int64:
         return f"{name} is in {index.dtype}, but indexes are in torch.int64: {again}"

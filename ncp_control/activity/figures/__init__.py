@@ -1,9 +1,11 @@
 """Figures of a recorded rollout. Each function returns a matplotlib Figure to restyle or save; no window opens.
 
-activity = Activity.load("cheetah.npz")
-figure = raster_figure(activity)
-figure.axes[0].set_title("My title")
-figure.savefig("raster.pdf")
+Example::
+
+    activity = Activity.load("cheetah.npz")
+    figure = raster_figure(activity)
+    figure.axes[0].set_title("My title")
+    figure.savefig("raster.pdf")
 """
 
 from ncp_control.activity.figures.motion import Gait, body_figure, find_gait, phase_figure

@@ -97,7 +97,7 @@ def names_of_inputs(wiring: Wiring, controller: Controller) -> list[str]:
 
 
 def means_of(controller: Controller) -> list[float]:
-    """Returns the mean of every observation in the training, and 0 without a normalisation: what a lost sense shows."""
+    """Returns what a lost sense shows: every observation's mean in the training, or 0 without a normalisation."""
     mean = getattr(controller.normalize, "mean", None)
     return [0.0] * len(controller.sensors) if mean is None else [float(value) for value in mean]
 

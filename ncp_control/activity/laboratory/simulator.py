@@ -243,7 +243,7 @@ def plain_script(simulator: SimulatorBuild) -> str:
 
 
 def licences() -> str:
-    """Returns the licences of MuJoCo and of what it is built from, as the installed Python package of it has them."""
+    """Returns the licences of MuJoCo and of its parts, as its installed Python package has them."""
     files = metadata.files("mujoco") or []
     texts = sorted(file for file in files if file.name in ("LICENSE", "LICENSES_THIRD_PARTY.md"))
     return "\n\n".join(file.read_text(encoding="utf-8").strip() for file in texts)

@@ -129,7 +129,7 @@ def starts_as_known(body: Any, task: str) -> bool:
 
 
 def settings_of(body: Any) -> dict[str, Any]:
-    """Returns the settings of a task: numbers and ranges packed, because some are infinite, and yes or no."""
+    """Returns the settings of a task: flags, and numbers and ranges, which are packed because some are infinite."""
     settings: dict[str, Any] = {}
     for name, short in NUMBERS.items():
         if hasattr(body, name):
@@ -175,7 +175,7 @@ def root_of(model: Any) -> dict[str, int]:
 
 
 def layers_data(env: Any) -> tuple[list[Layer], int]:
-    """Returns the wrappers of an environment, the innermost first, and how many of them disturbances come around.
+    """Returns the wrappers of an environment, the innermost first, and how many of them lie inside disturbances.
 
     Disturbances come between the environment as it was made and the wrappers of the training, as those of
     `ncp-control record` do.

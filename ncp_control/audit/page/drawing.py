@@ -28,7 +28,7 @@ KINDS = {"+": "rises", "-": "falls", "?": "unknown", "0": "never"}
 
 
 def inputs_of(certificate: Certificate) -> list[str]:
-    """Returns the names of what the circuit reads: the sensors, and what else feeds synapses, as the elapsed time."""
+    """Returns the names of what the circuit reads: the sensors, and anything else, such as the elapsed time."""
     sensory = [one.source for one in certificate.synapses if one.kind == "sensory"]
     return list(dict.fromkeys([*certificate.sensors, *sensory]))
 

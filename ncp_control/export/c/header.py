@@ -131,7 +131,7 @@ def comment(lines: Sequence[str]) -> str:
 
 
 def numbered_names(prefix: str, names: Sequence[str], first: int = 0) -> str:
-    """Returns an enumeration of the names that C can have, `PREFIX_NAME = number`; the others are in comments only.
+    """Returns an enumeration of the names that C allows, `PREFIX_NAME = number`; other names stand in comments.
 
     Spaces, dots and hyphens become underscores.
 

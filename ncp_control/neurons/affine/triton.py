@@ -252,7 +252,7 @@ def backward(
                     kept = 1.0 / (r + s * rate)
                     own = r * kept
                     gc = g * own
-                    u = v
+                    u = v  # by the quotient rule the state after the step, not the one before
                     q = s * kept * g
                     driven = s * f * kept
                 d_h += gc * (c.A * f - u * rate)

@@ -19,7 +19,7 @@ STRONGEST = tl.constexpr(0.9)  # BRAKE in neuron.py
 
 
 class DualParameters(NamedTuple):
-    """Pointers to the parameters, in the program's order; brake_raw is None where neurons have no brake.
+    """Pointers to the parameters, in the program's order; brake_raw is None if neurons have no brake.
 
     Weights are (2, synapses) and the bias is (2, N), those of f before those of g; log_tau has two numbers.
     """

@@ -68,9 +68,11 @@ class KnownGated(Known):
 
 
 class KnownGRU(KnownGated):
-    """A GRU: `h' = (1 - z) n + z h` is a weighted mean of h and `n = tanh(W x + b + r m)`, with `m = W_hn h + b_hn`::
+    """A GRU: `h' = (1 - z) n + z h` is a weighted mean of h and `n = tanh(W x + b + r m)`, with `m = W_hn h + b_hn`.
 
-    dh' = (1 - z) (1 - n^2) (d(W x) + r dm + m r (1 - r) dr) + (h - n) z (1 - z) dz + z dh
+    Its derivatives are::
+
+        dh' = (1 - z) (1 - n^2) (d(W x) + r dm + m r (1 - r) dr) + (h - n) z (1 - z) dz + z dh
     """
 
     def outer(self) -> Interval:

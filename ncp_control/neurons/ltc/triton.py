@@ -302,8 +302,8 @@ def backward(
                     short, long = fraction(h)
                     gc = g * long * own
                     q = g * short * own
-                    r = -v * q
-                    own *= long * c.cm
+                    r = -v * q  # by the quotient rule with the state after the step, not with the one before
+                    own *= long * c.cm  # the weight of the old state in the mean
                 d_h += g * slope
                 sum_cm += gc * (old - v)
                 d_Q += q

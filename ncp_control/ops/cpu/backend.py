@@ -27,7 +27,7 @@ def supports(problem: ScanProblem) -> tuple[bool, str]:
 
 
 def would_not_run(problem: ScanProblem) -> str | None:
-    """Why compiled code could not run `problem` even with its library; None where it could."""
+    """Why compiled code could not run `problem` even with its library; None if it could."""
     device = problem.inputs.device
     if device.type != "cpu":
         return f"the inputs are on {device}, not on the CPU"

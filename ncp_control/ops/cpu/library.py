@@ -41,7 +41,7 @@ def load() -> tuple[Library | None, str]:
 
     The environment variable NCP_CONTROL_CPU_LEVEL (avx512, avx2 or portable) chooses one by name.
 
-    :return: the library, or None where there is none to use; and why
+    :return: the library, or None if there is none to use; and why
     """
     built = [level for level in LEVELS if path_of(level).exists()]
     if not built:
@@ -91,7 +91,7 @@ def supported_levels() -> tuple[str, ...]:
 
 
 def structs_that_differ(handle: ctypes.CDLL) -> list[str]:
-    """The structs whose size in a library is not the one that Python fills: to call its kernels would crash."""
+    """The structs that have another size in a library than Python fills; calling its kernels would crash."""
     return [name for name, size in struct_sizes().items() if _struct_bytes(handle, name) != size]
 
 

@@ -61,7 +61,7 @@ def backward(
 ) -> list[Tensor | None]:
     """Launches the backward kernel, and sums the parameters' gradients over its Triton programs.
 
-    :param grad_states: the gradient of the states; it may be None where that of the outputs is given
+    :param grad_states: the gradient of the states; it may be None if that of the outputs is given
     :param wanted: whether the gradients of inputs and of elapsed are wanted
     :param grad_outputs: the gradient of the outputs; where it is None, those of scale and shift are
     :return: gradients of inputs, state, elapsed, the motor map's scale and shift, then of every parameter

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-decorators
-"""Whether Triton can compile kernels here: it needs a C compiler and Python's headers, and looks only when it does."""
+"""Whether Triton can compile kernels here: it needs a C compiler and Python's headers, and looks for them only then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def store_zero(place):
 
 @functools.cache
 def obstacle() -> str | None:
-    """Why Triton can make no kernel ready for a launch here; None where it can. A kernel is compiled to find out."""
+    """Why Triton cannot make a kernel ready for a launch here; None if it can. It compiles one to find out."""
     try:
         store_zero.warmup(torch.float32, grid=(1,)).run  # noqa: B018 (reading it makes the launcher)
     except Exception as error:  # whatever the compilers, the assembler and the driver raise
