@@ -276,6 +276,7 @@ def neurons(certificate: Certificate, full: bool) -> Section | None:
     if any(neuron.found_matters is not None for neuron in every):
         columns.append(("by attack", [tried(group) for _, group in groups]))
     if full and any(neuron.state.found_low is not None for neuron in every):
+        # Beside the certified state.
         columns.insert(4, ("attack reached", aligned(words.found(neuron.state) for neuron in every)))
     lines = [
         idle(every, "dead", "moves no action"),
@@ -307,6 +308,7 @@ def synapses(certificate: Certificate, full: bool) -> Section | None:
     )
     if len(known) + never + unknown < len(every):
         lines[0] += f" {len(every) - len(known) - never - unknown:,} could move one through its whole range."
+    # No synapse is named both among those that matter least and among those that matter most.
     few = FEW if len(known) > 2 * FEW else len(known) // 2
     for lead, chosen in (("matter least", known[:few]), ("can matter most", known[::-1][:few])):
         if chosen and not full:

@@ -183,7 +183,7 @@ def onnx_step(path: Path) -> Step:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()][:2]
+    names = [output.name for output in session.get_outputs()][:2]  # without flags
 
     def step(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
         action, after = session.run(names, {"observation": observation, "state": state, "elapsed": elapsed})
@@ -210,6 +210,7 @@ def play_c(folder: Path, compiler: str, acted: ActedSteps) -> Array:
         sources = [str(folder / name) for name in ("controller.c", "main.c")]
         run_tool([compiler, *FLAGS, "-o", str(program), *sources, "-lm"])
         printed = run_tool([str(program), "--elapsed"], "\n".join(lines) + "\n")
+        # The recorded vectors compare the states, too, and not only what they lead to.
         run_tool([str(program), "--check", str(folder / "vectors.csv")])
     actions = np.array([[float(word) for word in line.split()] for line in printed.splitlines()])
     return actions.reshape(acted.actions.shape)

@@ -66,7 +66,7 @@ def write_onnx(controller: Controller, folder: Path) -> None:
         tidy(made.model.graph)
         made.model.metadata_props["sensors"] = json.dumps(controller.sensors)
         made.model.metadata_props["actions"] = json.dumps(controller.actions)
-        made.save(folder / FILE, external_data=False)
+        made.save(folder / FILE, external_data=False)  # one file with everything, the weights included
 
 
 def expm1(x: Any) -> Any:
@@ -82,6 +82,7 @@ def expm1(x: Any) -> Any:
 
 def tidy(graph: Any) -> None:
     """Names the free size "batch", and removes the exporter's notes, which name files of this machine."""
+    # All inputs share one free size.
     (free,) = {str(value.shape[0]) for value in graph.inputs}
     for value in (*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)):
         value.metadata_props.clear()

@@ -186,6 +186,7 @@ def flags_text(kind: str, controller: Controller) -> list[str]:
     """Returns what each flag means."""
     if controller.watch is None and kind != "c":
         return ["Flags", *wrapped("None: keep NaN and infinity away. With --monitor MONITOR.json it returns flags.")]
+    # Without certified ranges only the flag for numbers that are not finite can be raised.
     known = FLAGS if controller.watch is not None else {bit: text for bit, text in FLAGS.items() if bit == 1}
     after = "the state stays as it was"
     after = f"Flag 1 stands alone: {after + ', and so does the action' if kind == 'c' else after}."

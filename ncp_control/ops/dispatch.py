@@ -102,6 +102,7 @@ def _run_on(problem: ScanProblem, name: str) -> Tensor:
         return BACKENDS[name].run(problem)
     try:
         return reference.run(problem)
+    # Torch raises any of these for a tensor that does not fit, in words about one of its own operations.
     except (RuntimeError, IndexError, TypeError) as error:
         why = None if watched() else unlike(problem)
         if why is None:

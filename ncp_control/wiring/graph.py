@@ -60,7 +60,7 @@ class Wiring:
             ("input_names", input_names),
             ("neuron_names", neuron_names),
         ):
-            object.__setattr__(self, key, value)
+            object.__setattr__(self, key, value)  # a frozen class refuses plain assignments
         check_names(input_names, inputs, neuron_names, self.units)
         check_ends("sensory synapse", self.sensory, ("input", inputs), ("neuron", self.units))
         check_ends("synapse", self.synapses, ("neuron", self.units), ("neuron", self.units))
@@ -195,7 +195,7 @@ class Wiring:
 def checked_layers(layer_sizes: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     """Returns the layers with their sizes as ints; their names and their order must be the usual ones."""
     names = [name for name, _ in layer_sizes]
-    inter = len(names) - ("command" in names) - 1
+    inter = len(names) - ("command" in names) - 1  # all that are neither command nor motor
     expected = [*inter_layers(inter), *(["command"] if "command" in names else []), "motor"]
     if names != expected:
         raise WiringError(
@@ -259,6 +259,7 @@ def check_reached(
     target = np.concatenate([synapses.target, b, a])
     reached = np.zeros(len(names), dtype=bool)
     reached[sensory.target] = True
+    # Each round reaches the neurons that lie one synapse further.
     frontier = target[reached[source] & ~reached[target]]
     while len(frontier):
         reached[frontier] = True

@@ -61,7 +61,7 @@ class NCP(Plan):
         sizes = _several(inter, "inter")
         fanouts = _several(inter_fanout, "inter_fanout")
         if not isinstance(inter_fanout, Sequence):
-            fanouts *= len(sizes)
+            fanouts *= len(sizes)  # one number serves all inter layers
         if not sizes or len(fanouts) != len(sizes):
             raise WiringError(
                 f"there are {len(sizes)} inter layers and {len(fanouts)} inter fan-outs; give one for each"
@@ -107,6 +107,7 @@ class NCP(Plan):
             fill(recurrent[source, source], self.recurrent_inter, rng)
         command, motor = layers[-2:]
         fill(recurrent[command, command], self.recurrent_command, rng)
+        # The motor neurons draw their sources, so the synapses are dealt the other way round.
         recurrent[command, motor] = deal(self.motor, self.command, self.motor_fanin, rng).T
         synapses = signed(recurrent, rng)
         sensory = np.zeros((inputs, self.units), dtype=bool)

@@ -39,6 +39,7 @@ def summary(inputs: int, layers: dict[str, slice], sensory: Edges, synapses: Edg
     sizes = [part.stop - part.start for part in layers.values()]
     units = sum(sizes)
     layer_of = np.repeat(np.arange(len(names)), sizes)
+    # Row 0 is that of the inputs, and the layers follow.
     row_of = np.concatenate([np.zeros(len(sensory), dtype=np.int64), 1 + layer_of[synapses.source]])
     column_of = layer_of[np.concatenate([sensory.target, synapses.target])]
 
@@ -122,7 +123,7 @@ def read_json(text: str) -> dict[str, Any]:
         raise WiringError(f"the wiring's JSON lacks {', '.join(missing)}")
     if unknown := [key for key in document if key not in KEYS]:
         raise WiringError(f"the wiring's JSON has keys that version {VERSION} does not know: {', '.join(unknown)}")
-    for key in KEYS[3:]:
+    for key in KEYS[3:]:  # all but the format, the version and the number of inputs
         if not isinstance(document[key], list):
             raise WiringError(f'"{key}" must be a list, got {reprlib.repr(document[key])}')
     for key in ("layers", "input_names", "neuron_names"):
@@ -172,6 +173,7 @@ def read_circuit(
         inters = list(inter)
     layers: list[tuple[str, tuple[str, ...]]] = []
     for layer, members in zip(inter_layers(len(inters)), inters, strict=True):
+        # A single inter layer may be empty, and is then left out.
         layers.append((layer, _members(members, layer, layer, least=len(inters) > 1)))
     layers.append(("command", _members(command, "command", "command")))
     layers.append(("motor", _members(motor, "motor", "motor", least=1)))

@@ -48,6 +48,7 @@ def write_c(controller: Controller, folder: Path, name: str = "", sha256: str = 
     :param sha256: the checksum of its file, for comments
     """
     for file, text in texts_of(controller, name, sha256).items():
+        # The same bytes on every system; names were freed of other characters before.
         (folder / file).write_text(text, encoding="ascii", newline="\n")
 
 

@@ -104,6 +104,7 @@ class CTGRU(Cell):
         q = torch.tanh(sensed_q + self._recurrent(self.detect, (r * memory).sum(-1)))
         s = self._scale_weights(sensed_s + self._recurrent(self.store, h), constants)
         written = (1 - s) * memory + s * q[..., None]
+        # (B, 1) has one dimension less than the memories, (B, U, M).
         span = elapsed[..., None] if isinstance(elapsed, Tensor) and elapsed.dim() else elapsed
         return (written * torch.exp(-span / constants)).flatten(-2)
 

@@ -64,7 +64,7 @@ class Kept(NamedTuple):
 @triton.jit
 def lost(p, k):
     """`1 - k` with `k = exp(-p)`: up to 1/2 by its series, because the subtraction loses the digits of p."""
-    TERMS: tl.constexpr = 14 if p.dtype == tl.float64 else 8
+    TERMS: tl.constexpr = 14 if p.dtype == tl.float64 else 8  # up to 1/2, the next term is below rounding
     is_small = tl.abs(p) <= 0.5  # NaN is not
     small = tl.where(is_small, p, 0.5)
     series = 1.0 + 0.0 * small

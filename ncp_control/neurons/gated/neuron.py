@@ -87,6 +87,7 @@ class GatedCell(Cell):
             (self.weight_ih, self.wiring.sensory, sensory),
         ):
             for k in numbers:
+                # The rows of a unit, one for each gate, stand `units` apart.
                 weight[int(edges.target[k]) :: self.units, int(edges.source[k])] = 0.0
 
     def gate_time_constants(self, gate: Tensor) -> Tensor:

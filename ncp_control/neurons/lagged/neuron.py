@@ -74,6 +74,7 @@ class LaggedMLP(Cell):
         if type(self).advance is not LaggedMLP.advance:
             return None
         steps = sensed.shape[1]
+        # The oldest input in the state leaves it in the first step already.
         seen = torch.cat([state.unflatten(1, (self.lags, self.inputs))[:, 1:], sensed], dim=1)
         return torch.cat([seen[:, k : k + steps] for k in range(self.lags)], dim=-1)
 
