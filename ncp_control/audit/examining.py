@@ -90,7 +90,7 @@ def examine(controller: Controller, observations: Interval, elapsed: Elapsed) ->
         )
     states = of_numbers(known, reachable(known, features), features)
     outputs = known.outputs(states)
-    # The head adds up all outputs, so one NaN reaches every action.
+    # A state that is NaN may reach an output, and the head adds up all outputs for every action.
     raw = through(controller.head, outputs).where(states.is_finite.all() or known.stays_finite)
     gain = product_of(slopes_through(controller.head, outputs), known.output_slopes(states))
     slopes = known.slopes(states, features)

@@ -129,7 +129,7 @@ def mean_range(opened: Interval, E: Array, fixed: Interval, slow: Array) -> Inte
 
 PIECES = 16  # the range of a sigmoid is cut into so many, because over a short piece the bound of its slope is tight
 UP = 1 + 1e-9  # covers the rounding of slopes, which are computed in float64
-CAPACITANCE_ROUNDINGS = 4  # of a bounded neuron's capacitance, besides those of the sum that it is computed from
+CAPACITANCE_ROUNDINGS = 4  # of a capacitance, besides those of the sum that a bounded neuron computes it from
 DOUBLED = 30  # bounds behind gap junctions are widened at most so often, twice as far each time
 
 
