@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import torch
 from safetensors.torch import load_file
 
 from helpers.distilling import turning
-from ncp_control.base.tensors import CheckpointError
-from ncp_control.distil import DistilSettings, PruneSettings, distil
+from ncp_control.base.tensors import CheckpointError, read_tensors, write_tensors
+from ncp_control.distil import DistilSettings, PruneSettings, distil, distilling, loop
 from ncp_control.distil.lessons import EVALUATIONS, share_of
 from ncp_control.distil.loop import DistilLoop
 from ncp_control.rl import evaluate, load_policy
+from ncp_control.rl.evaluation import EpisodeReturns
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.runs.run import BEST, LAST, STATE, seed_of
 from ncp_control.wiring import AutoNCP
@@ -141,6 +143,30 @@ def test_a_finished_run_that_is_resumed_gives_the_same_result(tmp_path: Path) ->
     assert first.returns == again.returns
     assert first.agent.sha256 != ""
     assert len(again.rows) == 3
+
+
+def test_an_interrupted_run_has_the_best_student_with_its_own_return(tmp_path: Path, monkeypatch: Any) -> None:
+    returns = iter([[3.0], [5.0], [4.0]])
+    monkeypatch.setattr(loop, "evaluate", lambda *arguments: EpisodeReturns(next(returns), [200]))
+
+    def interrupt(done: DistilLoop) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(distilling, "last_evaluation", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        distil(turning, ENV, out=tmp_path / "run", **QUIET)
+    notes = [load_policy(tmp_path / "run" / name).note for name in (BEST, LAST)]
+    assert [(note["return"], note["steps"]) for note in notes] == [(5.0, 1800), (4.0, 2400)]
+
+
+@pytest.mark.system
+def test_the_seconds_of_a_resumed_run_go_on_from_those_before(tmp_path: Path) -> None:
+    distil(turning, ENV, out=tmp_path / "run", **QUIET)
+    path = tmp_path / "run" / STATE
+    metadata, tensors = read_tensors(path, loop.FORMAT, loop.VERSION, loop.DESCRIBED, "distil")
+    state = json.dumps({**json.loads(metadata["state"]), "seconds": 1e6})
+    write_tensors(path, loop.FORMAT, loop.VERSION, {"state": state}, tensors)
+    assert distil(turning, ENV, out=tmp_path / "run", resume=True, **QUIET).seconds > 1e6
 
 
 @pytest.mark.system

@@ -10,14 +10,15 @@ import torch
 
 from helpers.gates import Gate
 from helpers.oscillators import oscillators
+from ncp_control.base.tensors import read_tensors, write_tensors
 from ncp_control.cli import main
 from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
-from ncp_control.dynamics.fit_loop import DivergedError
-from ncp_control.dynamics.fitting import make_seeded
+from ncp_control.dynamics.fit_loop import DESCRIBED, FORMAT, VERSION, DivergedError
+from ncp_control.dynamics.fitting import FitLoop, make_seeded
 from ncp_control.runs.curve import CURVE
-from ncp_control.runs.run import BEST, STATE
+from ncp_control.runs.run import BEST, STATE, Run
 
 PARTS = oscillators(actions=True).split()
 SETTINGS = FitSettings(epochs=4, length=16, stride=8, batch=8, average=0.9, schedule="cosine", horizon=3, robust=1.0)
@@ -200,6 +201,25 @@ def test_a_fit_says_how_many_rollouts_are_too_short_for_its_windows(capsys: pyte
         fit(DynamicsModel.of(parts.train, "gru", 3), parts, FitSettings(epochs=1, length=length))
         words = "3 of 5 training rollouts are shorter than a window of 8 steps and are not used"
         assert (words in capsys.readouterr().err) == told
+
+
+@pytest.mark.parametrize("forced", [0.0, 0.25, 1.0])
+def test_the_validation_weighs_both_errors_as_the_loss_does(forced: float) -> None:
+    loops = [FitLoop(make(), PARTS, torch.device("cpu"), replace(SETTINGS, learning_rate=0.01, forced=share),
+                     Run(None), {}) for share in (forced, 1.0, 0.0)]  # fmt: skip
+    for loop in loops:
+        loop.begin()
+    weighed, of_the_next, of_continuations = (loop.valid_errors() for loop in loops)
+    torch.testing.assert_close(weighed, forced * of_the_next + (1 - forced) * of_continuations)
+    assert not torch.allclose(of_the_next, of_continuations)
+
+
+def test_the_seconds_of_a_resumed_fit_go_on_from_those_before(tmp_path: Path) -> None:
+    fit(make(), PARTS, SETTINGS, out=tmp_path, progress=False)
+    metadata, tensors = read_tensors(tmp_path / STATE, FORMAT, VERSION, DESCRIBED, "fit")
+    state = json.dumps({**json.loads(metadata["state"]), "seconds": 1e6})
+    write_tensors(tmp_path / STATE, FORMAT, VERSION, {"state": state}, tensors)
+    assert fit(make(), PARTS, SETTINGS, out=tmp_path, resume=True, progress=False).seconds > 1e6
 
 
 @pytest.mark.parametrize(("there", "here"), [("cuda", "cpu"), ("mps", "cpu")])

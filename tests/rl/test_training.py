@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium.envs.classic_control import PendulumEnv
 from stable_baselines3.common.callbacks import BaseCallback
 
 from helpers.gates import Gate
@@ -18,8 +20,8 @@ from ncp_control.base.tensors import CheckpointError
 from ncp_control.cli import main
 from ncp_control.rl import load_policy
 from ncp_control.rl.files.run_state import read_about
-from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_control.rl.training import POLICIES, train
+from ncp_control.rl.recipes.recipe import Recipe, load_recipe
+from ncp_control.rl.training import POLICIES, Schedule, train
 from ncp_control.runs.curve import CURVE
 from ncp_control.runs.run import BEST, LAST, STATE
 
@@ -192,6 +194,34 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
         assert not out.exists()
     assert main(["train", "pendlum-novel"]) == 2
     assert "did you mean pendulum-novel" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("steps", "eval_every", "checkpoint_every"), [(10, 1, 10_000), (1000, 50, 10_000), (10**6, 50_000, 100_000)]
+)
+def test_a_schedule_follows_from_the_length_of_the_training(steps: int, eval_every: int, checkpoint_every: int) -> None:
+    recipe = Recipe("Pendulum-v1", "PPO", steps)
+    assert Schedule.of(recipe, None, 8, None) == Schedule(eval_every, 8, checkpoint_every)
+    assert Schedule.of(recipe, 3, 1, 5) == Schedule(3, 1, 5)
+
+
+class Drawing(PendulumEnv):
+    """A pendulum that draws from NumPy's global generator, as environments that know no seeds do."""
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.state = np.random.uniform(-1, 1, 2)
+        return self._get_obs(), {}
+
+
+def test_evaluations_do_not_change_what_a_training_draws(tmp_path: Path) -> None:
+    gym.register("Drawing-v0", Drawing, max_episode_steps=20)
+    recipe = Recipe("Drawing-v0", "PPO", 128, policy="MlpPolicy", settings={"n_steps": 32, "batch_size": 16})
+    for name, eval_every in (("often", 32), ("once", 10**6)):
+        train(recipe, tmp_path / name, **QUIET | {"eval_every": eval_every})
+    often, once = (tensors(tmp_path / name / STATE) for name in ("often", "once"))
+    assert often.keys() == once.keys()
+    assert all(torch.equal(value, once[key]) for key, value in often.items())
 
 
 @pytest.mark.parametrize(
