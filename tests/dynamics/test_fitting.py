@@ -15,6 +15,7 @@ from ncp_control.cli import main
 from ncp_control.data import Rollout, Rollouts, Split
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import DynamicsModel, FitSettings, fit, load_model, one_step_error
+from ncp_control.dynamics.errors import window_errors
 from ncp_control.dynamics.fit_loop import DESCRIBED, FORMAT, VERSION, DivergedError
 from ncp_control.dynamics.fitting import FitLoop, make_seeded
 from ncp_control.runs.curve import CURVE
@@ -211,6 +212,7 @@ def test_the_validation_weighs_both_errors_as_the_loss_does(forced: float) -> No
         loop.begin()
     weighed, of_the_next, of_continuations = (loop.valid_errors() for loop in loops)
     torch.testing.assert_close(weighed, forced * of_the_next + (1 - forced) * of_continuations)
+    torch.testing.assert_close(of_the_next, window_errors(loops[1].model, loops[1].valid))
     assert not torch.allclose(of_the_next, of_continuations)
 
 
