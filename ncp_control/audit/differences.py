@@ -153,14 +153,19 @@ class Differences:
         """Returns the members of each strongly connected part, and the part's factor in a solver step.
 
         The factor is the spectral radius of M within the part, or a little more. A part of one number is listed only if
-        its factor is not below 1.
+        it is not shown to shrink.
         """
         parts = sorted(self.parts, key=lambda part: int(part.members[0]))
-        return [(part.members.tolist(), part.factor) for part in parts if len(part.members) > 1 or part.factor >= 1]
+        listed = [part for part in parts if len(part.members) > 1 or self.rate_of(part) >= 1]
+        return [(part.members.tolist(), part.factor) for part in listed]
 
     def rate(self) -> float:
         """Returns the factor by which a step shrinks differences in the long run; 1 or more if none is shown."""
-        return float(max((part.factor for part in self.parts), default=0.0) ** self.substeps * ROUNDED)
+        return max(map(self.rate_of, self.parts), default=0.0)
+
+    def rate_of(self, part: Component) -> float:
+        """Returns the factor by which a step shrinks the differences within a part, rounded up."""
+        return float(part.factor**self.substeps * ROUNDED)
 
 
 def product_up(left: Array, right: Array) -> Array:

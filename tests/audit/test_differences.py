@@ -35,6 +35,12 @@ def test_a_neuron_that_never_forgets_is_not_shown() -> None:
     assert system([[1.2]], [0.0], [1.0]).rate() == pytest.approx(1.2)
 
 
+@pytest.mark.parametrize("distance", [0.0, 1.5e-12, 1e-9])
+def test_what_is_not_shown_to_forget_is_named_down_to_the_last_digits(distance: float) -> None:
+    found = system([[1 - distance]], [0.0], [1.0])
+    assert (found.rate() >= 1) == bool(found.cycles()) == (distance < 1e-9)
+
+
 def test_a_cascade_forgets_after_its_slowest_neuron_even_with_a_strong_synapse() -> None:
     found = system([[0.9, 0.0], [50.0, 0.1]], [0.0, 0.0], [1.0, 1.0])
     assert found.cycles() == []
