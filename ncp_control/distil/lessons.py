@@ -20,11 +20,11 @@ from ncp_control.data.episodes import copy_of, stack
 from ncp_control.distil.collecting import Actor, Collector, TeachingEnv
 from ncp_control.distil.demonstrations import Demonstrations
 from ncp_control.distil.environments import EnvRecipe
+from ncp_control.distil.learning import first_steps
 from ncp_control.distil.recorded import METHOD, Recorded
 from ncp_control.distil.replaying import replay
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
-from ncp_control.distil.training import first_steps
 from ncp_control.runs.run import Run
 
 LONGEST_WAIT = 2  # iterations after which the teacher takes fewer actions although the student does badly

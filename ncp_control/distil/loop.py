@@ -20,11 +20,11 @@ from ncp_control.base.machine import one_thread
 from ncp_control.base.notes import read_object
 from ncp_control.base.tensors import check_optimizer, described_in, pack, read_tensors, unpack, write_tensors
 from ncp_control.distil.demonstrations import Demonstrations
+from ncp_control.distil.learning import LabelledWindows, train
 from ncp_control.distil.lessons import CHOICES, EVALUATIONS, SYNAPSES, Lessons, share_of
 from ncp_control.distil.rewiring import Rewiring
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
-from ncp_control.distil.training import LabelledWindows, train
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.policy_file import save_policy
 from ncp_control.runs.curve import LearningCurve

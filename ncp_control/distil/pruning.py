@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from ncp_control.base.machine import one_thread
+from ncp_control.distil.learning import LabelledWindows, train
 from ncp_control.distil.lessons import share_of
 from ncp_control.distil.loop import DistilLoop
 from ncp_control.distil.prune_table import TABLE, PrunedRow, read_rows, smallest_of, write_rows
 from ncp_control.distil.settings import DistilSettings, PruneSettings
 from ncp_control.distil.smaller import Mask, Numbers, check_prunable, places_of, smaller_wiring, strengths
 from ncp_control.distil.student import Student, smaller_student, student_of
-from ncp_control.distil.training import LabelledWindows, train
 from ncp_control.rl.evaluation import evaluate
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy, save_policy

@@ -139,26 +139,6 @@ class EpochLoop(ABC, Generic[M]):
                 self.finish()
         return self.fitted()
 
-    def about(self) -> dict[str, Any]:
-        """Returns what makes the result, for the record; refuses to resume a fit elsewhere, which would change it."""
-        count, device, before = self.ranks.count, self.device.type, self.run.before
-        begun_by, begun_on = (before.get(RANKS, 1), before.get(DEVICE, "cpu")) if before else (count, device)
-        if begun_by != count:
-            raise ValueError(
-                f"{self.run.out} holds a fit whose number of processes is {begun_by}, and now it is {count}: start as "
-                "many, with torchrun if there are several, or choose another folder"
-            )
-        if begun_on != device:
-            raise ValueError(
-                f"{self.run.out} holds a fit whose device is {begun_on}, and now it is {device}: use --device "
-                f"{begun_on}, or choose another folder"
-            )
-        return {
-            **self.recorded(), "settings": self.settings.recorded(), "seed": self.run.seed,
-            "threads": torch.get_num_threads(), **({RANKS: count} if count > 1 else {}),
-            **({DEVICE: device} if device != "cpu" else {}),
-        }  # fmt: skip
-
     def begin(self) -> None:
         """Brings the model to its device, makes its optimizer, and goes on from the state if there is one."""
         settings, run = self.settings, self.run
@@ -260,6 +240,26 @@ class EpochLoop(ABC, Generic[M]):
             self.unwritten = self.state()
             if time.monotonic() - self.written > float(os.environ.get(SECONDS_VARIABLE, SECONDS_BETWEEN_CHECKPOINTS)):
                 self.write()
+
+    def about(self) -> dict[str, Any]:
+        """Returns what makes the result, for the record; refuses to resume a fit elsewhere, which would change it."""
+        count, device, before = self.ranks.count, self.device.type, self.run.before
+        begun_by, begun_on = (before.get(RANKS, 1), before.get(DEVICE, "cpu")) if before else (count, device)
+        if begun_by != count:
+            raise ValueError(
+                f"{self.run.out} holds a fit whose number of processes is {begun_by}, and now it is {count}: start as "
+                "many, with torchrun if there are several, or choose another folder"
+            )
+        if begun_on != device:
+            raise ValueError(
+                f"{self.run.out} holds a fit whose device is {begun_on}, and now it is {device}: use --device "
+                f"{begun_on}, or choose another folder"
+            )
+        return {
+            **self.recorded(), "settings": self.settings.recorded(), "seed": self.run.seed,
+            "threads": torch.get_num_threads(), **({RANKS: count} if count > 1 else {}),
+            **({DEVICE: device} if device != "cpu" else {}),
+        }  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """Returns a copy of everything that is needed to resume the fit."""

@@ -17,8 +17,8 @@ from helpers.distilling import numbered, pendulum, student_of, turning
 from ncp_control.base.tensors import read_tensors, write_tensors
 from ncp_control.data import Rollout, Rollouts, collect
 from ncp_control.distil import DistilSettings, Recorded, distil
+from ncp_control.distil.learning import LabelledWindows, first_steps, train
 from ncp_control.distil.loop import DistilLoop
-from ncp_control.distil.training import LabelledWindows, first_steps, train
 from ncp_control.rl import load_policy
 from ncp_control.runs.run import BEST, LAST, STATE
 

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from helpers.distilling import numbered, pendulum, student_of, turning
 from ncp_control.data import collect
 from ncp_control.distil import DistilSettings, PruneSettings, Recorded, distil
+from ncp_control.distil.learning import LabelledWindows
 from ncp_control.distil.prune_table import PrunedRow, read_rows, smallest_in_words, smallest_of, table_text, write_rows
 from ncp_control.distil.pruning import (
     EVALUATION,
@@ -25,7 +26,6 @@ from ncp_control.distil.pruning import (
     without_weakest,
 )
 from ncp_control.distil.smaller import smaller_wiring
-from ncp_control.distil.training import LabelledWindows
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.building import make_env
 from ncp_control.runs.run import seed_of

@@ -16,8 +16,8 @@ from helpers.distilling import numbered, pendulum, student_of
 from ncp_control.base.tensors import pack, unpack
 from ncp_control.distil import DistilSettings
 from ncp_control.distil.demonstrations import Demonstrations
+from ncp_control.distil.learning import LabelledWindows, train
 from ncp_control.distil.rewiring import Rewiring, check_count, check_growable
-from ncp_control.distil.training import LabelledWindows, train
 from ncp_control.neurons import GRU, LTC, CfC, DualLTC, NeuralLTC
 from ncp_control.wiring import NCP, FullyConnected, Random, Wiring
 

@@ -10,9 +10,9 @@ import torch
 
 from helpers.distilling import MAKE, STUDENTS, collector_of, numbered, pendulum, student_of
 from ncp_control.distil.demonstrations import ALONE, Demonstrations
+from ncp_control.distil.learning import LabelledWindows, states_before, train
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
-from ncp_control.distil.training import LabelledWindows, states_before, train
 
 CELLS = [("ltc", None), ("cfc", None), ("lstm", 9), ("gru", 9)]
 
