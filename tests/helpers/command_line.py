@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,8 +59,7 @@ def collected(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 def complaint(output: str) -> str:
     """Returns the one line of an output that is not a line of progress; it must be an error."""
-    progress = ("training: ", "fitting: ", "collecting rollouts: ", "recording: ", "drawing: ")
-    (line,) = [line for line in output.splitlines() if not line.startswith(progress)]
+    (line,) = [line for line in output.splitlines() if not re.match(r"[a-z ]+: \d+ of \d+", line)]
     assert line.startswith("ncp-control: ")
     return line
 
