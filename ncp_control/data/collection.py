@@ -110,12 +110,12 @@ def prepare(folder: Path, plan: CollectionPlan, resume: bool) -> Hold:
                 raise ValueError(f"{folder} holds rollouts, but no {RECORD} to continue them by: remove the folder")
             if not resume:
                 raise FileExistsError(f"{folder} holds an unfinished collection: resume it, or remove the folder")
-            about = plan.recorded()
+            about, before = plan.recorded(), read_record(record)
             # Another version of ncp_envs may have written the same task in other words.
-            begun = read_record(record).get("env")
+            begun = before.get("env")
             if isinstance(begun, str) and task_in(begun) == task_in(plan.env):
                 about["env"] = begun
-            check_same(record, about, f"{folder} was begun with")
+            check_same(before, about, f"{folder} was begun with")
             if plan.sha256 is None and plan.controller != "random":
                 raise ValueError(
                     f"{folder} cannot be resumed, because {plan.controller} is not a plain function and has no "

@@ -148,7 +148,8 @@ def distil(
     check_smaller(student, settings, pruning)
     lessons: Lessons
     if isinstance(teacher, Recorded):
-        lessons = Cloning(teacher, recipe, teacher.recipe(teacher_env), settings, seed)
+        assert known is not None  # recorded episodes always say it
+        lessons = Cloning(teacher, recipe, known, settings, seed)
     else:
         make_env = partial(make_teaching_env, recipe, teacher, known)
         try_out(make_env(), teacher)
@@ -161,8 +162,8 @@ def distil(
     note = {**recipe.note(), "algo": "RecurrentPPO", "teacher": about["teacher"], "command": command, **method}
     make_smaller = partial(make_student, recipe, cell=cell, cell_kwargs=cell_kwargs, seed=seed)
     with run.open(about, PACKAGES, results=(STATE,), scratch=True):
-        loop = DistilLoop(run, lessons, student, recipe.make, settings, note, make_smaller)
         with run.doing(lessons.doing, lessons.done(settings.iterations + 1), unit=lessons.unit):
+            loop = DistilLoop(run, lessons, student, recipe.make, settings, note, make_smaller)
             loop.run_iterations()
         with run.interruptible():
             distilled = last_evaluation(loop)

@@ -63,7 +63,7 @@ COLUMNS = ("steps", "loss", "mean_return", "std_return", "min_return", "teachers
 class DistilLoop:
     """A distillation in progress; it continues from the state in its folder if there is one.
 
-    :param run: the run, which is open
+    :param run: the run, which is open and shows its progress
     :param lessons: where the demonstrations come from
     :param student: the student
     :param make_env: makes an environment of the student

@@ -227,9 +227,10 @@ class EpochLoop(ABC, Generic[M]):
                 f"the {what} of epoch {epoch + 1} is not a finite number: lower the learning rate "
                 f"({self.settings.learning_rate:g} now); {kept}"
             )
-        if self.curve.add((epoch + 1, loss, valid)):
+        row = (epoch + 1, loss, valid)
+        if self.curve.add(row):
             self.best = {name: value.detach().clone() for name, value in self.validated.state_dict().items()}
-        best_epoch, error = self.fitted().best or (epoch + 1, valid)
+        best_epoch, _, error = self.curve.best_row or row
         note = f"loss {loss:.4g}, valid {valid:.4g}, best {error:.4g} (epoch {best_epoch})"
         self.run.tracker.advance(done=1, note=note)
         if self.board is not None:

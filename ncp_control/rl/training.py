@@ -200,7 +200,7 @@ def as_begun(recipe: Recipe, run: Run) -> Recipe:
 class RunCallback(BaseCallback):
     """Writes a run's checkpoints and evaluations, seeds everything again after every checkpoint, and shows progress.
 
-    :param run: the run, which is open
+    :param run: the run, which is open and shows its progress
     :param recipe: what is trained
     :param schedule: when it is evaluated, and when a checkpoint is written
     :param evaluation_envs: the environments of the evaluations by name; "" for those that choose the best policy
@@ -255,7 +255,8 @@ class RunCallback(BaseCallback):
         returns = {name: self._returns_in(envs) for name, envs in self.evaluation_envs.items()}
         torch.random.set_rng_state(torch_state)
         np.random.set_state(numpy_state)
-        is_best = self.curve.add((self.num_timesteps, *(value for moments in returns.values() for value in moments)))
+        row = (self.num_timesteps, *(value for moments in returns.values() for value in moments))
+        is_best = self.curve.add(row)
         for name, (mean, _) in returns.items():
             self.logger.record(f"eval/{name}_mean_return".replace("/_", "/"), mean)
         if self.recipe.is_off_policy:  # the other algorithms write their log after every rollout
@@ -269,8 +270,7 @@ class RunCallback(BaseCallback):
             save_policy(self.model, self.run.path(name), note)
         self.curve.write(self.run.folder)
         means = ", ".join(f"{name} {mean:,.1f}".strip() for name, (mean, _) in returns.items())
-        best = cast("tuple[float, ...]", self.curve.best_row)
-        self.run.tracker.advance(note=f"return {means}, best {best[1]:,.1f}")
+        self.run.tracker.advance(note=f"return {means}, best {(self.curve.best_row or row)[1]:,.1f}")
 
     def _returns_in(self, envs: VecEnv) -> tuple[float, float]:
         """Returns the mean and the standard deviation of the policy's returns in environments of the evaluation."""

@@ -66,14 +66,13 @@ def refuse_foreign(out: Path) -> None:
             raise FileExistsError(f"{out} is not empty, and holds no run: choose another folder")
 
 
-def check_same(record: Path, about: dict[str, Any], begun: str) -> None:
+def check_same(before: dict[str, Any], about: dict[str, Any], begun: str) -> None:
     """Raises ValueError if a record differs in what makes the result.
 
-    :param record: the file
+    :param before: what `read_record` has read
     :param about: what makes the result now
     :param begun: the beginning of the sentence, such as "runs/a holds a run with"
     """
-    before = read_record(record)
     about = json.loads(json.dumps(about))  # tuples are lists in a record
     other = sorted(key for key, value in about.items() if before.get(key) != value)
     if other:

@@ -98,8 +98,9 @@ class Run:
             if record.exists() and (not results or any(map(self.has, results))):
                 if not self.resume:
                     raise FileExistsError(f"{self.out} holds a run already: resume it, or choose another folder")
-                check_same(record, about, f"{self.out} holds a run with")
-                more = merge_entries(read_record(record), more)
+                before = read_record(record)
+                check_same(before, about, f"{self.out} holds a run with")
+                more = merge_entries(before, more)
             write_atomically(record, json.dumps({**about, **more}, indent=2).encode())
             yield
 

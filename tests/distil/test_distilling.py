@@ -159,6 +159,23 @@ def test_an_interrupted_run_has_the_best_student_with_its_own_return(tmp_path: P
     assert [(note["return"], note["steps"]) for note in notes] == [(5.0, 1800), (4.0, 2400)]
 
 
+def test_the_progress_of_a_resumed_run_begins_where_it_stopped(
+    tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    iterate = DistilLoop.iterate
+
+    def stopping(loop: DistilLoop, iteration: int) -> None:
+        if iteration == 1:
+            raise KeyboardInterrupt
+        iterate(loop, iteration)
+
+    monkeypatch.setattr(DistilLoop, "iterate", stopping)
+    for resume in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            distil(turning, ENV, out=tmp_path / "run", resume=resume, **QUIET | {"progress": True})
+        assert capsys.readouterr().err.startswith("distilling: 1200 of 2400")
+
+
 @pytest.mark.system
 def test_the_seconds_of_a_resumed_run_go_on_from_those_before(tmp_path: Path) -> None:
     distil(turning, ENV, out=tmp_path / "run", **QUIET)

@@ -77,9 +77,9 @@ def turning(observations: Any) -> Any:
 def collector_of(
     envs: list[Any], teacher: Any, student: Any, patience: int = 5, views: list[Any] | None = None
 ) -> Collector:
-    places = [TeachingEnv(env, view) for env, view in zip(envs, views or [None] * len(envs), strict=True)]
+    teaching = [TeachingEnv(env, view) for env, view in zip(envs, views or [None] * len(envs), strict=True)]
     space = envs[0].action_space
-    return Collector(places, Actor(teacher, space), Actor(student, space), patience)
+    return Collector(teaching, Actor(teacher, space), Actor(student, space), patience)
 
 
 def student_of(make: Callable[[], Any], keys: list[str] | None = None, **settings: Any) -> Student:
