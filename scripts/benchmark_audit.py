@@ -141,12 +141,8 @@ def recorded(
 ) -> int:
     """Prints how many states and actions left their ranges in episodes of one kind, and returns their number."""
     watched, start = Watched(agent), time.perf_counter()
-    env, below = trained_in.env_name(path, agent.note, None), trained_in.disturbances(
-        disturbed.get("noise", 0.0), disturbed.get("dropout", 0.0)
-    )  # fmt: skip
-    returns = evaluate(
-        watched, lambda: trained_in.make(env, agent.note, below, disturbed["random"]), episodes, seed
-    ).returns
+    env = trained_in.env_name(path, agent.note, None)
+    returns = evaluate(watched, lambda: trained_in.make(env, agent.note, **disturbed), episodes, seed).returns
     claims = [*found.states, *(one.value for one in found.actions)]
     low, high = (np.array([getattr(one, end) for one in claims]) for end in ("low", "high"))
     outside = int(((watched.ends[0] < low) | (watched.ends[1] > high)).sum()) if watched.ends else 0

@@ -16,7 +16,7 @@ import tyro
 from cards import policy_card, write_card
 
 from ncp_control.base.kinds import RECORD
-from ncp_control.cli.trained_in import make, random_share
+from ncp_control.cli.trained_in import make, strength
 from ncp_control.distil.lessons import share_of
 from ncp_control.distil.recorded import METHOD
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
@@ -63,7 +63,7 @@ def main() -> None:
     best = arguments.run / BEST
     policy = load_policy(best)
     note = policy.note
-    share, is_student = random_share(note, None), "teacher" in note
+    share, is_student = strength(note, "random"), "teacher" in note
     found = {random: returns_of(policy, random) for random in dict.fromkeys((share, 0.0))}
     record = json.loads((arguments.run / RECORD).read_text(encoding="utf-8"))
     curve = [(int(row["steps"]), round(row["mean_return"], 1)) for row in read_curve(arguments.run)]

@@ -29,6 +29,8 @@ EXAMPLE = "Example: "
 PLACEHOLDERS = {int: "N", float: "X", str: "NAME", Path: "PATH"}
 SEED = "--seed"
 LARGEST_SEED = 2**63 - 1  # of torch's generators
+# Options by their former names, which go with 0.3.
+FORMER = {"--rollouts": "--episodes"}
 TAKES = {int: "a whole number", float: "a number"}
 
 
@@ -85,8 +87,23 @@ def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str
     if any(word in (*HELP, HELP_ALL) for word in words):
         print(help_text(kind, command, () if HELP_ALL in words else seldom), flush=True)
         raise SystemExit(0)
-    check(options_of(kind), command, words)
+    options = options_of(kind)
+    words = respelled(options, words)
+    check(options, command, words)
     return tyro.cli(kind, prog=command, args=list(words), config=(tyro.conf.FlagCreatePairsOff,))
+
+
+def respelled(options: Sequence[Option], words: Sequence[str]) -> list[str]:
+    """Returns words with the options' names of today in place of former ones; warns of each."""
+    known, changed = {option.word for option in options}, []
+    for word in words:
+        name, equals, value = word.partition("=")
+        new = FORMER.get(name)
+        if new in known and name not in known:
+            print(f"{name} is now {new}; the old name will go with 0.3", file=sys.stderr)
+            word = f"{new}{equals}{value}"
+        changed.append(word)
+    return changed
 
 
 def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None:

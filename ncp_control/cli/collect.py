@@ -6,7 +6,8 @@ import json
 import re
 import shlex
 import sys
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,20 +21,20 @@ LOCAL = "local"
 class Arguments:
     """Collect rollouts of a policy as a Minari dataset. Some of its actions are overwritten at random.
 
-    Example: ncp-control collect --policy checkpoints/halfcheetah-teacher.safetensors --rollouts 25 --out ./cheetah-v0
+    Example: ncp-control collect --policy checkpoints/halfcheetah-teacher.safetensors --out ./cheetah-v0
     """
 
-    env: Annotated[str, tyro.conf.arg(metavar="ID")] = "HalfCheetah-v5"
-    """The environment's id, such as HalfCheetah-v5 or ncp_envs:ncp/HalfCheetahNoVel-v0."""
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The environment; by default the one that the policy was trained in, and HalfCheetah-v5 for random actions."""
 
     policy: Annotated[str, tyro.conf.arg(metavar="random|FILE")] = "random"
     """The policy: random, or a policy's .safetensors file."""
 
-    rollouts: int = 25
-    """The number of episodes."""
+    episodes: int = 25
+    """Number of episodes."""
 
-    random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.05
-    """The probability that a step's action is overwritten by a random one."""
+    random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """The share of random actions; by default that of the training."""
 
     bursts: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
     """The probability that a step begins a burst: for 5 to 20 steps, actions of an earlier moment or random ones."""
@@ -54,7 +55,7 @@ class Arguments:
     """All nodes of the cluster see the dataset's folder under its path. Without this, Ray brings the rollouts here."""
 
     group: int = 16
-    """The number of episodes that one call of the policy acts for. The result depends on it."""
+    """Number of episodes that one call of the policy acts for. The result depends on it."""
 
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic ones."""
@@ -84,14 +85,21 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Collects rollouts, writes the dataset, and prints a summary."""
+    from ncp_control.cli import trained_in
     from ncp_control.data.collect import tidy, unfinished
     from ncp_control.data.env_specs import spec_of, with_limit
     from ncp_control.data.minari_files import place_of
 
-    spec = spec_of(arguments.env)
-    spec = spec if arguments.max_steps is None else with_limit(spec, arguments.max_steps)
     policy, name = read_policy(arguments.policy)
-    dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random))
+    note = {} if isinstance(policy, str) else policy.note
+    arguments = replace(arguments, random=trained_in.strength(note, "random", arguments.random))
+    if arguments.env is None and not trained_in.layers(note, random=0.0) and not note.get("env_kwargs"):
+        is_random = isinstance(policy, str)
+        plain = "HalfCheetah-v5" if is_random else trained_in.env_name(Path(arguments.policy), note, None)
+        arguments = replace(arguments, env=plain)
+    spec = spec_of(arguments.env) if arguments.env is not None else spec_in(note, Path(arguments.policy))
+    spec = spec if arguments.max_steps is None else with_limit(spec, arguments.max_steps)
+    dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random or 0.0))
     if folder.exists():
         rollouts = finished_before(folder, command(arguments, dataset_id), policy) if arguments.resume else None
         if rollouts is None:
@@ -103,6 +111,21 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
+def spec_in(note: dict[str, Any], path: Path) -> Any:
+    """Returns the spec of the environment in which a policy was trained, with its wrappers.
+
+    Random actions are not among them, because the collection itself adds and marks them.
+
+    :param note: the note in the policy's file
+    :param path: the file
+    """
+    from ncp_control.cli import trained_in
+    from ncp_control.data.env_specs import spec_of, without_checks
+
+    with closing(trained_in.make(trained_in.env_name(path, note, None), note, random=0.0)) as env:
+        return without_checks(spec_of(env))
+
+
 def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: str, keep: Path) -> Any:
     """Collects the rollouts and writes the dataset.
 
@@ -112,7 +135,9 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
     from ncp_control.data.collect import collect_dataset
     from ncp_control.data.collection import count_finished
 
-    words = f"{arguments.rollouts} rollouts of {name} in {spec.id}, {100 * arguments.random:.3g} % random actions"
+    random = arguments.random or 0.0
+    words = f"{arguments.episodes} rollouts of {name} in {spec.id}"
+    words += f", {100 * random:.3g} % random actions" if random else ""
     words += f", bursts of others with probability {arguments.bursts:g}" if arguments.bursts else ""
     known = {
         "description": arguments.description or words,
@@ -135,8 +160,8 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
             arguments.out or dataset_id,
             record={key: value for key, value in known.items() if value is not None},
             resume=arguments.resume,
-            rollouts=arguments.rollouts,
-            random_action_fraction=arguments.random,
+            rollouts=arguments.episodes,
+            random_action_fraction=random,
             bursts=arguments.bursts,
             seed=arguments.seed,
             workers=1 if arguments.workers is None else arguments.workers,
@@ -148,7 +173,7 @@ def gather(arguments: Arguments, spec: Any, policy: Any, name: str, dataset_id: 
     except FileExistsError as error:
         raise FileExistsError(f"{error} (--resume continues it)") from error
     except (KeyboardInterrupt, OSError) as error:
-        kept = f"{count_finished(keep)} of {arguments.rollouts} rollouts are kept in {keep}: continue with --resume"
+        kept = f"{count_finished(keep)} of {arguments.episodes} rollouts are kept in {keep}: continue with --resume"
         if isinstance(error, OSError) and error.strerror:
             error.strerror += f" ({kept})"
         elif isinstance(error, KeyboardInterrupt):
@@ -170,7 +195,8 @@ def finished_before(folder: Path, made_by: str, policy: Any) -> Any | None:
         rollouts = Rollouts.load(folder)
     except (ValueError, OSError):
         return None
-    same = rollouts.about.get("command") == made_by
+    before = str(rollouts.about.get("command")).replace(" --rollouts ", " --episodes ")  # its name in version 0.2
+    same = before == made_by
     controller = rollouts.about.get("controller") or {}
     return rollouts if same and controller.get("sha256") == getattr(policy, "sha256", None) else None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SELDOM = ("rollouts", "epochs", "video_steps", "distil_steps")
+SELDOM = ("episodes", "epochs", "video_steps", "distil_steps")
 
 # A short lesson: fewer and shorter iterations than usual.
 TEACHING = ("--iterations", "4", "--first", "0.4", "--handover", "3", "--batches", "600", "--eval-episodes", "4")
@@ -38,8 +38,8 @@ class Arguments:
     only_checkpoints: bool = False
     """Only copy the checkpoints into the folder."""
 
-    rollouts: int = 10
-    """How many rollouts are collected."""
+    episodes: int = 10
+    """Number of episodes that are collected."""
 
     epochs: int = 40
     """How many epochs the fit takes."""
@@ -126,9 +126,9 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
     rollouts, model, student = out / "rollouts", out / "model", out / "student"
     predicted, predicted_page = out / "predicted.npz", out / "predicted.html"
     # The first fifth of the rollouts is for validation, and the next ones are for testing.
-    unseen = ["--data", str(rollouts), "--rollout", str(max(1, arguments.rollouts // 5)), "--steps", "300"]
+    unseen = ["--data", str(rollouts), "--rollout", str(max(1, arguments.episodes // 5)), "--steps", "300"]
     shown = ["--start", "300", "--steps", str(arguments.video_steps)]
-    collecting = ["--rollouts", str(arguments.rollouts), "--random", "0.05", "--out", str(rollouts), "--resume"]
+    collecting = ["--episodes", str(arguments.episodes), "--random", "0.05", "--out", str(rollouts), "--resume"]
     teaching = ["--env", "HalfCheetah-v5", "--random", "0.05", "--steps", str(arguments.distil_steps), *TEACHING]
     fitting = ["--actions", "--units", "24", "--epochs", str(arguments.epochs), "--out", str(model), "--resume"]
     return [

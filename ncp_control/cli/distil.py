@@ -131,7 +131,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         arguments.cell,
         cell_kwargs=read_changes(list(arguments.set), "unfolds=6"),
         env_kwargs=None if arguments.env else note.get("env_kwargs"),
-        env_wrapper=disturbances(arguments.noise, arguments.dropout, arguments.random),
+        env_wrapper=disturbances(random=arguments.random, noise=arguments.noise, dropout=arguments.dropout),
         teacher_env=arguments.teacher_env,
         settings=arguments.settings,
         finetune_steps=arguments.finetune,

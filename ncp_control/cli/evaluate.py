@@ -38,11 +38,11 @@ class Arguments:
     random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
     """The share of random actions; by default that of the training."""
 
-    noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
-    """Add Gaussian noise to every observation."""
+    noise: Annotated[float | None, tyro.conf.arg(metavar="STD")] = None
+    """Gaussian noise on every observation; by default that of the training."""
 
-    dropout: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """Replace whole observations by zeros at random, each with this probability."""
+    dropout: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
+    """The probability with which a whole observation is replaced by zeros; by default that of the training."""
 
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic ones."""
@@ -118,10 +118,10 @@ def run_policy(arguments: Arguments) -> int:
     policy = load_policy(arguments.policy)
     note = policy.note
     env = trained_in.env_name(arguments.policy, note, arguments.env)
-    wrappers = trained_in.disturbances(arguments.noise, arguments.dropout)
+    asked = {name: getattr(arguments, name) for name in trained_in.DISTURBANCES}
     episodes = evaluate(
         policy,
-        lambda: trained_in.make(env, note, wrappers, arguments.random),
+        lambda: trained_in.make(env, note, **asked),
         arguments.episodes,
         arguments.seed,
         deterministic=not arguments.sample,
@@ -130,9 +130,8 @@ def run_policy(arguments: Arguments) -> int:
     summary: dict[str, Any] = {
         "checkpoint": str(arguments.policy),
         "env": env,
-        "random": trained_in.random_share(note, arguments.random),
-        "noise": arguments.noise,
-        "dropout": arguments.dropout,
+        **{name: trained_in.strength(note, name, asked[name]) for name in asked},
+        "env_wrapper": trained_in.layers(note, **asked),
         "episodes": len(episodes.returns),
         "seed": arguments.seed,
         "mean_return": float(np.mean(episodes.returns)),
@@ -144,7 +143,7 @@ def run_policy(arguments: Arguments) -> int:
     if arguments.json:
         print(json.dumps(summary))
     else:
-        disturbed = f" with {100 * summary['random']:.3g} % random actions" if summary["random"] else ""
+        disturbed = trained_in.in_words(summary["env_wrapper"])
         low, high, count = summary["min_return"], summary["max_return"], len(episodes.returns)
         print(
             f"{arguments.policy.name} in {env}{disturbed}: return {summary['mean_return']:,.1f} "

@@ -28,7 +28,8 @@ def evaluate(arguments: Any) -> dict[str, Any]:
 
     episodes, seed, shown = arguments.episodes, arguments.seed, not arguments.json
     policy, model = load_policy(arguments.policy), read_model(arguments.inside)
-    note, disturbances = policy.note, trained_in.disturbances(arguments.noise, arguments.dropout)
+    note, asked = policy.note, {name: getattr(arguments, name) for name in trained_in.DISTURBANCES}
+    wrappers = trained_in.layers(note, **asked)
     name = trained_in.env_name(arguments.policy, note, arguments.env)
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
@@ -36,12 +37,12 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     with closing(trained_in.make(name, {**note, "env_wrapper": []})) as env:
         limit = (env.spec.max_episode_steps if env.spec else None) or LIMIT
         inside = in_place_of(env, model, episodes, name, limit)
-    for described in trained_in.layers(note, disturbances, arguments.random):
+    for described in wrappers:
         inside = wrap(inside, described)
     imagined = imagined_rewards(policy, inside, seed, not arguments.sample, shown)
     true = step_rewards(
         policy,
-        lambda: trained_in.make(name, note, disturbances, arguments.random),
+        lambda: trained_in.make(name, note, **asked),
         episodes,
         seed,
         deterministic=not arguments.sample,
@@ -53,9 +54,8 @@ def evaluate(arguments: Any) -> dict[str, Any]:
         "checkpoint": str(arguments.policy),
         "model": [str(path) for path in arguments.inside],
         "env": name,
-        "random": trained_in.random_share(note, arguments.random),
-        "noise": arguments.noise,
-        "dropout": arguments.dropout,
+        **{key: trained_in.strength(note, key, asked[key]) for key in asked},
+        "env_wrapper": wrappers,
         "episodes": episodes,
         "seed": seed,
         "model_return": mean,
@@ -81,9 +81,10 @@ def mean_of(rewards: Iterable[Any], start: int, stop: int) -> float | None:
 
 def show(result: dict[str, Any]) -> None:
     """Prints the returns, their ratio, and the rewards of early and late steps."""
-    disturbed = f" with {100 * result['random']:.3g} % random actions" if result["random"] else ""
-    count = result["episodes"]
-    print(f"{result['checkpoint']} in {result['env']}{disturbed}, {count} episode{'s' if count > 1 else ''}\n")
+    from ncp_control.cli.trained_in import in_words
+
+    where, count = f"{result['env']}{in_words(result['env_wrapper'])}", result["episodes"]
+    print(f"{result['checkpoint']} in {where}, {count} episode{'s' if count > 1 else ''}\n")
     print(f"{'':<24}{'in the model':>22}{'in truth':>22}")
     both = [f"{result[f'{kind}_return']:,.1f} +- {result[f'{kind}_std']:,.1f}" for kind in ("model", "true")]
     print(f"{'return':<24}{both[0]:>22}{both[1]:>22}")

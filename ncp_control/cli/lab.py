@@ -66,7 +66,7 @@ def run(arguments: Arguments) -> int:
             name = trained_in.env_name(path, agent.note, arguments.env)
             env = trained_in.make(name, agent.note, random=arguments.random)
             stack.callback(env.close)
-            share = trained_in.random_share(agent.note, None)
+            share = trained_in.strength(agent.note, "random")
             exhibits.append(Exhibit(agent, env, path.stem, str(path), share, arguments.env))
         write_laboratory(exhibits, html, arguments.title, build)
     size = html.stat().st_size

@@ -1,29 +1,45 @@
-"""`ncp-control train`: trains an agent from a recipe."""
+"""`ncp-control train`: trains an agent in any environment, or from a recipe."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from ncp_control.cli.arguments import typed_command
+from ncp_control.neurons.catalogue import words
 
-SELDOM = ("branch", "checkpoint_every", "threads")
+SELDOM = ("start", "in", "data", "branch", "eval_every", "eval_episodes", "checkpoint_every", "vec", "threads")
 
 
 @dataclass
 class Arguments:
-    """Train an agent from a recipe, in a folder from which the run can be resumed.
+    """Train an agent in any environment, or from a recipe, in a folder from which the run can be resumed.
 
+    Example: ncp-control train --env InvertedPendulum-v5
+    Example: ncp-control train --env mycart:Cart --cell cfc --steps 200000 --out runs/cart
     Example: ncp-control train pendulum-novel --seed 1 --out runs/pendulum
     """
 
-    recipe: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RECIPE")]
-    """The name of a recipe, or a .yml file; "list" shows all recipes, with what each is for."""
+    recipe: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = ()
+    """A recipe's name, or a .yml file; by default one for any environment. "list" shows all,
+    "show RECIPE" prints one."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The environment, in place of the recipe's: an id of Gymnasium, module:id, or module:Class."""
+
+    algo: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The algorithm; by default that of the recipe, or RecurrentPPO."""
+
+    cell: Annotated[str | None, tyro.conf.arg(metavar="NAME", help=f"One of {words()}.")] = None
+
+    wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
+    """The wiring, such as "AutoNCP(32, 8)", or a number of neurons."""
 
     seed: int = 0
     """Everything random follows from it."""
@@ -32,13 +48,13 @@ class Arguments:
     """Steps of training, instead of the recipe's number."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
-    """New values for keys of the recipe, such as policy_kwargs.cell=cfc learning_rate=lin_1e-3."""
+    """New values of the recipe, such as learning_rate=1e-3 policy_kwargs.critic=mlp."""
 
     out: Path | None = None
-    """The run's folder; by default runs/RECIPE-sSEED."""
+    """The run's folder; by default runs/RECIPE-sSEED, or runs/ENVIRONMENT-sSEED."""
 
     start: Annotated[Path | None, tyro.conf.arg(metavar="POLICY")] = None
-    """Begin with the circuit in a policy's file, with its weights, instead of the recipe's."""
+    """Begin with the circuit in a policy's file instead of the recipe's."""
 
     inside: Annotated[tuple[Path, ...], tyro.conf.arg(name="in", metavar="MODEL ...")] = ()
     """Train in short branches that a model of the dynamics imagines; several are an ensemble. Evaluate in truth."""
@@ -62,7 +78,7 @@ class Arguments:
     """Steps between checkpoints; by default a tenth of the training, but at least 10 000."""
 
     watch: Annotated[int | None, tyro.conf.arg(metavar="STEPS")] = None
-    """Record an episode every so many steps, and show all of them on one page in the run's folder, watch/page.html."""
+    """Record an episode every so many steps, and show them on a page in the run's folder, watch/page.html."""
 
     vec: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "same"
     """Where environments are stepped: the same process, or "processes", one each, if steps take milliseconds."""
@@ -78,21 +94,59 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Trains the agent, or lists the recipes."""
+    """Trains the agent; or lists the recipes, or prints one."""
+    match arguments.recipe:
+        case ("list",):
+            list_recipes()
+        case ("show", *names) if len(names) < 2:
+            show_recipe(replace(arguments, recipe=tuple(names)))
+        case _:
+            found, text = outcome(arguments, typed_command())
+            print(json.dumps(found) if arguments.json else text)
+    return 0
+
+
+def list_recipes() -> None:
+    """Prints the names of the shipped recipes, what each is for, and the algorithms that a recipe may name."""
     from ncp_control.cli.arguments import screen_width, wrapped
     from ncp_control.rl.recipes.recipe import ALGORITHMS, about, shipped
 
-    if arguments.recipe == "list":
-        column = max(map(len, shipped())) + 2
-        for name in shipped():
-            lines = wrapped(about(name), max(screen_width() - column, 20))
-            print(f"{name:<{column}}" + f"\n{'':<{column}}".join(lines))
-        told = f"A recipe of your own may name the algorithms {', '.join(ALGORITHMS)}."
-        print("\n" + "\n".join(wrapped(told, screen_width())))
-        return 0
-    found, text = outcome(arguments, typed_command())
-    print(json.dumps(found) if arguments.json else text)
-    return 0
+    column = max(map(len, shipped())) + 2
+    for name in shipped():
+        lines = wrapped(about(name), max(screen_width() - column, 20))
+        print(f"{name:<{column}}" + f"\n{'':<{column}}".join(lines))
+    algorithms = f"A recipe of your own may name the algorithms {', '.join(ALGORITHMS)}."
+    print("\n" + "\n".join(wrapped(algorithms, screen_width())))
+
+
+def show_recipe(arguments: Arguments) -> None:
+    """Prints a recipe, with the changes that the other arguments make."""
+    from ncp_control.rl.recipes.recipe import recipe_text
+
+    print(recipe_text(*chosen(arguments)))
+
+
+def chosen(arguments: Arguments) -> tuple[str, dict[str, Any]]:
+    """Returns the recipe's name or file, and the changes to it, from the command line."""
+    from ncp_control.base.plain_yaml import read_changes
+    from ncp_control.base.values import read_number
+    from ncp_control.rl.recipes.recipe import default_for
+
+    if len(arguments.recipe) > 1:
+        raise ValueError(f"train takes one recipe, and got {len(arguments.recipe)}: {', '.join(arguments.recipe)}")
+    changes = {
+        "env": arguments.env, "algo": arguments.algo, "n_timesteps": arguments.steps,
+        "policy_kwargs.cell": arguments.cell, "policy_kwargs.wiring": read_number(arguments.wiring),
+    }  # fmt: skip
+    named = {key: value for key, value in changes.items() if value is not None}
+    return (*arguments.recipe, default_for(arguments.algo))[0], named | read_changes(list(arguments.set))
+
+
+def run_name(arguments: Arguments) -> str:
+    """Returns the name of the recipe, or that of the environment in lower case, for the run's folder."""
+    if arguments.recipe or arguments.env is None:
+        return Path((*arguments.recipe, "default")[0]).stem
+    return re.split("[:/]", arguments.env)[-1].lower()
 
 
 def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
@@ -101,16 +155,13 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     :param command: kept in the record
     """
     from ncp_control.base.machine import use_threads
-    from ncp_control.base.plain_yaml import read_changes
     from ncp_control.rl.files.policy_file import load_policy
     from ncp_control.rl.recipes.recipe import load_recipe
     from ncp_control.rl.training import train
 
-    changes = read_changes(list(arguments.set))
-    if arguments.steps is not None:
-        changes["n_timesteps"] = arguments.steps
-    recipe = load_recipe(arguments.recipe, changes)
-    out = arguments.out or Path("runs") / f"{Path(arguments.recipe).stem}-s{arguments.seed}"
+    source, changes = chosen(arguments)
+    recipe = load_recipe(source, changes)
+    out = arguments.out or Path("runs") / f"{run_name(arguments)}-s{arguments.seed}"
     use_threads(arguments.threads)
     watching = []
     if arguments.watch is not None:
@@ -142,11 +193,14 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         "out": str(out), "steps": result.steps, "seconds": result.seconds, "last_return": last,
         "best_return": best, "best_steps": best_step,
     }  # fmt: skip
+    see = ["ncp-control", "evaluate", str(out / "best.safetensors")]
+    if ":" in recipe.env:  # a file never chooses which module is imported
+        see += ["--env", recipe.env]
     return found, (
         f"{result.steps:,} steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- {spread:,.1f}, "
         f"the best {best:,.1f} at step {best_step:,}\n"
         f"written to {out}\n"
-        f"see it act:  ncp-control evaluate {shlex.quote(str(out / 'best.safetensors'))}"
+        f"see it act:  {shlex.join(see)}"
     )
 
 

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-OVERWRITE, DEFAULT_SHARE = "RandomActionOverwrite", 0.05
+
+class Disturbance(NamedTuple):
+    """A wrapper that disturbs an environment by a number, which commands ask for by an option.
+
+    wrapper: the wrapper's name
+    argument: its argument that is the number
+    fixed: its other arguments
+    default: the number where a note does not say it
+    words: how the number is printed
+    """
+
+    wrapper: str
+    argument: str
+    fixed: Mapping[str, Any]
+    default: float
+    words: str
+
+
+# The innermost first.
+DISTURBANCES = {
+    "random": Disturbance("RandomActionOverwrite", "probability", {}, 0.05, "{:.3g} % random actions"),
+    "noise": Disturbance("ObservationNoise", "std", {}, 0.0, "noise of {:.3g}"),
+    "dropout": Disturbance("ObservationDropout", "probability", {"whole": True}, 0.0, "{:.3g} % of the readings lost"),
+}
 
 
 def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
@@ -29,61 +53,73 @@ def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
     return env
 
 
-def make(name: str, note: dict[str, Any], below: Sequence[Any] = (), random: float | None = None) -> Any:
+def make(name: str, note: dict[str, Any], **asked: float | None) -> Any:
     """Makes the environment with the wrappers of the training.
 
     :param name: the environment's id
     :param note: the note in the policy's file, with the wrappers and the environment's arguments
-    :param below: further wrappers, between the environment and those of the training
-    :param random: the share of random actions, in place of the training's; None for that of the training
+    :param asked: the names of disturbances, with a number in place of the training's; None for that of the training
     """
     from ncp_control.rl.recipes.building import make_env
 
     arguments = note.get("env_kwargs") or {}
     if not isinstance(arguments, dict):
         raise ValueError(f"the checkpoint's note on its environment is not readable: {arguments!r}")
-    return make_env(name, layers(note, below, random), arguments)
+    return make_env(name, layers(note, **asked), arguments)
 
 
-def layers(note: dict[str, Any], below: Sequence[Any] = (), random: float | None = None) -> list[Any]:
+def layers(note: dict[str, Any], **asked: float | None) -> list[Any]:
     """Returns the wrappers that `make` puts around an environment, the innermost first."""
-    wrappers = wrappers_in(note)
-    if random is not None:
-        if not 0 <= random <= 1:
-            raise ValueError(f"--random takes a probability from 0 to 1, not {random:g}")
-        wrappers = [wrapper for wrapper in wrappers if share_of(wrapper) is None]
-        below = [*below, {OVERWRITE: {"probability": random}}] if random else below
-    return [*below, *wrappers]
+    levels = {name: level for name, level in asked.items() if level is not None}
+    for name, level in levels.items():
+        if name == "noise" and not 0 <= level < math.inf:
+            raise ValueError(f"--noise takes a number of at least 0, not {level:g}")
+        if name != "noise" and not 0 <= level <= 1:
+            raise ValueError(f"--{name} takes a probability from 0 to 1, not {level:g}")
+    kept = [wrapper for wrapper in wrappers_in(note) if all(level_of(wrapper, name) is None for name in levels)]
+    return [*disturbances(**levels), *kept]
 
 
-def disturbances(noise: float = 0.0, dropout: float = 0.0, random: float = 0.0) -> list[Any]:
+def disturbances(**levels: float) -> list[Any]:
     """Returns wrappers that disturb an environment, as a recipe names them, the innermost first.
 
-    :param noise: the standard deviation of Gaussian noise on every observation
-    :param dropout: the probability with which a whole observation is replaced by zeros
-    :param random: the share of random actions
+    :param levels: `random`, the share of random actions; `noise`, the standard deviation of Gaussian noise on every
+        observation; `dropout`, the probability with which a whole observation is replaced by zeros
     """
-    wrappers: list[Any] = [{OVERWRITE: {"probability": random}}] if random else []
-    if noise:
-        wrappers.append({"ObservationNoise": {"std": noise}})
-    if dropout:
-        wrappers.append({"ObservationDropout": {"probability": dropout, "whole": True}})
-    return wrappers
+    return [
+        {kind.wrapper: {kind.argument: levels[name], **kind.fixed}}
+        for name, kind in DISTURBANCES.items()
+        if levels.get(name)
+    ]
 
 
-def random_share(note: dict[str, Any], asked: float | None) -> float:
-    """Returns the share of random actions in an environment that `make` makes.
+def strength(note: dict[str, Any], name: str, asked: float | None = None) -> float:
+    """Returns how strong a disturbance is in an environment that `make` makes.
 
     :param note: the note in the policy's file
-    :param asked: the share that was asked for; None for that of the training
+    :param name: the disturbance's name
+    :param asked: what was asked for; None for that of the training
     """
     if asked is not None:
         return asked
-    unchanged = 1.0
-    for wrapper in wrappers_in(note):
-        # one wrapper overwrites actions without a look at what another has done
-        unchanged *= 1 - (share_of(wrapper) or 0.0)
-    return round(1 - unchanged, 12)  # 0.05 rather than 0.050000000000000044
+    levels = [level_of(wrapper, name) or 0.0 for wrapper in wrappers_in(note)]
+    if name == "noise":
+        return math.hypot(*levels)
+    # One wrapper overwrites actions, or loses readings, without a look at what another has done.
+    return round(1 - math.prod(1 - own for own in levels), 12)  # 0.05 rather than 0.050000000000000044
+
+
+def in_words(wrappers: list[Any]) -> str:
+    """Returns what is around an environment, for a sentence that names it; empty for nothing."""
+    parts = []
+    for wrapper in wrappers:
+        name = wrapper if isinstance(wrapper, str) else next(iter(wrapper))
+        for key, kind in DISTURBANCES.items():
+            number = level_of(wrapper, key)
+            if number is not None:
+                name = kind.words.format(number if key == "noise" else 100 * number)
+        parts.append(name)
+    return f" with {', '.join(parts)}" if parts else ""
 
 
 def wrappers_in(note: dict[str, Any]) -> list[Any]:
@@ -94,16 +130,21 @@ def wrappers_in(note: dict[str, Any]) -> list[Any]:
     return wrappers
 
 
-def share_of(described: Any) -> float | None:
-    """Returns the share of random actions of a described wrapper; None for a wrapper that overwrites no actions."""
+def level_of(described: Any, name: str) -> float | None:
+    """Returns how much a described wrapper disturbs by the disturbance of this name; None for any other wrapper.
+
+    Of numbers for each entry of an observation it is the largest.
+    """
     from ncp_control.base.values import read_number
 
-    if described == OVERWRITE:
-        return DEFAULT_SHARE
-    if not isinstance(described, dict) or list(described) != [OVERWRITE]:
+    wrapper, argument, _, default, _ = DISTURBANCES[name]
+    if described == wrapper:
+        return default
+    if not isinstance(described, dict) or list(described) != [wrapper]:
         return None
-    settings = described[OVERWRITE] or {}
-    share = read_number(settings.get("probability", DEFAULT_SHARE)) if isinstance(settings, dict) else None
-    if not isinstance(share, int | float):
+    settings = described[wrapper] or {}
+    number = read_number(settings.get(argument, default)) if isinstance(settings, dict) else None
+    numbers = number if isinstance(number, list) and number else [number]
+    if not all(isinstance(own, int | float) for own in numbers):
         raise ValueError(f"the checkpoint's note on its environment is not readable: {described!r}")
-    return float(share)
+    return float(max(numbers))

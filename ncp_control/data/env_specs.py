@@ -20,8 +20,8 @@ ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.space
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
     """Returns the spec that can make an environment again.
 
-    :param env: an id, also one of `ncp_envs`; `module:id`, where importing the module registers the environment; a
-        spec; or an environment
+    :param env: an id, also one of `ncp_envs`; `module:id`, where importing the module registers the environment;
+        `module:Class`; a spec; or an environment
     """
     spec: EnvSpec | None
     if isinstance(env, str):
@@ -56,22 +56,48 @@ def with_limit(spec: EnvSpec, steps: int) -> EnvSpec:
     return limited
 
 
+def without_checks(spec: EnvSpec) -> EnvSpec:
+    """Returns a spec without the `CheckFinite` that this package puts around environments: others can make it, too."""
+    name = f"{CheckFinite.__module__}:{CheckFinite.__qualname__}"
+    kept = tuple(wrapper for wrapper in spec.additional_wrappers if wrapper.entry_point != name)
+    plain = copy.deepcopy(spec)
+    plain.additional_wrappers = kept
+    return plain
+
+
 def _registered(env: str) -> EnvSpec:
-    """Returns the registered spec of an id or a `module:id`."""
+    """Returns the registered spec of an id, a `module:id` or a `module:Class`."""
     import ncp_envs  # noqa: F401 (registers its environments)
 
-    module, colon, name = env.rpartition(":")
-    if colon:
-        import_for(module, env)
+    name = import_for(env)
     try:
         return gym.spec(name)
     except gym.error.Error as error:
         raise ValueError(f"there is no environment {env!r}: {error}") from error
 
 
-def import_for(module: str, env: str) -> None:
-    """Imports the module that registers an environment. The working folder is searched too, after all other places."""
-    import_module_of(module, f"registers {env!r}", f"environment {env!r}")
+def import_for(env: str) -> str:
+    """Imports the module in `module:id` or `module:Class`, and registers the class as `module/Class`.
+
+    The working folder is searched too, after all other places.
+
+    :param env: any environment's id, also one without a module
+    :return: the id by which Gymnasium knows the environment
+    """
+    module, colon, name = env.rpartition(":")
+    if colon:
+        imported = import_module_of(module, f"registers {env!r}", f"environment {env!r}")
+        if name not in gym.registry and not any(known.startswith(f"{name}-v") for known in gym.registry):
+            kind, own = getattr(imported, name, None), f"{module.replace('.', '-')}/{name}"
+            if not (isinstance(kind, type) and issubclass(kind, gym.Env)):
+                raise ValueError(
+                    f"there is no environment {env!r}: importing {module} registers no {name}, and it has no class "
+                    f"{name} that is a gymnasium.Env"
+                )
+            if own not in gym.registry:
+                gym.register(own, entry_point=env)
+            return own
+    return name
 
 
 def check_env(env: Any) -> None:

@@ -141,7 +141,7 @@ def distil(
         env_kwargs = known.arguments if env_kwargs is None else env_kwargs
         describe, method = Recorded.about, {"method": METHOD}
     else:
-        known = recipe_of_teacher(teacher, teacher_env)
+        known = recipe_of_teacher(teacher, teacher_env, env)
     recipe = EnvRecipe(env, env_wrapper, env_kwargs or {})
     random.seed(seed)
     student = Student(make_student(recipe, wiring, cell, cell_kwargs, seed))

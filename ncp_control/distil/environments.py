@@ -37,11 +37,12 @@ class EnvRecipe:
         return {"env": self.env, "env_wrapper": list(self.wrappers), "env_kwargs": dict(self.arguments)}
 
 
-def recipe_of_teacher(teacher: Any, env: str | None = None) -> EnvRecipe | None:
+def recipe_of_teacher(teacher: Any, env: str | None = None, students: str | None = None) -> EnvRecipe | None:
     """Returns how the teacher's environment is made, as far as it is known.
 
     :param teacher: a policy of `load_policy` says it in its note; other teachers do not
     :param env: the id that the user named
+    :param students: the id of the student's environment, whose module is imported anyway
     """
     if env is not None:
         return EnvRecipe(env)
@@ -49,7 +50,8 @@ def recipe_of_teacher(teacher: Any, env: str | None = None) -> EnvRecipe | None:
     if not isinstance(note, dict) or not isinstance(note.get("env"), str):
         return None
     name, wrappers, arguments = note["env"], note.get("env_wrapper") or [], note.get("env_kwargs") or {}
-    refuse_import(name, f"the teacher was trained in {name}", f"--teacher-env {name}")
+    if name != students:
+        refuse_import(name, f"the teacher was trained in {name}", f"--teacher-env {name}")
     if not isinstance(wrappers, list) or not isinstance(arguments, dict):
         raise ValueError("the note on the teacher's environment in its file is not readable: name it, --teacher-env ID")
     return EnvRecipe(name, wrappers, arguments)

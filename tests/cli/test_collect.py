@@ -1,5 +1,6 @@
 """`ncp-control collect`: rollouts of a controller, as a dataset."""
 
+import json
 import shlex
 import zipfile
 from importlib import import_module
@@ -13,7 +14,7 @@ from ncp_control.cli import main
 
 
 def test_collect_with_a_policy(capsys: pytest.CaptureFixture[str], datasets: Path, policy: Path) -> None:
-    made = collected(capsys, "--policy", str(policy), "--rollouts", "3", "--random", "0")
+    made = collected(capsys, "--policy", str(policy), "--episodes", "3", "--random", "0")
     assert made["id"] == "ncp/cartpole/upright-r00-v0"
     assert Path(made["folder"]) == datasets / made["id"]
     assert (made["rollouts"], made["random_share"]) == (3, 0.0)
@@ -23,13 +24,45 @@ def test_collect_with_a_policy(capsys: pytest.CaptureFixture[str], datasets: Pat
     assert list((datasets / "ncp" / "cartpole").iterdir()) == [datasets / made["id"]]
 
 
+def test_a_policy_is_collected_where_it_was_trained(capsys: pytest.CaptureFixture[str], datasets: Path) -> None:
+    from stable_baselines3 import PPO
+
+    from ncp_control.data import Rollouts
+    from ncp_control.rl import save_policy
+    from ncp_control.rl.recipes.env_making import make_env
+
+    path = datasets.parent / "swinger.safetensors"
+    wrappers = [{"KeepObservations": {"indices": [0, 1], "size": 3}}, {"RandomActionOverwrite": {"probability": 0.5}}]
+    note = {"env": "Pendulum-v1", "env_kwargs": {"g": 9.0}, "env_wrapper": wrappers}
+    env = make_env("Pendulum-v1", wrappers, {"g": 9.0})
+    save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, note)
+    words = ["collect", "--policy", str(path), "--episodes", "2", "--max-steps", "60"]
+    assert main(words) == 0
+    folder = datasets / "ncp/pendulum/swinger-r50-v0"
+    rollouts = Rollouts.load(folder)
+    assert rollouts[0].observations.shape == (61, 2)
+    assert 0.3 < sum(rollout.is_random.mean() for rollout in rollouts) / 2 < 0.7
+    metadata = (folder / "data" / "metadata.json").read_text()
+    assert '\\"g\\": 9.0' in metadata
+    assert "KeepObservations" in metadata
+    assert "CheckFinite" not in metadata  # so that Minari makes it again where this package is not installed
+    capsys.readouterr()
+    command = shlex.split(described(capsys, str(folder))["rollouts"]["about"]["command"])
+    assert main([*command[1:-1], str(datasets / "again-v0")]) == 0
+    again = Rollouts.load(datasets / "again-v0")
+    assert all((a.observations == b.observations).all() for a, b in zip(rollouts, again, strict=True))
+    assert main(["collect", "--policy", str(path), "--env", "ncp/PendulumNoVel-v0", "--episodes", "1", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert made["id"] == "ncp/pendulumnovel/swinger-r50-v0"
+
+
 def test_the_recorded_command_makes_it_again(
     capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path
 ) -> None:
     from ncp_control.data import Rollouts
 
     first, second = tmp_path / "a b-v0", tmp_path / "again-v0"
-    collected(capsys, "--rollouts", "3", "--seed", "9", "--random", "0.5", "--out", str(first))
+    collected(capsys, "--episodes", "3", "--seed", "9", "--random", "0.5", "--out", str(first))
     command = shlex.split(described(capsys, str(first))["rollouts"]["about"]["command"])
     assert command[:2] == ["ncp-control", "collect"]
     assert command[-1] == str(first)
@@ -48,7 +81,7 @@ def test_what_minaris_users_expect_is_in_the_metadata(
     path = tmp_path / "upright.safetensors"
     linear_policy(path, "CartPole-v1", CARTPOLE[-1], {"algo": "RecurrentPPO"})
     who = ("--author", "A. Maker", "--author-email", "maker@example.org", "--code-link", "https://example.org/code")
-    words = ("--policy", str(path), "--rollouts", "2", *who, "--description", "Two long episodes.")
+    words = ("--policy", str(path), "--episodes", "2", *who, "--description", "Two long episodes.")
     made = collected(capsys, *words)
     metadata = minari.load_dataset(made["id"]).storage.metadata
     assert metadata["algorithm_name"] == "RecurrentPPO"
@@ -64,10 +97,10 @@ def test_what_minaris_users_expect_is_in_the_metadata(
 def test_nothing_is_said_of_an_author_who_is_not_named(capsys: pytest.CaptureFixture[str], datasets: Path) -> None:
     import minari
 
-    metadata = minari.load_dataset(collected(capsys, "--rollouts", "2")["id"]).storage.metadata
+    metadata = minari.load_dataset(collected(capsys, "--episodes", "2")["id"]).storage.metadata
     assert not {"author", "author_email", "code_permalink", "ref_min_score", "ref_max_score"} & set(metadata)
     assert metadata["algorithm_name"] == "random"
-    assert metadata["description"] == "2 rollouts of random in CartPole-v1, 5 % random actions"
+    assert metadata["description"] == "2 rollouts of random in CartPole-v1"
 
 
 def test_an_existing_dataset_is_refused_before_any_work(
@@ -109,7 +142,7 @@ def test_finished_rollouts_survive_a_full_disk(
     def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
+    words = ["collect", "--env", "CartPole-v1", "--episodes", "3", "--out", str(tmp_path / "pole-v0")]
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_minari", full)
         assert main(words) == 2
@@ -135,7 +168,7 @@ def test_control_c_says_how_to_go_on(
         written.append(path)
         write(rollout, path, **named)
 
-    words = ["collect", "--env", "CartPole-v1", "--rollouts", "3", "--out", str(tmp_path / "pole-v0")]
+    words = ["collect", "--env", "CartPole-v1", "--episodes", "3", "--out", str(tmp_path / "pole-v0")]
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_trace", interrupted)
         assert main(words) == 130

@@ -74,7 +74,7 @@ def test_it_asks_for_nothing_that_the_extra_all_does_not_install(monkeypatch: py
 
 @pytest.mark.slow
 def test_the_whole_tour(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sizes = {"rollouts": "5", "epochs": "1", "video-steps": "5", "distil-steps": "20000"}
+    sizes = {"episodes": "5", "epochs": "1", "video-steps": "5", "distil-steps": "20000"}
     words = ["--out", str(tmp_path), *(word for name, size in sizes.items() for word in (f"--{name}", size))]
     out = capsys_out(capsys, words)
     for name in ("episode.npz", "episode.html", "episode.mp4", "rollouts", "predicted.html"):

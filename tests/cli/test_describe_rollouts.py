@@ -8,7 +8,7 @@ from helpers.command_line import collected, described, printed, refused
 
 
 def test_describe_a_dataset(capsys: pytest.CaptureFixture[str], datasets: Path) -> None:
-    made = collected(capsys, "--rollouts", "4", "--random", "0.2", "--seed", "7", "--out", "ncp/pole-v0")
+    made = collected(capsys, "--episodes", "4", "--random", "0.2", "--seed", "7", "--out", "ncp/pole-v0")
     for target in ("ncp/pole-v0", str(datasets / "ncp" / "pole-v0"), str(datasets / "ncp" / "pole-v0" / "data")):
         found = described(capsys, target)["rollouts"]
         assert (found["rollouts"], found["steps"], found["terminated"]) == (4, made["steps"], 4)
@@ -30,14 +30,14 @@ def test_a_description_fits_the_terminal(
     capsys: pytest.CaptureFixture[str], datasets: Path, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    collected(capsys, "--rollouts", "2", "--out", "ncp/pole-v0")
+    collected(capsys, "--episodes", "2", "--out", "ncp/pole-v0")
     assert max(map(len, printed(capsys, "describe", "ncp/pole-v0").splitlines())) <= int(columns)
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_a_figure_of_rollouts(capsys: pytest.CaptureFixture[str], datasets: Path, tmp_path: Path, suffix: str) -> None:
-    collected(capsys, "--rollouts", "2", "--out", "ncp/pole-v0")
+    collected(capsys, "--episodes", "2", "--out", "ncp/pole-v0")
     figure = tmp_path / f"pole{suffix}"
     described(capsys, "ncp/pole-v0", "--figure", str(figure))
     start = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]

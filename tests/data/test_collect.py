@@ -62,7 +62,7 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_dataset_goes_to_a_folder_given_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["collect", "--env", "Pendulum-v1", "--rollouts", "2", "--out", "./kept/pendulum-v0"]) == 0
+    assert main(["collect", "--env", "Pendulum-v1", "--episodes", "2", "--out", "./kept/pendulum-v0"]) == 0
     assert len(Rollouts.load("./kept/pendulum-v0")) == 2
 
 

@@ -76,7 +76,7 @@ def test_every_process_finds_the_users_own_module(tmp_path: Path, monkeypatch: p
 @pytest.mark.system
 def test_the_command_finds_a_module_in_the_working_folder(tmp_path: Path) -> None:
     (tmp_path / "strolling.py").write_text(OWN)
-    words = ["collect", "--env", "strolling:Walk-v0", "--rollouts", "2", "--out", "./walk-v0"]
+    words = ["collect", "--env", "strolling:Walk-v0", "--episodes", "2", "--out", "./walk-v0"]
     code = f"import sys; from ncp_control.cli import main; sys.exit(main({words}))"
     # isolated, as an installed command is: Python does not search the working folder
     done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True)

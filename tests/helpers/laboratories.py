@@ -24,7 +24,7 @@ def exhibit_of(path: Path = NOVEL, name: str = "") -> Exhibit:
     """An agent and the environment that it was trained in, without random actions."""
     agent = load_policy(path)
     env = trained_in.make(trained_in.env_name(path, agent.note, None), agent.note, random=0.0)
-    return Exhibit(agent, env, name or path.stem, str(path), trained_in.random_share(agent.note, None))
+    return Exhibit(agent, env, name or path.stem, str(path), trained_in.strength(agent.note, "random"))
 
 
 def write(folder: Path, *exhibits: Exhibit) -> Path:

@@ -142,7 +142,7 @@ def distil_further_words(folder: Path) -> Words:
 
 
 def collect_words(folder: Path) -> Words:
-    return ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
+    return ["collect", "--env", "CartPole-v1", "--episodes", "5", "--group", "2", "--random", "0.2", "--seed", "3"]
 
 
 def compare_words(folder: Path) -> list[str]:

@@ -64,6 +64,31 @@ def test_noise_and_lost_observations_are_those_of_the_wrappers(
     assert json.loads(capsys.readouterr().out)["mean_return"] == np.mean(disturbed) != np.mean(clean)
 
 
+def test_the_conditions_of_the_training_are_repeated_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, env = tmp_path / "policy.safetensors", "Pendulum-v1"
+    wrappers: list[Any] = ["RandomActionOverwrite", {"ObservationNoise": {"std": [0.1, 0.1, 0.3]}}]
+    wrappers += [{"ObservationDropout": {"probability": "1e-1"}}, {"ActionDelay": {"steps": 1}}]
+    save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, {"env": env, "env_wrapper": wrappers})
+    words = ["evaluate", str(path), "--episodes", "2"]
+    assert main(words) == 0
+    conditions = "5 % random actions, noise of 0.3, 10 % of the readings lost, ActionDelay"
+    assert f"in {env} with {conditions}: return" in capsys.readouterr().out
+    calm = ["--random", "0", "--noise", "0", "--dropout", "0"]
+    for more, kept in (([], wrappers), (calm, wrappers[3:]), (["--noise", "0"], [wrappers[0], *wrappers[2:]])):
+        assert main([*words, *more, "--json"]) == 0
+        summary = json.loads(capsys.readouterr().out)
+        assert summary["env_wrapper"] == kept
+        wanted = evaluate(load_policy(path), lambda kept=kept: make_env(env, kept), 2).returns
+        assert summary["mean_return"] == np.mean(wanted)
+    assert main([*words, *calm]) == 0
+    assert f"in {env} with ActionDelay: return" in capsys.readouterr().out
+    for option, value in (("--noise", "-1"), ("--dropout", "1.5")):
+        assert main([*words, option, value]) == 2
+        assert f"{option} takes" in capsys.readouterr().err
+
+
 @pytest.mark.system
 def test_a_policy_that_reads_windows_is_evaluated_on_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """

@@ -141,7 +141,7 @@ def test_the_policy_of_a_run_acts_as_the_model_and_every_command_takes_it(
 
     assert main(["evaluate", str(out / BEST), "--episodes", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["env"] == "Pendulum-v1"
-    words = ["collect", "--env", "Pendulum-v1", "--policy", str(out / BEST), "--rollouts", "1"]
+    words = ["collect", "--env", "Pendulum-v1", "--policy", str(out / BEST), "--episodes", "1"]
     assert main([*words, "--out", str(tmp_path / "data")]) == 0
     assert len(Rollouts.load(tmp_path / "data")) == 1
     assert main(["describe", str(out / BEST)]) == 0

@@ -62,7 +62,7 @@ def test_a_recipe_cannot_have_a_module_imported(
     child.write_text(f"based_on: {base}\n")
     for path in (base, child):
         line = refused(capfd, "train", path, "--out", tmp_path / "run")
-        assert "if importing guileless is safe, add --set env=guileless:Pendulum-v1" in line
+        assert "if importing guileless is safe, add --env guileless:Pendulum-v1" in line
         with pytest.raises(ValueError, match="if importing guileless is safe"):
             load_recipe(path, {"n_timesteps": 5})
     for key in ("policy", "algo", "env_wrapper", "normalize", "policy_kwargs", "learning_rate"):

@@ -199,7 +199,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="process
 
 @linux
 def test_a_collection_whose_parent_or_worker_is_killed(tmp_path: Path) -> None:
-    words = ["collect", "--env", "CartPole-v1", "--rollouts", "5", "--group", "1", "--seed", "3"]
+    words = ["collect", "--env", "CartPole-v1", "--episodes", "5", "--group", "1", "--seed", "3"]
     keep = tmp_path / ".out.unfinished"
 
     def start(gate: Gate, *more: str) -> Child:

@@ -81,7 +81,7 @@ def test_the_dataset_of_a_cluster_has_the_same_bytes(tmp_path: Path, monkeypatch
         "Swimmer-v5",
         "--policy",
         SWIMMER,
-        "--rollouts",
+        "--episodes",
         "5",
         "--group",
         "2",

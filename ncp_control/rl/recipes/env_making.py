@@ -23,21 +23,19 @@ def make_env(
 ) -> gym.Env[Any, Any]:
     """Makes an environment with wrappers around it; a step that returns NaN or infinity raises an error.
 
-    :param env_id: the environment's id, or `module:id` for an environment that this module registers
+    :param env_id: the environment's id; `module:id` for one that this module registers, or `module:Class`
     :param wrappers: wrappers from `ncp_envs`, the innermost first: names, or dictionaries with one entry, from a name
         to the wrapper's arguments
     :param arguments: the environment's arguments
     """
     import ncp_envs
 
-    module, colon, name = env_id.rpartition(":")
-    if colon:
-        import_for(module, env_id)
+    name = import_for(env_id)
     if name in IMPORTERS:
         raise ValueError(f"the environment {env_id!r} runs what its arguments name: register its inner environment")
     try:
         with ncp_envs.without_mass_warning():
-            env: Any = CheckFinite(gym.make(env_id, disable_env_checker=True, **as_numbers(arguments or {})))
+            env: Any = CheckFinite(gym.make(name, disable_env_checker=True, **as_numbers(arguments or {})))
     except (MemoryError, TooMuchMemory):
         raise
     except Exception as error:  # a constructor that is given odd arguments can raise anything

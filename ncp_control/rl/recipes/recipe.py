@@ -16,8 +16,11 @@ import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from ncp_control.base.plain_yaml import read_yaml
 from ncp_control.base.values import Linear as Linear
@@ -27,6 +30,8 @@ from ncp_control.rl.recipes.limits import read_limited
 
 OFF_POLICY = ("RecurrentSAC", "RecurrentTD3", "SAC", "TQC", "CrossQ", "TD3", "DQN")
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "PPO", "A2C", *OFF_POLICY)
+# The recipes for any environment, by their algorithms; the first one is for a training that names none.
+DEFAULTS = {"RecurrentPPO": "default", "RecurrentSAC": "default-sac", "PPO": "default-mlp", "SAC": "default-sac-mlp"}
 OWN_MODULES = ("", "ncp_envs")  # of an environment's id, which no user has to name
 NUMBERS = ("n_timesteps", "n_envs", "updates_per_step")
 KINDS: dict[str, tuple[Any, str]] = {
@@ -134,6 +139,20 @@ def about(name: str) -> str:
     return text_of(name)[0].splitlines()[0].lstrip("# ")
 
 
+def default_for(algo: str | None = None) -> str:
+    """Returns the name of the recipe for any environment.
+
+    :param algo: the algorithm; None for that of most trainings
+    """
+    name = DEFAULTS.get(algo or next(iter(DEFAULTS)))
+    if name is None:
+        raise ValueError(
+            f"there are no settings of {algo} for any environment: choose {', '.join(DEFAULTS)}, or write a recipe "
+            f"(`ncp-control train show {next(iter(DEFAULTS.values()))}` prints one to begin with)"
+        )
+    return name
+
+
 def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Recipe:
     """Reads a recipe.
 
@@ -143,18 +162,38 @@ def load_recipe(source: str | Path, changes: dict[str, Any] | None = None) -> Re
     :param source: the name of a shipped recipe, or the path of a `.yml` file
     :param changes: new values by key; a key such as "policy_kwargs.cell" reaches into a dictionary
     """
-    flat = read_values(source)
-    if "env" not in (changes or {}) and isinstance(env := flat.get("env"), str):
-        refuse_import(env, f"the recipe {str(source)!r} trains in {env}", f"--set env={env}")
-    # A whole dictionary comes before its entries, and a cell before its settings.
-    order = {key: (key.count("."), not key.endswith(".cell")) for key in changes or {}}
-    for key, value in sorted((changes or {}).items(), key=lambda change: order[change[0]]):
-        set_value(flat, key, value)
+    flat = changed_values(source, changes or {})
+    if source in DEFAULTS.values() and "env" not in flat:
+        raise ValueError(f"the recipe {source} is for any environment: name one, such as --env InvertedPendulum-v5")
     missing = [key for key in ("env", "algo", "n_timesteps") if key not in flat]
     if missing:
         raise ValueError(f"the recipe {str(source)!r} needs {' and '.join(missing)}")
     named = {key: flat.pop(key) for key in NAMED if key in flat}
     return Recipe(**named, settings=flat)
+
+
+def recipe_text(source: str | Path, changes: dict[str, Any]) -> str:
+    """Returns a recipe as YAML to copy: with the values of the recipe that it is based on, and with changes.
+
+    :param source: the name of a shipped recipe, or the path of a `.yml` file
+    :param changes: new values by key, as for `load_recipe`
+    """
+    comments = takewhile(lambda line: line.startswith("#"), text_of(source)[0].splitlines())
+    values = changed_values(source, changes)
+    text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
+    return "\n".join([*comments, text.rstrip()])
+
+
+def changed_values(source: str | Path, changes: dict[str, Any]) -> dict[str, Any]:
+    """Returns a recipe's keys and values after changes; see `load_recipe`."""
+    flat = read_values(source)
+    if "env" not in changes and isinstance(env := flat.get("env"), str):
+        refuse_import(env, f"the recipe {str(source)!r} trains in {env}", f"--env {env}")
+    # A whole dictionary comes before its entries, and a cell before its settings.
+    order = {key: (key.count("."), not key.endswith(".cell")) for key in changes}
+    for key, value in sorted(changes.items(), key=lambda change: order[change[0]]):
+        set_value(flat, key, value)
+    return flat
 
 
 def refuse_import(env: str, what: str, fix: str) -> None:

@@ -103,7 +103,7 @@ def test_the_options_of_an_environment_count(page: Page, envs: dict[str, Any], n
 @pytest.mark.parametrize("name", [f"{name}-v5" for name in BODIES])
 def test_disturbances_are_those_of_python(page: Page, name: str) -> None:
     for seed in (0, 17):
-        random, noise, dropout = disturbances(0.1, 0.2, 0.3)
+        random, noise, dropout = disturbances(noise=0.1, dropout=0.2, random=0.3)
         env = make_env(name, [random, DELAY, noise, dropout])
         actions = actions_for(env, seed=seed)
         found, expected = played(page, name, seed, actions, DISTURBED), in_python(env, seed, actions)
@@ -114,7 +114,7 @@ def test_disturbances_are_those_of_python(page: Page, name: str) -> None:
 
 def test_disturbances_come_inside_of_the_wrappers_of_the_training(page: Page) -> None:
     for name in ("noisy", "holes", "remembered", "apart"):
-        random, noise, dropout = disturbances(0.1, 0.2, 0.3)
+        random, noise, dropout = disturbances(noise=0.1, dropout=0.2, random=0.3)
         kept = [one for one in TRAININGS[name] if one != "RandomActionOverwrite"]
         env = make_env(CHEETAH, [random, DELAY, noise, dropout, *kept])
         actions = actions_for(env, steps_of(name))

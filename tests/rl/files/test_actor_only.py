@@ -188,7 +188,7 @@ def test_commands_and_controllers_take_the_actor_alone(tmp_path: Path, capsys: p
         counts.append(described["parameters"])
         assert described["actor_only"] == (path == actor)
         name = path.stem
-        words = ["collect", "--env", env, "--policy", str(path), "--rollouts", "1", "--out", str(tmp_path / name)]
+        words = ["collect", "--env", env, "--policy", str(path), "--episodes", "1", "--out", str(tmp_path / name)]
         assert main(words) == 0
         assert main(["record", str(path), "--steps", "5", "--out", str(tmp_path / f"{name}.npz")]) == 0
         capsys.readouterr()

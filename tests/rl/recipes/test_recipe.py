@@ -50,7 +50,7 @@ def test_wrong_recipes_and_changes_are_refused_with_a_sentence(
 
 def test_a_recipe_is_json() -> None:
     for name in shipped():
-        json.dumps(load_recipe(name).to_json())
+        json.dumps(load_recipe(name, {"env": "CartPole-v1"}).to_json())
     flat = load_recipe("halfcheetah-novel").to_json()
     assert flat["gae_lambda"] == 0.95
     assert isinstance(load_recipe("halfcheetah-novel"), Recipe)
