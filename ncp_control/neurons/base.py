@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -165,6 +165,13 @@ class Cell(IndexedModule, ABC):
         """Returns the state before the first step and after a reset: zeros, (batch, N)."""
         device = self._first_parameter().device if device is None else device
         return torch.zeros(batch, self.state_size, dtype=dtype or self.dtype, device=device)
+
+    def forward(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Raises a TypeError: a cell alone does one step, and `RNN` runs it over sequences."""
+        raise TypeError(
+            f"{type(self).__name__} is a cell, which does not run by itself: wrap it, nc.RNN(cell), to run it over "
+            "sequences, or call cell.step for one step"
+        )
 
     def step(self, inputs: Tensor, state: Tensor, elapsed: Span = 1.0) -> Tensor:
         """Returns the state (B, N) one step later.

@@ -41,6 +41,13 @@ def test_what_a_cell_cannot_be_is_refused(case: int) -> None:
 
 
 @pytest.mark.parametrize("name", ZOO)
+def test_a_cell_that_is_called_says_what_runs_it(name: str) -> None:
+    cell = build(name)
+    with pytest.raises(TypeError, match=rf"{type(cell).__name__} is a cell.*wrap it, nc\.RNN\(cell\)"):
+        cell(torch.zeros(2, 3, cell.inputs))
+
+
+@pytest.mark.parametrize("name", ZOO)
 def test_copies_and_saved_weights_give_the_same_cell(name: str) -> None:
     cell = build(name, shaken=0.1)
     inputs, state = drawn(cell)
