@@ -1,5 +1,7 @@
 """The partially observed tasks: what they hide, what they keep of their base, and that checkers accept them."""
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -200,3 +202,28 @@ def test_frames_of_a_body_are_collected(tmp_path: Path, monkeypatch: pytest.Monk
     pytest.importorskip("mujoco")
     monkeypatch.chdir(tmp_path)
     assert type(make("HopperNoVel-v0", render_mode="rgb_array_list")).__name__ == "RenderCollection"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'from ncp_control.rl import RecurrentPPO; RecurrentPPO("NCPPolicy", "{env}")',
+        'from ncp_control.rl import SAC; SAC("MlpPolicy", "{env}", buffer_size=10)',
+        'import gymnasium; from ncp_control.rl import NCPExtractor; gymnasium.make("{env}")',
+        'from ncp_control.data import collect; collect("random", "{env}", rollouts=1, progress=False)',
+        'import gymnasium; from ncp_control.distil import distil; gymnasium.make("{env}")',
+        'import gymnasium; from ncp_control.rl import train; gymnasium.make("{env}")',
+        'import gymnasium; gymnasium.make("ncp_envs:{env}")',
+    ],
+)
+def test_they_are_registered_wherever_an_id_is_taken(code: str) -> None:
+    pytest.importorskip("sb3_contrib")
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(env="ncp/PendulumNoVel-v0")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_they_know_nothing_of_the_controllers() -> None:
+    code = "import sys, ncp_envs; assert not any(name.startswith('ncp_control') for name in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,6 +15,8 @@ from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, SACPolicy
 from torch import Tensor, nn
 
+import ncp_envs  # noqa: F401 (registers its environments)
+
 TINY = 1e-6  # added by Stable-Baselines3 before the logarithm of 1 - a^2
 _masked = torch.ops.aten.threshold_backward.grad_input  # the gradient of ReLU, written into a given tensor
 
