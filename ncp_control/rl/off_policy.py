@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv
 
 from ncp_control.rl.algorithm import CircuitAlgorithm
+from ncp_control.rl.arguments import SACArguments, TD3Arguments, hands_on_to
 from ncp_control.rl.buffers.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
 from ncp_control.rl.policies.sequence import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
 from ncp_control.rl.updates.guided import GuidedTraining
 from ncp_control.rl.updates.sac import fused
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
 
 class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
@@ -137,8 +142,28 @@ class RecurrentSAC(GuidedTraining, SequenceTraining, SAC):
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": SACSequencePolicy}
 
+    @hands_on_to(SAC.__init__, SequenceTraining.__init__)
+    def __init__(
+        self,
+        policy: str | type[BasePolicy],
+        env: GymEnv | str | None,
+        *args: Any,
+        **kwargs: Unpack[SACArguments],
+    ) -> None:
+        super().__init__(policy, env, *args, **kwargs)
+
 
 class RecurrentTD3(SequenceTraining, TD3):
     """TD3 with a memory; it takes the arguments of Stable-Baselines3's `TD3`, and the two more of `RecurrentSAC`."""
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": TD3SequencePolicy}
+
+    @hands_on_to(TD3.__init__, SequenceTraining.__init__)
+    def __init__(
+        self,
+        policy: str | type[BasePolicy],
+        env: GymEnv | str | None,
+        *args: Any,
+        **kwargs: Unpack[TD3Arguments],
+    ) -> None:
+        super().__init__(policy, env, *args, **kwargs)

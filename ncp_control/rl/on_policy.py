@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from gymnasium import spaces
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from torch.optim import Optimizer
 
 from ncp_control.rl.algorithm import CircuitAlgorithm
+from ncp_control.rl.arguments import A2CArguments, PPOArguments, hands_on_to
 from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
 from ncp_control.rl.policies.recurrent import NCPPolicy
 from ncp_control.rl.updates.ppo import SequencePPO
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
 
 class RecurrentPPO(CircuitAlgorithm, SequencePPO):
@@ -38,8 +42,15 @@ class RecurrentPPO(CircuitAlgorithm, SequencePPO):
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"NCPPolicy": NCPPolicy}
 
+    @hands_on_to(SequencePPO.__init__)
     def __init__(
-        self, policy: Any, env: Any, *args: Any, sequence: int = 64, critic_warmup: int = 0, **kwargs: Any
+        self,
+        policy: str | type[BasePolicy],
+        env: GymEnv | str | None,
+        *args: Any,
+        sequence: int = 64,
+        critic_warmup: int = 0,
+        **kwargs: Unpack[PPOArguments],
     ) -> None:
         if not isinstance(sequence, int) or sequence < 1:
             raise ValueError(f"a sequence is a whole number of steps, at least one, got {sequence!r}")
@@ -91,16 +102,20 @@ class RecurrentA2C(RecurrentPPO):
     gradients flow back through no more steps than that, and the optimizer is Adam instead of RMSprop.
     """
 
+    @hands_on_to(RecurrentPPO.__init__)
     def __init__(
         self,
-        policy: Any,
-        env: Any,
-        learning_rate: Any = 7e-4,
+        policy: str | type[BasePolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 7e-4,
         n_steps: int = 16,
         gamma: float = 0.99,
         gae_lambda: float = 1.0,
         normalize_advantage: bool = False,
-        **kwargs: Any,
+        *,
+        batch_size: int | None = None,
+        n_epochs: int = 1,
+        **kwargs: Unpack[A2CArguments],
     ) -> None:
         super().__init__(
             policy,
@@ -110,8 +125,9 @@ class RecurrentA2C(RecurrentPPO):
             gamma=gamma,
             gae_lambda=gae_lambda,
             normalize_advantage=normalize_advantage,
-            # None is the whole rollout, so that the one epoch is one step
-            **{"batch_size": None, "n_epochs": 1, **kwargs},
+            batch_size=batch_size,  # None is the whole rollout, so that the one epoch is one step
+            n_epochs=n_epochs,
+            **kwargs,
         )
 
     def learn(  # type: ignore[override]
