@@ -26,7 +26,6 @@ from ncp_control.rl.recipes.building import make_envs
 from ncp_control.rl.recipes.recipe import Recipe
 from ncp_control.rl.starting import CERTAIN
 from ncp_control.wiring import NCP
-from ncp_control.wiring.plan_text import parse_plan
 
 Array = NDArray[Any]
 CIRCUIT = "lstm_actor."
@@ -184,7 +183,7 @@ def wiring_of(cell: str) -> NCP | int:
 def make_student(recipe: EnvRecipe, wiring: Any, cell: str, cell_kwargs: Mapping[str, Any] | None, seed: int) -> Any:
     """Makes an untrained model of recurrent PPO. Its critic is as small as possible, because nothing here trains it."""
     arguments: dict[str, Any] = {
-        "wiring": parse_plan(wiring) if isinstance(wiring, str) else wiring,
+        "wiring": wiring,
         "cell": cell,
         "cell_kwargs": dict(cell_kwargs or {}),
         "critic": "shared",  # it reads the actor's circuit, and has no circuit of its own

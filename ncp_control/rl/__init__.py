@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ncp_control.base.imports import names_of
 
 if TYPE_CHECKING:
+    from ncp_control.rl.arguments import NCPPolicyKwargs
     from ncp_control.rl.controller import Controller
     from ncp_control.rl.evaluation import evaluate
     from ncp_control.rl.files.loaded_policy import LoadedPolicy
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ncp_control.rl.updates.sac import SAC
 
 _HOME = {
+    "ncp_control.rl.arguments": ("NCPPolicyKwargs",),
     "ncp_control.rl.controller": ("Controller",),
     "ncp_control.rl.evaluation": ("evaluate",),
     "ncp_control.rl.files.loaded_policy": ("LoadedPolicy",),
@@ -44,6 +46,7 @@ __all__ = [
     "LoadedPolicy",
     "NCPExtractor",
     "NCPPolicy",
+    "NCPPolicyKwargs",
     "Recipe",
     "RecurrentA2C",
     "RecurrentPPO",

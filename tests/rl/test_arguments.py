@@ -1,4 +1,4 @@
-"""The arguments of the algorithms: what `help` shows of them, and what a type checker knows."""
+"""The arguments of the algorithms and of their policy: what `help` shows, and what a type checker knows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,30 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+import gymnasium as gym
 import pytest
 import sb3_contrib
 import stable_baselines3
+from sb3_contrib.common.recurrent.policies import RecurrentActorCriticPolicy
 
-from ncp_control.rl import RecurrentA2C, RecurrentPPO, RecurrentSAC, RecurrentTD3
+from ncp_control.rl import (
+    NCPExtractor,
+    NCPPolicy,
+    NCPPolicyKwargs,
+    RecurrentA2C,
+    RecurrentPPO,
+    RecurrentSAC,
+    RecurrentTD3,
+    load_policy,
+    save_policy,
+)
 from ncp_control.rl import arguments as named
+from ncp_control.rl.policies.checks import LSTMS
+from ncp_control.rl.policies.recurrent import CRITICS, HEADS
+from ncp_control.wiring import AutoNCP
+from ncp_envs import History
 
 ROOT = Path(__file__).resolve().parents[2]
 STOCK: dict[Any, Any] = {
@@ -83,8 +99,42 @@ def test_the_defaults_shown_are_the_ones_taken(kind: Any) -> None:
     assert compared >= 8
 
 
+def test_the_names_of_a_policys_arguments_are_those_that_it_takes() -> None:
+    taken = {
+        name
+        for constructor in (NCPPolicy.__init__, RecurrentActorCriticPolicy.__init__)
+        for name in inspect.signature(constructor).parameters
+    }
+    handed_over = {"self", "observation_space", "action_space", "lr_schedule", "kwargs", *LSTMS}
+    assert set(NCPPolicyKwargs.__annotations__) == taken - handed_over
+    kinds = get_type_hints(NCPPolicyKwargs)
+    assert get_args(kinds["critic"]) == CRITICS
+    assert get_args(kinds["head"]) == HEADS
+
+
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentSAC])
+def test_a_plan_may_be_text(kind: Any, tmp_path: Path) -> None:
+    model = kind("NCPPolicy", "Pendulum-v1", policy_kwargs={"wiring": "AutoNCP(8, 3)"}, device="cpu")
+    assert model.policy.circuit_kwargs["wiring"] == AutoNCP(8, 3)
+    save_policy(model, tmp_path / "policy.safetensors")
+    assert load_policy(tmp_path / "policy.safetensors").policy.circuit_kwargs["wiring"] == AutoNCP(8, 3).build(3)
+    model.save(tmp_path / "model")
+    assert kind.load(tmp_path / "model").policy.circuit_kwargs["wiring"] == AutoNCP(8, 3)
+    with pytest.raises(ValueError, match="is not a plan; the plans are AutoNCP"):
+        kind("NCPPolicy", "Pendulum-v1", policy_kwargs={"wiring": "Auto(8, 3)"}, device="cpu")
+
+
+def test_a_plan_of_an_extractor_may_be_text() -> None:
+    with History(gym.make("Pendulum-v1"), window=4) as env:
+        assert NCPExtractor(env.observation_space, wiring="AutoNCP(8, 3)").features_dim == 3
+
+
 PROGRAM = """
 import ncp_control.rl as rl
+
+own: rl.NCPPolicyKwargs = dict(wiring="AutoNCP(8, 3)", cell="ltc", critic="lstm")
+rl.RecurrentPPO("NCPPolicy", "Pendulum-v1", policy_kwargs=own)
+rl.NCPPolicyKwargs(cells="ltc")
 
 rl.RecurrentPPO("NCPPolicy", "Pendulum-v1", n_steps=8, clip_range=0.1, sequence=4, device="cpu")
 rl.RecurrentA2C("NCPPolicy", "Pendulum-v1", 1e-3, vf_coef=0.3, sequence=4)
@@ -105,4 +155,4 @@ def test_a_type_checker_refuses_a_wrong_argument(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     done = subprocess.run([sys.executable, "-m", "mypy", str(program)], cwd=ROOT, capture_output=True, text=True)
     lines = [line.split(":")[1] for line in done.stdout.splitlines() if ": error:" in line]
-    assert lines == ["8", "9", "10", "11"], done.stdout + done.stderr
+    assert lines == ["6", "12", "13", "14", "15"], done.stdout + done.stderr

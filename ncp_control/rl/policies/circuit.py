@@ -15,6 +15,7 @@ from ncp_control.ops.cpu import backend, launch
 from ncp_control.ops.readable import settled, watched
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
+from ncp_control.wiring.plan_text import parse_plan
 
 WiringLike = Plan | Wiring | int
 CellLike = str | type[Cell]
@@ -30,9 +31,15 @@ _own_hooks = attrgetter("_forward_hooks", "_forward_pre_hooks", "_compiled_call_
 ONE = torch.ones(())  # the elapsed time; nothing writes to it
 
 
-def default_wiring(cell: CellLike) -> WiringLike:
-    """Returns the wiring of a policy that names only its cell; for a cell that is always dense, the number alone."""
-    return DEFAULT_WIRING.units if named_cell(cell).always_dense else DEFAULT_WIRING
+def chosen_wiring(wiring: WiringLike | str | None, cell: CellLike) -> WiringLike:
+    """Returns the wiring that an argument stands for.
+
+    :param wiring: a wiring; a plan as text, which is read; or None for the default
+    :param cell: the cell; the default for one that is always dense is the number of neurons alone
+    """
+    if wiring is None:
+        return DEFAULT_WIRING.units if named_cell(cell).always_dense else DEFAULT_WIRING
+    return parse_plan(wiring) if isinstance(wiring, str) else wiring
 
 
 def is_traced() -> bool:

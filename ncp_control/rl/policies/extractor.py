@@ -9,7 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor
 
-from ncp_control.rl.policies.circuit import CellLike, Circuit, WiringLike, default_wiring
+from ncp_control.rl.policies.circuit import CellLike, Circuit, WiringLike, chosen_wiring
 from ncp_control.rl.policies.elapsed import KEY
 
 
@@ -30,8 +30,8 @@ class NCPExtractor(BaseFeaturesExtractor):
 
     :param observation_space: the space of an environment wrapped in `History`; if it has the elapsed times, the cell
         gets them
-    :param wiring: a plan, a `Wiring`, or a number of fully connected neurons; its motor neurons are the features. None
-        is `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
+    :param wiring: a plan, also as text, a `Wiring`, or a number of fully connected neurons; its motor neurons are the
+        features. None is `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the cell's name, or a class of cells of your own
     :param cell_kwargs: the cell's settings
     :param carry: in evaluation mode (when a model acts), continue from the state after the last call if every window
@@ -44,7 +44,7 @@ class NCPExtractor(BaseFeaturesExtractor):
     def __init__(
         self,
         observation_space: spaces.Space[Any],
-        wiring: WiringLike | None = None,
+        wiring: WiringLike | str | None = None,
         cell: CellLike = "ltc",
         cell_kwargs: dict[str, Any] | None = None,
         carry: bool = False,
@@ -56,8 +56,7 @@ class NCPExtractor(BaseFeaturesExtractor):
                 f"ncp_envs.History(env, window=16); it was given {observation_space}"
             )
         timed = KEY in cast("spaces.Dict", observation_space).spaces
-        wiring = default_wiring(cell) if wiring is None else wiring
-        circuit = Circuit(window.shape[1] + timed, wiring, cell, cell_kwargs, timed)
+        circuit = Circuit(window.shape[1] + timed, chosen_wiring(wiring, cell), cell, cell_kwargs, timed)
         super().__init__(observation_space, circuit.output_size)
         self.circuit, self.timed, self.carry = circuit, timed, carry
         self._last: tuple[Tensor, Tensor] | None = None

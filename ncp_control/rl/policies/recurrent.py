@@ -24,7 +24,7 @@ from ncp_control.rl.policies.checks import (
     rows_of,
 )
 from ncp_control.rl.policies.choices import ChoicesFromZero, from_first_choice
-from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring, unroll
+from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, chosen_wiring, unroll
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
 from ncp_control.rl.policies.passes import CircuitPasses
 
@@ -44,8 +44,8 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
     through `CombinedExtractor` unless another extractor is named. An entry `elapsed`, as
     `ncp_envs.IrregularTime(observe_elapsed="apart")` adds it, is the cell's elapsed time.
 
-    :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action head. None is
-        `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
+    :param wiring: the actor's plan, also as text, wiring or number of neurons; its motor neurons go to the action
+        head. None is `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
     :param critic: "circuit", a second circuit of the same kind; "lstm"; "mlp", which has no memory; or "shared", which
@@ -63,7 +63,7 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
         lr_schedule: Schedule,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         *,
-        wiring: WiringLike | None = None,
+        wiring: WiringLike | str | None = None,
         cell: CellLike = DEFAULT_CELL,
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
@@ -79,7 +79,7 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
         self.timed = is_timed(observation_space)
         self.reads_vectors = False
         self.circuit_kwargs: dict[str, Any] = {
-            "wiring": default_wiring(cell) if wiring is None else wiring, "cell": cell, "cell_kwargs": cell_kwargs,
+            "wiring": chosen_wiring(wiring, cell), "cell": cell, "cell_kwargs": cell_kwargs,
             "critic": critic, "critic_units": critic_units, "head": head, "critic_lr_scale": critic_lr_scale,
         }  # fmt: skip
         # The circuits replace sb3-contrib's own LSTMs, which are therefore made as small as possible.

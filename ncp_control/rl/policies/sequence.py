@@ -25,7 +25,7 @@ from ncp_control.rl.policies.checks import (
     choose_extractor,
     rows_of,
 )
-from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, default_wiring
+from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, WiringLike, chosen_wiring
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
 from ncp_control.rl.policies.sequence_extractor import Features, SequenceExtractor, WindowExtractor
 
@@ -98,8 +98,8 @@ class SequencePolicy:
     `elapsed` goes to the cells as the time since the last step. Critics read the extractor's features as well as the
     outputs of their memory.
 
-    :param wiring: the actor's plan, wiring or number of neurons; its motor neurons go to the action layers. None is
-        `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
+    :param wiring: the actor's plan, also as text, wiring or number of neurons; its motor neurons go to the action
+        layers. None is `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
     :param critic: "circuit", a second circuit of the same kind, which both critics read; "lstm"; "mlp", which has no
@@ -121,7 +121,7 @@ class SequencePolicy:
         lr_schedule: Schedule,
         net_arch: list[int] | dict[str, list[int]] | None = None,
         *,
-        wiring: WiringLike | None = None,
+        wiring: WiringLike | str | None = None,
         cell: CellLike = DEFAULT_CELL,
         cell_kwargs: dict[str, Any] | None = None,
         critic: str = "circuit",
@@ -140,7 +140,7 @@ class SequencePolicy:
             raise ValueError("actor and critic each need a memory of their own: leave share_features_extractor False")
         choose_extractor(kwargs, observation_space)
         self.circuit_kwargs: dict[str, Any] = {
-            "wiring": default_wiring(cell) if wiring is None else wiring, "cell": cell, "cell_kwargs": cell_kwargs,
+            "wiring": chosen_wiring(wiring, cell), "cell": cell, "cell_kwargs": cell_kwargs,
             "critic": critic, "critic_units": critic_units, "critic_window": critic_window,
             "circuit_lr_scale": circuit_lr_scale, "critic_lr_scale": critic_lr_scale,
         }  # fmt: skip
