@@ -84,7 +84,8 @@ class RNN(nn.Module):
     ) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]:
         """Runs the cell over whole sequences.
 
-        :param inputs: (B, T, I), or (T, I) for one sequence; any float type, computed in the parameters' type
+        :param inputs: (B, T, I), or (T, I) for one sequence; any float type, computed in the parameters' type, which is
+            float64 after `rnn.double()`
         :param state: the state before the first step, (B, N), or (N,) for one sequence; None for the initial state
         :param elapsed: time since the previous step, not negative: a number, (B,) or (B, T), or (T,) for one sequence.
             LSTM and GRU count steps and ignore it

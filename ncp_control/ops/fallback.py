@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
-from types import FrameType
 
 import torch
 
+from ncp_control.base.callers import level_outside
 from ncp_control.ops.cpu import backend as cpu
 from ncp_control.ops.gpu import backend as gpu
 from ncp_control.ops.problem import ScanProblem
@@ -42,14 +41,5 @@ def _warn_once(reason: str) -> None:
     warnings.warn(
         f"scans run on the reference in plain torch, often 5 to 80 times slower than compiled code: {reason}",
         SlowScanWarning,
-        stacklevel=_first_frame_outside(),
+        stacklevel=level_outside(),
     )
-
-
-def _first_frame_outside() -> int:
-    """The `stacklevel` with which `_warn_once` names the caller's line outside this package and torch."""
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("ncp_control", "torch"):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, cast
 
+import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 from torch.optim import Optimizer
 
+from ncp_control.base.callers import level_outside
 from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
 from ncp_control.rl.policies.circuit import CELL_OF_0_2, DEFAULT_CELL
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
@@ -26,6 +29,14 @@ class CircuitAlgorithm(BaseAlgorithm):
         # Loading makes a model without its parts, then sets the attributes in the file; files of 0.2.0 lack this one.
         self.default_cell = DEFAULT_CELL if kwargs.get("_init_setup_model", True) else CELL_OF_0_2
         super().__init__(*args, **kwargs)
+        device = kwargs.get("device", "auto")
+        if device != "auto" and torch.device(device).type == "cuda" and self.device.type == "cpu":
+            # Stable-Baselines3 falls back without a word
+            warnings.warn(
+                f"there is no GPU that torch can use here, so {type(self).__name__} computes on the CPU: choose device "
+                "cpu, or auto",
+                stacklevel=level_outside(),
+            )
 
     def _setup_model(self) -> None:
         if self.default_cell != DEFAULT_CELL and issubclass(self.policy_class, tuple(self.policy_aliases.values())):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -11,6 +12,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from torch.optim import Optimizer
 
+from ncp_control.base.callers import level_outside
 from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.arguments import A2CArguments, PPOArguments, hands_on_to
 from ncp_control.rl.buffers.rollout import SequenceDictRolloutBuffer, SequenceRolloutBuffer, sequence_length
@@ -31,8 +33,9 @@ class RecurrentPPO(CircuitAlgorithm, SequencePPO):
         action, state = model.predict(observation, state, episode_start)
 
     It takes the arguments of sb3-contrib's `RecurrentPPO`, `sequence` and `critic_warmup`. A minibatch consists of
-    whole sequences, of about `batch_size` steps in all. For vectors of observations and continuous actions, the critic
-    runs at the end of a rollout: until then, a callback finds None for `values` and `log_probs` among its `locals`.
+    whole sequences, of about `batch_size` steps in all; the last one of a rollout has those that are left. For vectors
+    of observations and continuous actions, the critic runs at the end of a rollout: until then, a callback finds None
+    for `values` and `log_probs` among its `locals`.
 
     :param sequence: the largest number of steps that gradients flow back through; rollouts are cut into sequences of
         the largest length up to this number that divides `n_steps`
@@ -58,6 +61,23 @@ class RecurrentPPO(CircuitAlgorithm, SequencePPO):
             raise ValueError(f"critic_warmup is a whole number of steps, at least 0, got {critic_warmup!r}")
         self.sequence, self.critic_warmup = sequence, critic_warmup
         super().__init__(policy, env, *args, **kwargs)
+        if kwargs.get("_init_setup_model", True):
+            self._warn_of_a_smaller_batch()
+
+    def _warn_of_a_smaller_batch(self) -> None:
+        """Warns where the last minibatch of a rollout has fewer steps than the others."""
+        sizes = self.rollout_buffer.batch_sizes(self.batch_size)
+        if sizes[0] == sizes[-1]:
+            return
+        total = self.n_steps * self.n_envs
+        length = self.rollout_buffer.sequence
+        dividing = [size for size in range(length, total + 1, length) if total % size == 0 and size > 1]
+        warnings.warn(
+            f"a rollout of {total} steps, n_steps {self.n_steps} times n_envs {self.n_envs}, is cut into "
+            f"minibatches of {sizes[0]} steps and a last one of {sizes[-1]}, whose steps count for more: choose a "
+            f"batch_size that divides the rollout, such as {min(dividing, key=lambda size: abs(size - sizes[0]))}",
+            stacklevel=level_outside(),
+        )
 
     def _setup_model(self) -> None:
         super()._setup_model()
@@ -80,7 +100,7 @@ class RecurrentPPO(CircuitAlgorithm, SequencePPO):
             sequence=sequence_length(self.n_steps, self.sequence),
             state_sizes=sizes,
         )
-        if self.normalize_advantage and self.rollout_buffer.smallest_batch(self.batch_size) == 1:
+        if self.normalize_advantage and self.rollout_buffer.batch_sizes(self.batch_size)[-1] == 1:
             raise ValueError(
                 f"with n_steps {self.n_steps}, sequence {self.sequence} and batch_size {self.batch_size} one minibatch "
                 "is one step alone, whose advantage cannot be normalised: choose larger ones, or "

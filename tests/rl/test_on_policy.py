@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -20,7 +21,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from helpers.memory_tasks import Recall
 from helpers.on_policy_models import CRITICS, SPACES, WIRING, build, envs
 from helpers.weights import assert_same, moved, weights
-from ncp_control.rl import RecurrentA2C, RecurrentPPO
+from ncp_control.rl import RecurrentA2C, RecurrentPPO, RecurrentSAC, RecurrentTD3
 from ncp_control.rl.policies.circuit import Circuit
 
 
@@ -168,3 +169,46 @@ def test_the_circuits_are_where_sb3_looks_for_them() -> None:
     buffer = io.BytesIO()
     torch.save(model.policy.state_dict(), buffer)
     assert len(buffer.getvalue()) < 1e6
+
+
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentA2C])
+def test_a_batch_size_that_leaves_a_rest_is_warned_of(kind: Any) -> None:
+    sentence = (
+        "a rollout of 24 steps, n_steps 12 times n_envs 2, is cut into minibatches of 20 steps and a last "
+        "one of 4, whose steps count for more: choose a batch_size that divides the rollout, such as 24"
+    )
+    with pytest.warns(UserWarning, match=f"^{sentence}$") as caught:
+        build(kind=kind, n_steps=12, batch_size=20)
+    (warning,) = caught
+    assert warning.filename.endswith("on_policy_models.py")  # which calls the constructor
+
+
+@pytest.mark.parametrize("batch_size", [4, 8, 11, 12, 24, 25, None])
+def test_equal_minibatches_are_not_warned_of(batch_size: int | None) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build(n_steps=12, batch_size=batch_size)
+
+
+def test_a_model_that_is_loaded_does_not_warn_again(tmp_path: Any) -> None:
+    with pytest.warns(UserWarning, match="a last one of 4"):
+        build(n_steps=12, batch_size=20).save(tmp_path / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RecurrentPPO.load(tmp_path / "model", device="cpu")
+
+
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3])
+def test_a_gpu_that_is_not_there_is_warned_of(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    small: dict[str, Any] = {"policy_kwargs": {"wiring": 4}}
+    sentence = f"there is no GPU .* so {kind.__name__} computes on the CPU: choose device cpu, or auto"
+    with pytest.warns(UserWarning, match=f"^{sentence}$") as caught:
+        model = kind("NCPPolicy", "Pendulum-v1", device="cuda", **small)
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert model.device == torch.device("cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for device in ("cpu", "auto"):
+            kind("NCPPolicy", "Pendulum-v1", device=device, **small)

@@ -143,10 +143,10 @@ class RolloutSequences:
         rows, envs, _ = self.states_pi.shape
         return int(rows * envs)
 
-    def smallest_batch(self, batch_size: int | None) -> int:
-        """Returns the number of steps in the smallest minibatch that `get` yields."""
-        sizes = np.diff(self._ends(batch_size), prepend=0)
-        return int(sizes.min()) * self.sequence
+    def batch_sizes(self, batch_size: int | None) -> list[int]:
+        """Returns the numbers of steps in the minibatches that `get` yields; only the last one may be smaller."""
+        sequences: list[int] = np.diff(self._ends(batch_size), prepend=0).tolist()
+        return [count * self.sequence for count in sequences]
 
     def _ends(self, batch_size: int | None) -> Any:
         """Returns the number of sequences up to the end of each minibatch; the last one takes those that are left."""
