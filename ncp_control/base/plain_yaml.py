@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 
 MOST_VALUES, MOST_LEVELS = 10_000, 50
+# A quoted text, or the inside of a tuple; parentheses right after a name are a call.
+TUPLE = re.compile(r"""'[^']*'|"[^"]*"|(?<!\w)\(([^()'"]*,[^()'"]*)\)""")
 
 
 class Loader(yaml.SafeLoader):
@@ -85,7 +87,7 @@ def _check_plain(value: Any) -> None:
 
 
 def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> dict[str, Any]:
-    """Reads new values that are written as KEY=VALUE, with the value in YAML.
+    """Reads new values that are written as KEY=VALUE, with the value in YAML, or a list as Python's tuple, (0.05, 4).
 
     :param words: the values with their keys
     :param example: one for the message that refuses another word
@@ -95,5 +97,16 @@ def read_changes(words: list[str], example: str = "policy_kwargs.cell=cfc") -> d
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise ValueError(f"write a change as KEY=VALUE, such as {example}, not as {word!r}")
-        changes[key] = read_yaml(value, word)
+        changes[key] = read_yaml(_with_lists(value), word)
     return changes
+
+
+def _with_lists(value: str) -> str:
+    """Returns YAML with lists in the place of tuples, which YAML takes for text; a plan such as AutoNCP(8, 3) stays."""
+    if not value.lstrip().startswith(("(", "[", "{")):
+        return value
+    before = ""
+    while value != before:  # from the innermost tuple outwards
+        before = value
+        value = TUPLE.sub(lambda part: part[0] if part[1] is None else f"[{part[1]}]", value)
+    return value

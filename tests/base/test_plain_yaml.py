@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ncp_control.base.plain_yaml import MOST_LEVELS, MOST_VALUES, read_yaml
+from ncp_control.base.plain_yaml import MOST_LEVELS, MOST_VALUES, read_changes, read_yaml
 
 BOMB = "a: &a [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
     f"{name}: &{name} [{', '.join(10 * [f'*{last}'])}]\n" for last, name in zip("abcdefghi", "bcdefghij", strict=True)
@@ -47,3 +47,30 @@ def test_anything_else_is_refused_in_one_line(text: str, reason: str) -> None:
         read_yaml(text, "recipe.yml")
     assert str(caught.value).startswith("recipe.yml is not YAML of plain values: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("(0.05, 4)", [0.05, 4]),
+        ("( 1e-3,2 )", [0.001, 2]),
+        ("(64,)", [64]),
+        ("((1, 2), 3)", [[1, 2], 3]),
+        ("[(1, 2), [3]]", [[1, 2], [3]]),
+        ("{time_constants: (0.05, 4), bounded: true}", {"time_constants": [0.05, 4], "bounded": True}),
+        ("AutoNCP(8, 3)", "AutoNCP(8, 3)"),
+        ("NCP((5, 4), 3, 2)", "NCP((5, 4), 3, 2)"),
+        ("{wiring: 'NCP((5, 4), 3, 2)', rate: (1, 2)}", {"wiring": "NCP((5, 4), 3, 2)", "rate": [1, 2]}),
+        ('["(1, 2)"]', ["(1, 2)"]),
+        ("(1)", "(1)"),
+        ("()", "()"),
+    ],
+)
+def test_a_tuple_of_a_change_is_a_list(value: str, expected: object) -> None:
+    assert read_changes([f"key={value}"]) == {"key": expected}
+
+
+def test_a_tuple_without_an_end_is_what_it_was() -> None:
+    assert read_changes(["key=(0.05, 4"]) == {"key": "(0.05, 4"}
+    with pytest.raises(ValueError, match="is not YAML of plain values"):
+        read_changes(["key=[(0.05, 4"])

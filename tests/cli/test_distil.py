@@ -67,7 +67,7 @@ def test_time_constants_are_kept_in_the_range_that_a_command_names(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *FAST, "--cell", "neuralltc"]
-    changes = ["activation=tanh", "signed=true", "time_constants=[0.05, 20]", "bounded=true"]
+    changes = ["activation=tanh", "signed=true", "time_constants=(0.05, 20)", "bounded=true"]
     assert main([*words, "--set", *changes]) == 0
     cell = load_policy("run/best.safetensors").policy.lstm_actor.cell
     assert cell.bounded

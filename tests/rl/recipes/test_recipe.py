@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers.small_recipes import recipe_file
+from ncp_control.base.plain_yaml import read_changes
 from ncp_control.cli import main
 from ncp_control.rl.recipes.recipe import ALGORITHMS, Recipe, load_recipe, shipped
 
@@ -46,6 +47,19 @@ def test_wrong_recipes_and_changes_are_refused_with_a_sentence(
     assert [line.split()[0] for line in recipes if line[0] != " "] == shipped()
     assert max(map(len, [*recipes, *algorithms])) <= 80
     assert set(ALGORITHMS) <= set(" ".join(algorithms).replace(",", "").rstrip(".").split())
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "policy_kwargs.cell_kwargs.time_constants=(0.05, 4)",
+        "policy_kwargs.cell_kwargs={time_constants: (0.05, 4)}",
+        "policy_kwargs={cell_kwargs: {time_constants: [0.05, 4]}}",
+    ],
+)
+def test_a_range_in_the_settings_of_a_cell_may_be_a_tuple(word: str, tmp_path: Path) -> None:
+    recipe = load_recipe(recipe_file(tmp_path), read_changes([word]))
+    assert recipe.policy_kwargs["cell_kwargs"]["time_constants"] == [0.05, 4]
 
 
 def test_a_recipe_is_json() -> None:
