@@ -15,15 +15,18 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import ray
 import tyro
-from ray.cluster_utils import Cluster as Nodes
+from needed import needed
 
 from ncp_control.base.processes import Event, Job
 from ncp_control.data.collect import collect_dataset
 from ncp_control.rl import load_policy
 from ncp_control.scale.cluster import Cluster
 from ncp_control.scale.collecting import on_place
+
+with needed():
+    import ray
+    from ray.cluster_utils import Cluster as Nodes
 
 MAIN = Path("data") / "main_data.hdf5"
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import tyro
+from needed import needed
 from torch import Tensor, nn
 
 from ncp_control import from_ncps
@@ -50,7 +51,8 @@ class Peer(nn.Module):
 
     def __init__(self, model: DynamicsModel) -> None:
         super().__init__()
-        from ncps.torch import LTC
+        with needed():
+            from ncps.torch import LTC
 
         self.mean, self.std = model.mean, model.std
         self.cell = LTC(model.features, model.rnn.wiring.units, batch_first=True, epsilon=0.0)

@@ -24,13 +24,16 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import tyro
+from needed import needed
 from rich.console import Console
 from rich.table import Table
-from selenium import webdriver
 
 from ncp_control.activity.laboratory import Exhibit, write_laboratory
 from ncp_control.cli import trained_in
 from ncp_control.rl import evaluate, load_policy
+
+with needed():
+    from selenium import webdriver
 
 OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 # The first frame is the one after the circuit has taken its first step. The clock starts when the browser does.

@@ -28,6 +28,7 @@ from typing import Annotated, Any, Literal
 
 import torch
 import tyro
+from needed import needed
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -126,8 +127,9 @@ GPU_WORKS = (
 
 def peer(cell: str, plan: str) -> torch.nn.Module | None:
     """The `ncps` model for a row, or None where `ncps` has no such cell."""
-    import ncps.torch
-    import ncps.wirings
+    with needed():
+        import ncps.torch
+        import ncps.wirings
 
     wiring = ncps.wirings.AutoNCP(32, 6) if plan == "ncp" else ncps.wirings.FullyConnected(32)
     if cell == "ltc":
@@ -228,8 +230,9 @@ def peak_memory(who: str, batch: int, steps: int) -> float:
 
 def report_memory(request: str) -> None:
     """Prints the peak memory of the pass that `request` names, in megabytes."""
-    import ncps.torch
-    import ncps.wirings
+    with needed():
+        import ncps.torch
+        import ncps.wirings
 
     who, batch, steps = request.split(":")
     torch.set_num_threads(1)
@@ -343,6 +346,9 @@ def main() -> None:
     if arguments.memory_of:
         report_memory(arguments.memory_of)
         return
+    if arguments.figure:
+        with needed():  # before everything is timed
+            import matplotlib  # noqa: F401
     torch.set_num_threads(1)
     console = Console(width=None if sys.stdout.isatty() else 120)
     if arguments.device == "cuda" and not torch.cuda.is_available():

@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import tyro
+from needed import needed
 
 from ncp_control.base.machine import peak_memory
 from ncp_control.base.tensors import hash_of_tensors
@@ -130,9 +131,10 @@ def forget(array: Any) -> None:
 
 def write_random(folder: Path, steps: int) -> None:
     """Writes a dataset of random numbers, as Minari's own writer lays it out."""
-    from gymnasium.spaces import Box
-    from minari.data_collector import EpisodeBuffer
-    from minari.dataset.minari_storage import MinariStorage
+    with needed():
+        from gymnasium.spaces import Box
+        from minari.data_collector import EpisodeBuffer
+        from minari.dataset.minari_storage import MinariStorage
 
     random = np.random.default_rng(0)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,3 +48,27 @@ def test_the_first_epoch_of_a_fit_is_not_timed(
     monkeypatch.setattr(fit, "epoch", lambda *given: next(seconds))
     fit.main(fit.Arguments(repeats=1))
     assert "here 1.00 s an epoch, ncps 2.00 s: 2.0 times faster" in capsys.readouterr().out
+
+
+MISSING = [
+    ("benchmark_scan", "ncps", ["--quick"], "pip install ncps"),
+    ("benchmark_scan", "matplotlib", ["--figure", "it.png"], 'pip install "ncp-control[plot]"'),
+    ("benchmark_fit", "ncps", [], "pip install ncps"),
+    ("benchmark_cluster", "ray", [], 'pip install "ncp-control[scale]"'),
+    ("benchmark_laboratory", "selenium", [], "pip install selenium"),
+    ("benchmark_page", "selenium", [], "pip install selenium"),
+]
+
+
+@pytest.mark.parametrize(("name", "package", "words", "fix"), MISSING)
+def test_a_benchmark_says_what_is_not_installed(
+    name: str, package: str, words: list[str], fix: str, tmp_path: Path
+) -> None:
+    code = (
+        f"import runpy, sys; sys.modules[{package!r}] = None; sys.argv[1:] = {words}; "
+        f"sys.path.insert(0, {str(ROOT / 'scripts')!r}); "
+        f"runpy.run_path({str(ROOT / 'scripts' / name)!r} + '.py', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr == f"this needs {package}, which is missing: {fix}\n"
+    assert done.returncode == 1
