@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeGuard
@@ -152,3 +152,12 @@ def _listed(names: Sequence[str], most: int = 12) -> str:
     runs = [list(run) for _, run in groupby(names, key=lambda name: name.rstrip("0123456789"))]
     parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs]
     return ", ".join(parts[:most]) + (", ..." if len(parts) > most else "")
+
+
+def synapses_by_layer(layers: Mapping[str, slice], sensory: Edges, synapses: Edges) -> IntArray:
+    """Returns how many synapses lead from the inputs (row 0) and from each layer (the other rows) to each layer."""
+    layer_of = np.repeat(np.arange(len(layers)), [part.stop - part.start for part in layers.values()])
+    counts = np.zeros((1 + len(layers), len(layers)), dtype=np.int64)
+    rows = np.concatenate([np.zeros(len(sensory), dtype=np.int64), 1 + layer_of[synapses.source]])
+    np.add.at(counts, (rows, layer_of[np.concatenate([sensory.target, synapses.target])]), 1)
+    return counts

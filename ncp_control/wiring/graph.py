@@ -17,6 +17,7 @@ from ncp_control.wiring.edges import (
     numbered,
     read_only,
     resolve,
+    synapses_by_layer,
     whole,
 )
 from ncp_control.wiring.text import read_circuit, read_json, summary, write_json
@@ -125,8 +126,22 @@ class Wiring:
 
     @property
     def density(self) -> float:
-        """Existing over possible synapses: (sensory + recurrent) / (I N + N N)."""
+        """Existing over all synapses that so many inputs and neurons can have: (sensory + recurrent) / (I N + N N).
+
+        It measures sparsity against a fully connected circuit; `allowed_synapses` counts what the layers allow.
+        """
         return (len(self.sensory) + len(self.synapses)) / (self.inputs * self.units + self.units**2)
+
+    @property
+    def allowed_synapses(self) -> int:
+        """How many synapses the layers allow: all those between two layers, or within one, that any synapse joins.
+
+        For an `AutoNCP` they lead from inputs to inter neurons, from these to command neurons, among these, and on to
+        motor neurons. For neurons without such an order they are all.
+        """
+        sizes = np.array([size for _, size in self.layer_sizes])
+        joined = synapses_by_layer(self.layers, self.sensory, self.synapses) > 0
+        return int((joined * np.outer([self.inputs, *sizes], sizes)).sum())
 
     @property
     def fan_in(self) -> IntArray:
@@ -166,7 +181,8 @@ class Wiring:
 
     def summary(self) -> str:
         """Returns a few aligned lines with the layers, the counts of synapses, the density and the polarities."""
-        return summary(self.inputs, self.layers, self.sensory, self.synapses, len(self.gap_junctions))
+        gap_junctions, allowed = len(self.gap_junctions), self.allowed_synapses
+        return summary(self.inputs, self.layers, self.sensory, self.synapses, gap_junctions, allowed)
 
     def __str__(self) -> str:
         return self.summary()

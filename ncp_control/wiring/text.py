@@ -18,6 +18,7 @@ from ncp_control.wiring.edges import (
     inter_layers,
     is_whole,
     resolve,
+    synapses_by_layer,
     whole,
 )
 
@@ -26,7 +27,9 @@ VERSION = 1
 KEYS = ("format", "version", "inputs", "layers", "input_names", "neuron_names", "sensory", "synapses", "gap_junctions")
 
 
-def summary(inputs: int, layers: dict[str, slice], sensory: Edges, synapses: Edges, gap_junctions: int) -> str:
+def summary(
+    inputs: int, layers: dict[str, slice], sensory: Edges, synapses: Edges, gap_junctions: int, allowed: int
+) -> str:
     """Returns aligned lines: layers with their fan-in, totals, density, polarity, and synapses from layer to layer.
 
     :param inputs: number of inputs
@@ -34,35 +37,29 @@ def summary(inputs: int, layers: dict[str, slice], sensory: Edges, synapses: Edg
     :param sensory: the sensory synapses
     :param synapses: the synapses between neurons
     :param gap_junctions: number of gap junctions
+    :param allowed: number of synapses that the layers allow
     """
     names = list(layers)
     sizes = [part.stop - part.start for part in layers.values()]
     units = sum(sizes)
-    layer_of = np.repeat(np.arange(len(names)), sizes)
-    # Row 0 is that of the inputs, and the layers follow.
-    row_of = np.concatenate([np.zeros(len(sensory), dtype=np.int64), 1 + layer_of[synapses.source]])
-    column_of = layer_of[np.concatenate([sensory.target, synapses.target])]
 
     fan_in = np.bincount(np.concatenate([sensory.target, synapses.target]), minlength=units)
-    blocks = np.zeros((1 + len(names), len(names)), dtype=np.int64)
-    np.add.at(blocks, (row_of, column_of), 1)
 
     total = len(sensory) + len(synapses)
-    possible = inputs * units + units * units
     excitatory = int((sensory.polarity > 0).sum() + (synapses.polarity > 0).sum())
     layer_rows = [["layer", "neurons", "fan-in min", "median", "max"]]
     for name, size, part in zip(names, sizes, layers.values(), strict=True):
         own = fan_in[part]
         layer_rows.append([name, str(size), str(own.min()), f"{np.median(own):g}", str(own.max())])
     block_rows = [["from \\ to", *names]]
-    for name, row in zip(["inputs", *names], blocks, strict=True):
+    for name, row in zip(["inputs", *names], synapses_by_layer(layers, sensory, synapses), strict=True):
         block_rows.append([name, *(str(count) if count else "." for count in row)])
     return "\n".join(
         [
             f"{inputs} inputs, {units} neurons, {sizes[-1]} outputs",
             f"synapses       {len(sensory)} sensory, {len(synapses)} recurrent",
             f"gap junctions  {gap_junctions}",
-            f"density        {total / possible:.3f} ({total} of {possible} possible synapses)",
+            f"density        {total} of the {allowed} synapses that its layers allow ({total / allowed:.0%})",
             f"polarity       {excitatory} excitatory ({excitatory / total:.0%}), "
             f"{total - excitatory} inhibitory ({1 - excitatory / total:.0%})",
             "",

@@ -32,6 +32,7 @@ def test_describe_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
         "sensory_synapses": len(wiring.sensory),
         "synapses": len(wiring.synapses),
         "gap_junctions": 0,
+        "allowed_synapses": 4 * 6 + 6 * 4 + 4 * 4 + 4 * 2,
         "density": wiring.density,
     }
 

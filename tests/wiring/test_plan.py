@@ -63,6 +63,21 @@ def test_fully_connected_has_every_synapse():
     assert FullyConnected(5, 5) == FullyConnected(5)
 
 
+@pytest.mark.parametrize(
+    ("plan", "allowed"),
+    [
+        (FullyConnected(5, 2), 3 * 5 + 5 * 5),
+        (Random(13, 3, sparsity=0.5, seed=1), 3 * 13 + 13 * 13),
+        (AutoNCP(20, 4), 3 * 10 + 10 * 6 + 6 * 6 + 6 * 4),
+        (AutoNCP(20, 4, sparsity=0.9), 3 * 10 + 10 * 6 + 6 * 6 + 6 * 4),
+    ],
+)
+def test_layers_allow_what_a_plan_can_draw(plan: Plan, allowed: int):
+    wiring = plan.build(3)
+    assert wiring.allowed_synapses == allowed
+    assert f"of the {allowed} synapses that its layers allow" in str(wiring)
+
+
 @pytest.mark.parametrize("sparsity", [0, 0.25, 0.5, 0.9])
 def test_random_draws_exactly_its_share(sparsity: float):
     wiring = Random(13, 3, sparsity=sparsity, seed=1).build(7)

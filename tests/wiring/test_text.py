@@ -87,7 +87,10 @@ def test_the_summary_shows_the_circuit():
     words = [line.split() for line in lines]
     assert ["synapses", "11", "sensory,", "10", "recurrent"] in words
     assert ["gap", "junctions", "3"] in words
-    assert ["density", "0.273", "(21", "of", "77", "possible", "synapses)"] in words
+    # from inputs to inter and command, within inter, from inter to command, within command, from command to motor
+    allowed = 4 * 3 + 4 * 2 + 3 * 3 + 3 * 2 + 2 * 2 + 2 * 2
+    assert wiring.allowed_synapses == allowed
+    assert lines[3] == f"density        21 of the {allowed} synapses that its layers allow (49%)"
     assert ["polarity", "12", "excitatory", "(57%),", "9", "inhibitory", "(43%)"] in words
     assert ["inter", "3", "1", "3", "5"] in words
     assert ["inputs", "8", "3", "."] in words

@@ -25,6 +25,7 @@ def describe_wiring(wiring: Wiring) -> Described:
         "sensory_synapses": len(wiring.sensory),
         "synapses": len(wiring.synapses),
         "gap_junctions": len(wiring.gap_junctions),
+        "allowed_synapses": wiring.allowed_synapses,
         "density": wiring.density,
     }
 
