@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_envs.mujoco_layers import LAYERS, Actions, StepLayer
+from ncp_envs.mujoco_messages import without_log_file
 from ncp_envs.mujoco_tasks import TASKS, BodyTask, MovedBodies, StepOutcome
 
 # Methods of an environment that say nothing about what a step gives.
@@ -47,6 +48,7 @@ class MujocoStepper:
     def __init__(self, envs: Sequence[gym.Env[Any, Any]], layers: Mapping[type, type[Any]] = LAYERS) -> None:
         import mujoco
 
+        without_log_file()
         self._step, self._finish = mujoco.mj_step, mujoco.mj_rnePostConstraint
         self._envs = envs
         self._bodies: list[Any] = [env.unwrapped for env in envs]

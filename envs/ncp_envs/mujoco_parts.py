@@ -13,6 +13,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.vector import AutoresetMode
 
+from ncp_envs.mujoco_messages import without_log_file
 from ncp_envs.mujoco_vector import MujocoVectorEnv
 from ncp_envs.observations import KeepObservations
 from ncp_envs.partial import TASKS, Part
@@ -33,6 +34,7 @@ class PartEntry:
 
     def __call__(self, **options: Any) -> gym.Env[Any, Any]:
         """Makes an environment with options of its base."""
+        without_log_file()
         kept = self._task.kept
         # A list, as it is in a spec that was written as JSON and read again.
         return KeepObservations(self._body(**options), kept if isinstance(kept, str) else list(kept), self._task.size)

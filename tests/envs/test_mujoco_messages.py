@@ -1,8 +1,10 @@
-"""MuJoCo's warning about Gymnasium's model file is hidden, and its other warnings are not."""
+"""MuJoCo's warning about Gymnasium's model file is hidden, its other warnings are not, and no file is left behind."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ mujoco = pytest.importorskip("mujoco")
 import gymnasium as gym  # noqa: E402
 
 import ncp_envs  # noqa: E402
+from ncp_control.data.env_specs import make  # noqa: E402
+from ncp_envs.mujoco_bodies import MujocoStepper  # noqa: E402
 
 # Since MuJoCo 4, compiling this gives another warning beside the one about settotalmass.
 TWO_WARNINGS = """
@@ -95,12 +99,60 @@ def test_an_error_inside_is_raised_and_the_handler_is_restored() -> None:
     assert mujoco.get_mju_user_warning() is None
 
 
-def test_a_warning_of_the_simulation_is_not_hidden(folder: Path) -> None:
+@pytest.fixture
+def log() -> Iterator[Any]:
+    """MuJoCo's settings of its log as they are at first, restored after the test."""
+    if not hasattr(mujoco, "MjLogConfig"):
+        pytest.skip("this version of MuJoCo always writes its file")
+    before, fresh = mujoco.MjLogConfig.get(), mujoco.MjLogConfig.get()
+    fresh.logto_file, fresh.logfile = True, "MUJOCO_LOG.TXT"
+    fresh.set()
+    yield fresh
+    before.set()
+
+
+def make_stepper() -> gym.Env:
+    env = gym.make("Hopper-v5", disable_env_checker=True)
+    MujocoStepper([env])
+    return env
+
+
+def make_for_recipe(env: str) -> gym.Env:
+    pytest.importorskip("stable_baselines3")
+    from ncp_control.rl.recipes.env_making import make_env
+
+    return make_env(env, (), {})
+
+
+MADE = {
+    "a task": lambda: gym.make("ncp/HopperNoVel-v0"),
+    "the half-cheetah": lambda: gym.make("ncp/HalfCheetahNoVel-v0"),
+    "a stepper": make_stepper,
+    "for rollouts": lambda: make(gym.spec("Hopper-v5")),
+    "of a recipe": lambda: make_for_recipe("Hopper-v5"),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_warning_of_the_simulation_is_printed_and_leaves_no_file(
+    name: str, log: Any, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    env = MADE[name]()
+    env.reset(seed=0)
+    env.unwrapped.data.qvel[:] = 1e12
+    mujoco.mj_step(env.unwrapped.model, env.unwrapped.data)
+    assert "unstable" in "".join(capfd.readouterr())
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_somebody_has_chosen_is_written(log: Any, folder: Path) -> None:
+    log.logfile = str(folder / "mine.txt")
+    log.set()
     env = gym.make("ncp/HalfCheetahNoVel-v0")
     env.reset(seed=0)
     env.unwrapped.data.qvel[:] = 1e12
     mujoco.mj_step(env.unwrapped.model, env.unwrapped.data)
-    assert "unstable" in (folder / "MUJOCO_LOG.TXT").read_text()
+    assert "unstable" in (folder / "mine.txt").read_text()
 
 
 def test_importing_the_environments_imports_no_simulator() -> None:
