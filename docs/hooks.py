@@ -20,6 +20,7 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     **{f"checkpoints/{card.name}": f"checkpoints/{card.name}" for card in sorted((ROOT / "checkpoints").glob("*.md"))},
+    "scripts/whole.py": "scripts/whole.py",  # no page, but what the home page leads to
 }
 IN_REPOSITORY = {site: repository for repository, site in OUTSIDE.items()}
 LINK = re.compile(r"(\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
