@@ -38,7 +38,7 @@ class Arguments:
     """Timed runs of every cell; the median counts."""
 
     device: str = "cpu"
-    """cpu or cuda."""
+    """The device: cpu, cuda, or auto, which takes a GPU if there is one."""
 
     json: bool = False
     """Print one JSON object instead of the table."""

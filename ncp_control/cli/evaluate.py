@@ -140,6 +140,11 @@ def run_policy(arguments: Arguments) -> int:
         "max_return": max(episodes.returns),
         "mean_length": float(np.mean(episodes.lengths)),
     }
+    teachers = note.get("teacher_return")
+    if isinstance(teachers, float) and arguments.env in (None, note.get("env")) and set(asked.values()) == {None}:
+        from ncp_control.distil.lessons import share_of
+
+        summary |= {"teacher_return": teachers, "share": share_of(summary["mean_return"], teachers)}
     if arguments.json:
         print(json.dumps(summary))
     else:
@@ -149,5 +154,6 @@ def run_policy(arguments: Arguments) -> int:
             f"{arguments.policy.name} in {env}{disturbed}: return {summary['mean_return']:,.1f} "
             f"+- {summary['std_return']:,.1f} ({low:,.1f} to {high:,.1f}) over {count} "
             f"episode{'s' if count > 1 else ''} of {summary['mean_length']:.0f} steps"
+            + (f", {100 * summary['share']:.1f} % of its teacher's {teachers:,.1f}" if "share" in summary else "")
         )
     return 0

@@ -69,7 +69,7 @@ class Arguments:
     """Continue the fit in the folder, or start it there."""
 
     device: str = "auto"
-    """cpu, cuda, or auto, which chooses a GPU if there is one."""
+    """The device: cpu, cuda, or auto, which takes a GPU if there is one."""
 
     graph: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "auto"
     """Launch the kernels of a step together, from a CUDA graph, which makes small batches up to ten times as fast: yes,

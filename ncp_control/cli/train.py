@@ -34,12 +34,12 @@ class Arguments:
     """The environment, in place of the recipe's: an id of Gymnasium, module:id, or module:Class."""
 
     algo: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """The algorithm; by default that of the recipe, or RecurrentPPO."""
+    """The algorithm, in place of the recipe's or RecurrentPPO."""
 
     cell: Annotated[str | None, tyro.conf.arg(metavar="NAME", help=f"One of {words()}.")] = None
 
     wiring: Annotated[str | None, tyro.conf.arg(metavar="PLAN")] = None
-    """The wiring, such as "AutoNCP(32, 8)", or a number of neurons."""
+    """A plan, such as "AutoNCP(32, 8)", or a number of neurons."""
 
     seed: int = 0
     """Everything random follows from it."""
@@ -51,7 +51,7 @@ class Arguments:
     """New values of the recipe, such as learning_rate=1e-3 policy_kwargs.critic=mlp."""
 
     out: Path | None = None
-    """The run's folder; by default runs/RECIPE-sSEED, or runs/ENVIRONMENT-sSEED."""
+    """The run's folder; by default runs/RECIPE-sSEED or runs/ID-sSEED."""
 
     start: Annotated[Path | None, tyro.conf.arg(metavar="POLICY")] = None
     """Begin with the circuit in a policy's file instead of the recipe's."""
@@ -66,7 +66,7 @@ class Arguments:
     """With --in: the number of steps of a branch."""
 
     resume: bool = False
-    """Resume the run in the folder, or begin it if the folder holds none."""
+    """Resume the run in the folder, or begin it if there is none."""
 
     eval_every: int | None = None
     """Steps between evaluations; by default a twentieth of the training."""
@@ -84,7 +84,7 @@ class Arguments:
     """Where environments are stepped: the same process, or "processes", one each, if steps take milliseconds."""
 
     device: str = "cpu"
-    """The device for the networks: cpu, cuda or auto."""
+    """The device: cpu, cuda, or auto, which takes a GPU if there is one."""
 
     threads: int = 1
     """Threads of torch; small networks gain little from more than one."""

@@ -10,7 +10,7 @@ from helpers.docs_pages import PAGES, ROOT, blocks, name_of, with_checkpoints
 from helpers.simulator import simulator_or_skip
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
-TIERS: dict[str, Any] = {"README.md": (), "cluster.md": [pytest.mark.cluster, pytest.mark.slow]}
+TIERS: dict[str, Any] = {"cluster.md": [pytest.mark.cluster, pytest.mark.slow]}
 
 
 def test_the_guides_have_python_in_them() -> None:

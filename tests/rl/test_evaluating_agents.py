@@ -89,6 +89,23 @@ def test_the_conditions_of_the_training_are_repeated_and_named(
         assert f"{option} takes" in capsys.readouterr().err
 
 
+def test_a_students_return_is_said_as_a_share_of_its_teachers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "policy.safetensors"
+    note = {"env": "Pendulum-v1", "env_wrapper": ["RandomActionOverwrite"], "teacher_return": -500.0}
+    save_policy(PPO("MlpPolicy", "Pendulum-v1", seed=0, device="cpu"), path, note)
+    words = ["evaluate", str(path), "--episodes", "2"]
+    assert main([*words, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["share"] == pytest.approx(1 - (-500 - summary["mean_return"]) / 500)
+    assert main(words) == 0
+    assert f"steps, {100 * summary['share']:.1f} % of its teacher's -500.0\n" in capsys.readouterr().out
+    for elsewhere in (["--random", "0"], ["--env", "ncp_envs:Pendulum-v1"]):
+        assert main([*words, *elsewhere]) == 0
+        assert "teacher" not in capsys.readouterr().out  # who acted under other conditions
+
+
 @pytest.mark.system
 def test_a_policy_that_reads_windows_is_evaluated_on_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = """
