@@ -105,6 +105,24 @@ def test_between_two_steps_the_body_moves_smoothly(lab: Page) -> None:
     assert [len(found) for found in pictures.values()] == [4, 5, 3]
 
 
+def test_the_speed_is_that_of_whole_steps_while_the_body_is_shown_between_two(lab: Page) -> None:
+    run(lab, "seed=0 0:random=0", 60)  # it runs by now
+    slide(lab, "#speed", 0.1)
+    notes: dict[int, set[str]] = {}
+    with lab.own_clock() as frames:
+        lab.ask("ncp.play()")
+        for _ in range(12):
+            frames(1, 100)  # a fifth of a step
+            notes.setdefault(lab.ask("ncp.next()"), set()).add(lab.find("#body-note").text)
+        lab.ask("ncp.pause()")
+    slide(lab, "#speed", 1)
+    last = notes[max(notes)]
+    assert len({note.partition(" · ")[0] for note in last}) > 1, "the place is that of the body in the picture"
+    speeds = [{note.partition(" · ")[2] for note in shown} for shown in notes.values()]
+    assert all(len(shown) == 1 for shown in speeds)
+    assert speeds[-1] == {lab.find("#body-note").text.partition(" · ")[2]}
+
+
 def test_what_is_kept_of_a_run_is_what_python_records(pool: Page, swimmer: Exhibit, tmp_path: Path) -> None:
     run(pool, "seed=5", 39)
     path = tmp_path / "page.npz"

@@ -52,7 +52,7 @@ class LiveSeries {
 }
 
 // The ends of the capsules relative to the middle of what moves, and the middle itself. While a step is played, the
-// newest pose is one between two steps.
+// newest pose is one between two steps; `stepped` is the middle at the steps themselves.
 class LiveBody {
   constructor(drawn) {
     Object.assign(this, drawn);
@@ -61,6 +61,7 @@ class LiveBody {
     this.between = null;
     this.ends = { at: (step, k) => this.pose(step, k) - (k % 2 ? this.aside(step) : this.middle(step, 0)) };
     this.along = { at: (step, axis) => this.middle(step, axis) };
+    this.stepped = { at: (step, axis) => this.middle(step, axis, this.poses.at.bind(this.poses)) };
     this.depth = this.depths && { at: (step, k) => this.depths.at(step, k) };
   }
 
@@ -83,11 +84,12 @@ class LiveBody {
   // The camera follows a body in the plane in both directions, and one on the ground along it.
   aside(step) { return this.above ? this.middle(step, 1) : 0; }
 
-  middle(step, axis) {
+  // pose(step, k): where an end is; by default where it is shown.
+  middle(step, axis, pose = this.pose.bind(this)) {
     let sum = 0, count = 0;
     this.moving.forEach((moves, k) => {
       if (!moves) return;
-      sum += this.pose(step, 4 * k + axis) + this.pose(step, 4 * k + 2 + axis);
+      sum += pose(step, 4 * k + axis) + pose(step, 4 * k + 2 + axis);
       count += 2;
     });
     return sum / count;

@@ -97,7 +97,8 @@ class BodyView {
     const before = Math.max(0, this.step - 1), after = Math.min(steps - 1, this.step + 1);
     const broken = starts.some((start) => start > before && start <= after);
     const axes = body.above ? [0, 1] : [0];
-    const speeds = axes.map((axis) => (body.along.at(after, axis) - body.along.at(before, axis)) / (dt * (after - before)));
+    // A body that is shown between two steps has moved for longer than the steps say.
+    const speeds = axes.map((axis) => (body.stepped.at(after, axis) - body.stepped.at(before, axis)) / (dt * (after - before)));
     const speed = dt && !broken && after > before ? (body.above ? Math.hypot(...speeds) : speeds[0]) : NaN;
     const places = axes.map((axis) => `${"xy"[axis]} ${body.along.at(this.step, axis).toFixed(2)} m`).join(", ");
     const words = places + (Number.isFinite(speed) ? ` · ${speed.toFixed(1)} m/s` : "");

@@ -54,10 +54,12 @@ function openActivity(number) {
     const packed = PAGE.activities[number];
     const series = {};
     for (const [name, values] of Object.entries(packed.arrays)) series[name] = new Series(values, packed.steps);
+    const along = packed.body && new Series(packed.body.along, packed.steps);
     const body = packed.body && {
       ...packed.body,
       ends: new Series(packed.body.ends, packed.steps),
-      along: new Series(packed.body.along, packed.steps),
+      along,
+      stepped: along,
       depth: packed.body.depth && new Series(packed.body.depth, packed.steps),
     };
     const continued = packed.continued && openContinued(packed.continued);
