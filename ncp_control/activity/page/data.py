@@ -101,7 +101,7 @@ def numbers(values: Array) -> list[float | None]:
 
 
 def _edges(edges: Edges) -> dict[str, list[int]]:
-    return {key: getattr(edges, key).tolist() for key in ("source", "target", "polarity")}
+    return {key: getattr(edges, key).tolist() for key in ("source", "target")}
 
 
 def input_names(activity: Activity) -> list[str]:

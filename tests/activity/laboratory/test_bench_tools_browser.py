@@ -13,7 +13,6 @@ from ncp_control.activity import Activity
 
 pytestmark = pytest.mark.browser
 
-ENDS = ("source", "target", "polarity")
 MENUS = (("#window", 500, 100, "raster"), ("#colouring", "range", "bounds", "wiring"))
 
 
@@ -53,22 +52,32 @@ def test_buttons_of_a_neuron_show_what_holds(lab: Page) -> None:
 
 
 def test_the_menu_of_a_neuron_opens_each_of_its_synapses(lab: Page) -> None:
+    run(lab, "seed=0 0:random=0", 20)
     lab.ask("ncp.select('command2')")
     options = lab.ask("[...document.querySelectorAll('.tools option')].map((one) => [one.value, one.text])")[1:]
-    wiring = lab.ask("JSON.parse(document.getElementById('data').textContent).exhibits[0].wiring")
-    names = {"sensory": wiring["inputNames"], "synapses": wiring["neuronNames"]}
-    polarities = {
-        f"{names[kind][source]} → {wiring['neuronNames'][target]}": polarity
-        for kind in names
-        for source, target, polarity in zip(*(wiring[kind][end] for end in ENDS), strict=True)
-    }
-    words = {1: "excitatory", -1: "inhibitory"}
     assert len(options) > 20
+    effects = set()
     for value, name in options[::4]:
         slide(lab, ".tools select", value)
         assert lab.ask("ncp.picked()") == name
-        assert lab.find("#picked h3 span").text.startswith(f"{words[polarities[name]]}, current ")
-    assert {polarities[name] for _, name in options[::4]} == {1, -1}
+        effect, _, current = lab.find("#picked h3 span").text.partition(", current ")
+        assert effect == ("pushes down" if number(current) < 0 else "pushes up")
+        effects.add(effect)
+    assert len(effects) == 2
+
+
+def test_the_colour_of_a_synapse_is_that_of_the_sign_of_its_current(lab: Page) -> None:
+    run(lab, "seed=0 0:random=0", 40)
+    lab.ask("ncp.select('command0')")
+    bars = lab.ask(
+        "[...document.querySelectorAll('.neuron .lists li:not(.more)')]"
+        ".map((row) => [row.querySelector('b').textContent, getComputedStyle(row.querySelector('i')).backgroundColor])"
+    )
+    legend = "getComputedStyle(document.querySelector('.legend .line.{}')).backgroundColor"
+    colours = {up: lab.ask(legend.format(name)) for name, up in (("raises", True), ("lowers", False))}
+    signs = [number(text) > 0 for text, _ in bars]
+    assert len(set(signs)) == 2
+    assert [colour for _, colour in bars] == [colours[up] for up in signs]
 
 
 def test_the_strength_of_a_synapse_is_cut_at_0_and_mended_at_1(lab: Page) -> None:

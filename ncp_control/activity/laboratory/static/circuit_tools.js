@@ -82,7 +82,6 @@ class CircuitTools {
     this.fillPicked = this.drawPicked = null;
     if (edge) {
       const { can } = bench.run.controller.cell, name = nameOfLink(edge), link = linkOf(edge);
-      const kind = edge.polarity > 0 ? "excitatory" : edge.polarity < 0 ? "inhibitory" : "gap junction";
       const now = element("span"), close = button("×", () => this.pick(null), { class: "small", "aria-label": `leave ${name}` });
       const tools = element("div", { class: "tools", role: "group", "aria-label": `change ${name}` });
       box.replaceChildren(element("h3", {}, name, now, close), tools);
@@ -102,7 +101,7 @@ class CircuitTools {
         };
         this.fillPicked(tuning());
       }
-      this.drawPicked = () => { now.textContent = `${kind}, current ${figure(currentOf(edge))}`; };
+      this.drawPicked = () => { now.textContent = [effectOf(edge), `current ${figure(currentOf(edge))}`].filter(Boolean).join(", "); };
       this.drawPicked();
     }
     drawAll();

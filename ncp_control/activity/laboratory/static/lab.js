@@ -133,7 +133,7 @@ function showFacts() {
   byId("summary").textContent = `${NEURONS} neurons · ${SYNAPSES.length.toLocaleString("en")} synapses${GAPS.length ? ` · ${GAPS.length} gap junctions` : ""}`;
   byId("facts").replaceChildren(...exhibit.facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
   byId("gap-legend").hidden = !GAPS.length;
-  byId("currents-legend").textContent = activity.currentsKnown ? "wider: more current now" : "currents: not known";
+  showCurrentsLegend();
 }
 
 const letterOf = (side) => side.toUpperCase();

@@ -5,10 +5,10 @@ const TOUR_TIMES = { warmUp: 100, each: 150 };
 const MOST_PARTS = 4;
 const LONGEST_TOUR = TOUR_TIMES.warmUp + MOST_PARTS * TOUR_TIMES.each;
 
-// Means of the sizes of the columns of a series; NaN where they are not known.
-function meanSizes(series) {
+// Means of the columns of a series, of their sizes by default; NaN where they are not known.
+function means(series, of = Math.abs) {
   const { columns } = series, values = series.taken(), sums = new Float64Array(columns);
-  values.forEach((value, k) => { sums[k % columns] += Math.abs(value); });
+  values.forEach((value, k) => { sums[k % columns] += of(value); });
   return sums.map((sum) => sum * columns / values.length);
 }
 
@@ -18,7 +18,7 @@ const strongestOf = (sizes) => sizes.reduce((best, size, k) => size > (sizes[bes
 // most, and the sense that drives most. If the currents are not known, neurons count by how much they move.
 function tourChoices({ series, exhibit, world }) {
   const { wiring } = exhibit, { source, target } = wiring.synapses;
-  const known = meanSizes(series.synapses), isKnown = known.some((size) => size > 0);
+  const known = means(series.synapses), isKnown = known.some((size) => size > 0);
   const sizes = isKnown ? known.map((size) => size || 0)
     : Float64Array.from(source, (from) => series.neurons.high[from] - series.neurons.low[from]);
   const between = sizes.map((size, k) => source[k] === target[k] ? -1 : size);
@@ -27,7 +27,7 @@ function tourChoices({ series, exhibit, world }) {
   // A neuron that moves a joint by itself is no good example, if there are others.
   const layer = wiring.layers.find(({ name }) => name === "command") || wiring.layers.find(({ name }) => name.startsWith("inter")) || wiring.layers[0];
   const inLayer = drives.map((size, n) => n >= layer.start && n < layer.stop ? size : -1);
-  const senses = new Float64Array(world.observationNames.length), sensory = meanSizes(series.sensory);
+  const senses = new Float64Array(world.observationNames.length), sensory = means(series.sensory);
   wiring.sensory.source.forEach((from, k) => { if (from < senses.length) senses[from] += sensory[k] || 0; });
   return { isKnown, layer: layer.name, neuron: strongestOf(inLayer), synapse: between.length ? strongestOf(between) : null, sense: strongestOf(senses) };
 }
@@ -43,7 +43,7 @@ function tourSteps(run, vocabulary) {
   const choice = tourChoices(run), sense = world.observationNames[choice.sense], part = world.bodies[0];
   const neuron = vocabulary.sides.a.neurons[choice.neuron], pair = vocabulary.sides.a.synapses[choice.synapse];
   const link = pair && [pair[0], "->", pair[1]], synapse = link && plainLink(link);
-  const up = wiring.synapses.polarity[choice.synapse] < 0 ? ["down", "up"] : ["up", "down"];
+  const up = means(run.series.synapses, Number)[choice.synapse] < 0 ? ["down", "up"] : ["up", "down"];
   const weight = Number((body.weight || 0).toPrecision(3)), slips = !body.above && body.ground !== null;
   const falls = run.over === "fell" ? ` Unchanged, this body falls after ${run.steps} steps, so the experiments are short.` : "";
   const circuit = { side: "a" }, reason = (why) => why ? `Here there is nothing to try, because ${why}.` : null;
@@ -66,7 +66,7 @@ function tourSteps(run, vocabulary) {
   }, {
     title: "Cut the strongest synapse, then flip it",
     text: [
-      link && `${choice.isKnown ? "The synapse that carries most is" : "One synapse of a neuron that moves much is"} ${synapse}, which pushes ${link[2]} ${up[0]}. First it is cut and carries nothing. Then it is flipped: it carries as much as before, but pushes ${link[2]} ${up[1]}.`,
+      link && `${choice.isKnown ? "The synapse that carries most is" : "One synapse of a neuron that moves much is"} ${synapse}${choice.isKnown ? `, which mostly pushes ${link[2]} ${up[0]}` : ""}. First it is cut and carries nothing. Then it is flipped: it carries as much as before, but pushes ${choice.isKnown ? `${link[2]} ${up[1]}` : "the other way"}.`,
       "A circuit often bears a synapse that is lost better than one that says the opposite. Click other lines in the wiring to cut and to flip them.",
     ].filter(Boolean),
     look: ["wiring-panel", "returns-panel"], synapse: choice.synapse, why: can.cut || (link ? null : "it has no synapse between two neurons"),

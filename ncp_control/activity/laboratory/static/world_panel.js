@@ -140,7 +140,7 @@ class PushByHand {
   draw(context) {
     if (!this.from) return;
     const { from, to } = this, angle = Math.atan2(to.y - from.y, to.x - from.x);
-    context.strokeStyle = theme.inhibits;
+    context.strokeStyle = theme.lowers;
     context.lineWidth = 3;
     context.beginPath();
     context.moveTo(from.x, from.y);

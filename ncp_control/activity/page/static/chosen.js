@@ -134,11 +134,11 @@ function list(title, synapses, other, sign) {
     cells.forEach(({ row, name, bar, value }, k) => {
       const { synapse, current } = found[k], from = nameOf(other(synapse));
       name.textContent = from;
-      row.title = `${from}: ${synapse.polarity > 0 ? "excitatory" : synapse.polarity < 0 ? "inhibitory" : "gap junction"}`;
+      row.title = synapse.kind === "gaps" ? `${from}: gap junction` : from;
       const isKnown = known || Number.isFinite(current);
       row.classList.toggle("unknown", !isKnown);
       bar.style.width = `${Math.max(1, 64 * strengthOf(synapse))}px`;
-      bar.style.background = synapse.polarity > 0 ? theme.excites : synapse.polarity < 0 ? theme.inhibits : theme.gap;
+      bar.style.background = colourOfEffect(effectOf(synapse));
       value.textContent = isKnown ? figure(current) : "not known";
     });
   };

@@ -11,12 +11,12 @@ function showWiring(wiring) {
   NEURONS = wiring.neuronNames.length;
   SYNAPSES = [];
   for (const kind of ["sensory", "synapses"]) {
-    const { source, target, polarity } = wiring[kind];
+    const { source, target } = wiring[kind];
     source.forEach((from, k) => SYNAPSES.push({
-      kind, index: k, source: kind === "sensory" ? -1 - from : from, target: target[k], polarity: polarity[k],
+      kind, index: k, source: kind === "sensory" ? -1 - from : from, target: target[k],
     }));
   }
-  GAPS = wiring.gaps.map(([a, b], index) => ({ kind: "gaps", index, source: b, target: a, polarity: 0 }));
+  GAPS = wiring.gaps.map(([a, b], index) => ({ kind: "gaps", index, source: b, target: a }));
 }
 
 const nameOf = (node) => node < 0 ? WIRING.inputNames[-1 - node] : WIRING.neuronNames[node];
@@ -29,6 +29,15 @@ function strengthOf(synapse, unknown = 0) {
   const size = Math.abs(currentOf(synapse));
   return Number.isFinite(size) ? Math.min(1, size / (state.activity.strong || 1)) : unknown;
 }
+
+// What a synapse does to its target now, in words; the polarity in the wiring is only the one that it was made with.
+function effectOf(synapse) {
+  if (synapse.kind === "gaps") return "gap junction";
+  const current = currentOf(synapse);
+  return current > 0 ? "pushes up" : current < 0 ? "pushes down" : "";
+}
+
+const colourOfEffect = (effect) => ({ "pushes up": theme.raises, "pushes down": theme.lowers, "gap junction": theme.gap })[effect] || theme.muted;
 
 // The states between which a neuron's colour changes: its bounds, or its least and greatest recorded state.
 function rangeOf(neuron) {

@@ -34,7 +34,7 @@ const colourOf = (fraction) => Number.isFinite(fraction) ? SHADE_COLOURS[shadeOf
 const theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["card", "line", "text", "muted", "faint", "accent", "ground", "limb", "missing", "excites", "inhibits", "gap", "window", "model"])
+  for (const name of ["card", "line", "text", "muted", "faint", "accent", "ground", "limb", "missing", "raises", "lowers", "gap", "window", "model"])
     theme[name] = style.getPropertyValue(`--${name}`).trim();
   theme.limbEdge = style.getPropertyValue("--limb-edge").trim();
   theme.limbOther = style.getPropertyValue("--limb-other").trim();

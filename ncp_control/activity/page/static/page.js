@@ -109,7 +109,7 @@ function showRecording() {
   ].join(" · ");
   byId("seeing-note").textContent = activity.predictions ? "dashed: predicted one step earlier" : "";
   byId("constants-note").textContent = activity.constantsKnown.some(Boolean) ? "dot: now · bar: recorded · ticks: bounds" : "";
-  byId("currents-legend").textContent = activity.currentsKnown ? "wider: more current now" : "currents: not known";
+  showCurrentsLegend();
   byId("raster-note").textContent = "drag to move in time";
   const strongest = activity.currentsKnown ? " strongest" : "";
   byId("thinned").textContent = `drawn: the ${MOST_SYNAPSES.toLocaleString("en")}${strongest} of ${SYNAPSES.length.toLocaleString("en")} synapses`;

@@ -67,6 +67,13 @@ function likelyColouring() {
   return parts[Math.floor(parts.length / 2)] > 0.25 ? "bounds" : "range";
 }
 
+// Says what the colours and the widths of synapses mean, if the circuit's currents are known.
+function showCurrentsLegend() {
+  const { currentsKnown } = state.activity;
+  for (const effect of document.querySelectorAll(".legend .effect")) effect.hidden = !currentsKnown;
+  byId("currents-legend").textContent = currentsKnown ? "wider: more current now" : "currents: not known";
+}
+
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
   readTheme();

@@ -153,10 +153,8 @@ class WiringView {
     if (SYNAPSES.length <= MANY_SYNAPSES) {
       context.globalAlpha = state.chosen.length ? 0.05 : 0.13;
       context.lineWidth = 0.75;
-      for (const edge of SYNAPSES) {
-        context.strokeStyle = edge.polarity > 0 ? theme.excites : theme.inhibits;
-        context.stroke(edge.path);
-      }
+      context.strokeStyle = theme.muted;
+      for (const edge of SYNAPSES) context.stroke(edge.path);
       context.globalAlpha = 1;
     }
     context.textBaseline = "middle";
@@ -182,14 +180,13 @@ class WiringView {
     context.drawImage(this.paper, 0, 0, this.surface.width, this.height);
     const { found, marked } = this.strengths();
     const opacity = (strength, mine) => (marked && !mine ? 0.12 : 1) * Math.min(0.92, 0.12 + 0.8 * strength ** 0.8 + (mine ? 0.12 : 0));
-    const colour = (edge) => edge.polarity > 0 ? theme.excites : theme.inhibits;
     const thin = new Map(), broad = [];
     found.forEach((one, k) => {
       const { edge, strength, marked: mine } = one;
       if (strength < 0.04 && !mine) return;
       if (mine || (strength > BROAD && k >= found.length - MOST_BROAD)) return broad.push(one);
-      const level = Math.ceil(strength * LEVELS) / LEVELS, key = `${level} ${edge.polarity}`;
-      if (!thin.has(key)) thin.set(key, { level, colour: colour(edge), path: new Path2D() });
+      const level = Math.ceil(strength * LEVELS) / LEVELS, effect = effectOf(edge), key = `${level} ${effect}`;
+      if (!thin.has(key)) thin.set(key, { level, colour: colourOfEffect(effect), path: new Path2D() });
       thin.get(key).path.addPath(edge.path);
     });
     context.lineWidth = 1;
@@ -201,7 +198,7 @@ class WiringView {
     for (const { edge, strength, marked: mine } of broad) {
       context.globalAlpha = opacity(strength, mine);
       context.lineWidth = 1 + 2.4 * Math.max(0, strength - BROAD / 2);
-      context.strokeStyle = colour(edge);
+      context.strokeStyle = colourOfEffect(effectOf(edge));
       context.stroke(edge.path);
     }
     // A gap junction is two thin lines: a broad line with a narrower one on it in the colour of the card.
