@@ -12,6 +12,7 @@ import pytest
 from helpers.certificates import SENSORS, certificate_of, feed_forward
 from ncp_control.audit.certificate import Attack, Certificate
 from ncp_control.audit.page import write, write_certificate
+from ncp_control.audit.page.summary import summary
 from ncp_control.wiring import AutoNCP, GapJunctions
 
 pytest.importorskip("matplotlib")
@@ -116,6 +117,35 @@ def test_all_tables_are_there_without_a_script(tmp_path: Path) -> None:
     assert certificate.notes[0] in reader.text
     assert "3 standard deviations around the mean of the training" in reader.text
     assert len(reader.all("table")) == 5
+
+
+def test_what_holds_and_what_could_not_be_shown_come_first_and_long_tables_last_and_folded(tmp_path: Path) -> None:
+    certificate = certificate_of(AutoNCP(48, 2, seed=1).build(3))
+    text, reader = page_of(certificate, tmp_path)
+    titles = re.findall(r"<h2[^>]*>([^<]*)</h2>", text)
+    assert titles[:5] == ["In short", "What is certified", "Circuit", "Actions", "Memory"]
+    assert titles[-1] == "Synapses"
+    in_short = text[text.index('id="in-short"') : text.index('id="what-is-certified"')]
+    for word in ("actions", "memory", "not shown", "that the agent acts well"):
+        assert word in in_short
+    assert text.count("<details>") == 2  # neurons and synapses
+    unfolded = re.sub(r"<details>.*?</details>", "", text)
+    assert all(table.count("<tr>") <= write.MANY + 1 for table in re.findall(r"<table>.*?</table>", unfolded))
+    for neuron in certificate.neurons:
+        assert neuron.name in reader.text
+
+
+def test_the_summary_names_no_bound_that_says_nothing() -> None:
+    certificate = certificate_of()
+    unbounded = tuple(replace(one, moved_now=None, moved_always=None) for one in certificate.actions)
+    rows = dict(summary(replace(certificate, actions=unbounded, forgetting=None)).rows)
+    assert "errors" not in rows
+    assert "errors in the same step cannot move 2 of 2 actions" in rows["not shown"]
+    assert "current observation alone" in rows["memory"]
+    small = tuple(replace(one, moved_now=0.01) for one in certificate.actions)
+    rows = dict(summary(replace(certificate, actions=small)).rows)
+    assert "move no action by more than 0.01 in the same step" in rows["errors"]
+    assert "in the same step" not in rows["not shown"]
 
 
 @pytest.mark.parametrize(

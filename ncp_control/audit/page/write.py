@@ -17,13 +17,16 @@ from typing import Any, NamedTuple
 from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate, CertifiedNeuron, CertifiedSynapse
 from ncp_control.audit.page.drawing import draw, inputs_of
+from ncp_control.audit.page.summary import summary
 from ncp_control.audit.sections import Section, assumptions, sections_of, title_of
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import all_shown, filled, page_head, script_json
 from ncp_control.base.text import shown
 
 AT_THE_TOP = ("BROKEN", "what is certified")
-MANY = 100  # a longer table is folded
+MANY = 20  # a longer table is folded
+# The most important comes first; what has a row for every sensor, neuron or synapse comes last.
+ORDER = ("actions", "memory", "not shown", "attack")
 MOST_SYNAPSES = 5000  # more than that, a browser draws too slowly
 
 
@@ -42,12 +45,14 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
         for section, short in zip(sections, shorter, strict=True)
         if section.title not in AT_THE_TOP
     ]
+    body.sort(key=lambda section: ORDER.index(section.title) if section.title in ORDER else len(ORDER))
     title = escape(f"Certificate of {shown(certificate.agent)}")
     picture = draw(drawn)
     left = len(certificate.synapses) - len(drawn.synapses)
     parts = {
         "title": title,
         "verdict": verdict_of(certificate),
+        "summary": section_of(summary(certificate)),
         "assumptions": section_of(assumptions(certificate)),
         "picture": picture or "<p>The agent has no memory, so there is no circuit to draw.</p>",
         "has_picture": "" if picture else "hidden",
@@ -96,7 +101,7 @@ def section_of(section: Section) -> str:
         facts = f"<dl>{pairs}</dl>"
     body = facts + table + lines
     if len(section.rows) > MANY:
-        body = f"<details><summary>{len(section.rows):,} rows</summary>{table}</details>{lines}"
+        body = f"{lines}<details><summary>{len(section.rows):,} rows</summary>{table}</details>"
     return f'<section id="{name}"><h2>{title}</h2>{body}</section>'
 
 
