@@ -14,12 +14,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from ncp_control.activity.page.write import write_page
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.recording.agents import record
+from ncp_control.runs.curve import read_curve
 
 
 class LivePage(BaseCallback):
     """Records an episode every so many steps of training and writes all recordings into one page.
 
-    A slider on the page chooses the moment of training. Reload the page to see the newest recording.
+    A slider on the page chooses the moment of training. Reload the page to see the newest recording. If the folder lies
+    in that of a run, `ncp-control train --watch`, the page draws the run's evaluations, too.
 
     Example::
 
@@ -88,4 +90,14 @@ class LivePage(BaseCallback):
             np.random.set_state(numpy)
             torch.random.set_rng_state(pytorch)
         activities = [Activity.load(path) for path in sorted(self.folder.glob("step-*.npz"))]
-        write_page(activities, self.folder / "page.html")
+        write_page(activities, self.folder / "page.html", curve=self._evaluations())
+
+    def _evaluations(self) -> list[tuple[float, float, float]]:
+        """Returns the evaluations so far of the run in whose folder the page lies; none outside of a run."""
+        run = self.folder.parent
+        # Any other folder may hold a table of this name that is not ours.
+        rows = read_curve(run) if (run / "run.json").is_file() else []
+        # A run that was resumed from an earlier step has the evaluations of the later ones on its disk at first.
+        return [
+            (row["steps"], row["mean_return"], row["std_return"]) for row in rows if row["steps"] <= self.num_timesteps
+        ]

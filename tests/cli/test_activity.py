@@ -184,5 +184,19 @@ def test_a_page_follows_the_training_and_does_not_disturb_it(tmp_path: Path) -> 
     assert last.about["note"]["steps"] == 128
     assert not np.allclose(first.neurons, last.neurons)
     assert (tmp_path / "page.html").stat().st_size > 10_000
+    assert '"curve":null' in (tmp_path / "page.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="at least 1"):
         LivePage(env, tmp_path, every=0)
+
+
+def test_the_page_of_a_run_draws_the_evaluations_so_far(tmp_path: Path) -> None:
+    def env() -> object:
+        return gym.make("ncp_envs:ncp/PendulumNoVel-v0")
+
+    (tmp_path / "run.json").write_text("{}")
+    (tmp_path / "curve.csv").write_text("steps,mean_return,std_return\n0,-900.5,20.0\n64,-800.0,nan\n500,-1.0,0.0\n")
+    make().learn(64, callback=LivePage(env, tmp_path / "watch", every=64, steps=12))
+    text = (tmp_path / "watch" / "page.html").read_text(encoding="utf-8")
+    drawn = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert drawn["curve"] == {"steps": [0.0, 64.0], "mean": [-900.5, -800.0], "std": [20.0, None]}
+    assert [one["trained"] for one in drawn["activities"]] == [0, 64]

@@ -38,6 +38,14 @@ def wiring_data(wiring: Wiring, input_names: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def curve_data(curve: Sequence[tuple[float, float, float]]) -> dict[str, Any] | None:
+    """Returns the evaluations of a training, as lists; None if there is none whose mean is finite."""
+    if not any(np.isfinite(mean) for _, mean, _ in curve):
+        return None
+    steps, mean, std = (numbers(np.array(column)) for column in zip(*curve, strict=True))
+    return {"steps": steps, "mean": mean, "std": std}
+
+
 def activity_data(activity: Activity) -> dict[str, Any]:
     """Returns the arrays of one recorded rollout and what is to be said about it."""
     about = activity.about
@@ -50,6 +58,7 @@ def activity_data(activity: Activity) -> dict[str, Any]:
     return {
         "steps": activity.steps,
         "dt": activity.seconds_per_step,
+        "trained": trained if isinstance(trained, int) else None,
         "label": None if trained is None else f"{trained:,} steps" if isinstance(trained, int) else str(trained),
         "facts": facts_of(activity),
         "silenced": listed(about.get("silenced")),

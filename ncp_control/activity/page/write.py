@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from ncp_control.activity.page.data import activity_data, heading_of, input_names, wiring_data
+from ncp_control.activity.page.data import activity_data, curve_data, heading_of, input_names, wiring_data
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import all_shown, filled, page_head, script_json
@@ -19,16 +19,24 @@ from ncp_control.base.text import shown
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
 SCRIPTS = ("numbers.js", "circuit.js", "data.js", "drawing.js", "wiring.js", "raster.js", "traces.js", "constants.js",
-           "body.js", "chosen.js", "stage.js", "ahead.js", "page.js")  # fmt: skip
+           "body.js", "chosen.js", "stage.js", "ahead.js", "curve.js",
+           "page.js")  # fmt: skip
 
 
-def write_page(activity: Activity | Sequence[Activity], path: str | Path, title: str | None = None) -> None:
+def write_page(
+    activity: Activity | Sequence[Activity],
+    path: str | Path,
+    title: str | None = None,
+    curve: Sequence[tuple[float, float, float]] = (),
+) -> None:
     """Writes a page.
 
     :param activity: a recorded rollout; or several of one circuit, such as moments of its training, among which a
         slider chooses. They stand in the given order, and the slider names each by its `about["note"]["steps"]`
     :param path: the `.html` file; it is replaced as a whole if it exists
     :param title: the heading; by default who was recorded and where
+    :param curve: the evaluations of the training: steps, mean and standard deviation of the returns; drawn if there are
+        any
     """
     activities = [activity] if isinstance(activity, Activity) else list(activity)
     if not activities:
@@ -46,6 +54,7 @@ def write_page(activity: Activity | Sequence[Activity], path: str | Path, title:
         "title": title,
         "wiring": wiring_data(first.wiring, input_names(first)),
         "activities": [activity_data(each) for each in activities],
+        "curve": curve_data(curve),
     }
     folder = resources.files("ncp_control.activity.page") / "static"
     parts = {

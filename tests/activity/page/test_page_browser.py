@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -453,4 +454,27 @@ def test_without_a_body_the_observations_are_compared(opener: Callable[..., Page
     assert page.find("#seeing-note").text == ""
     page.ask("ncp.setMoment(1)")
     assert page.find("#ahead-panel").is_displayed()
+    assert page.errors() == []
+
+
+def test_the_learning_curve_marks_the_episode_that_is_shown_and_a_click_shows_another(
+    browser: Any, activity: Activity, tmp_path: Path
+) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    moments = [make_recording(activity.wiring, about={"note": {"steps": steps}}) for steps in (0, 500, 1000)]
+    write_page(moments, tmp_path / "page.html", curve=[(0, -100.0, 5.0), (400, -50.0, 9.0), (800, float("nan"), 0.0)])
+    page = Page(browser, tmp_path / "page.html")
+    page.open()
+    assert page.find("#curve-note").text == "at this episode \u221250.00 \u00b1 9.000"
+    canvas = page.find("#curve")
+    page.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    before = page.pixels("curve", [(52, 40), (52, 60)])
+    ActionChains(browser).move_to_element_with_offset(canvas, -canvas.size["width"] // 2 + 60, 0).click().perform()
+    assert page.ask("ncp.moment()") == 0
+    assert page.find("#curve-note").text == "at this episode \u2212100.0 \u00b1 5.000"
+    assert (page.pixels("curve", [(52, 40), (52, 60)]) != before).any(), "a line stands at its steps"
+    write_page(moments, tmp_path / "page.html")
+    page.open()
+    assert not page.find("#curve-panel").is_displayed()
     assert page.errors() == []

@@ -185,6 +185,10 @@ function start() {
     views.push(new ErrorView(setStep));
     byId("run").addEventListener("input", () => setRun(+byId("run").value));
   }
+  if (PAGE.curve) {
+    byId("curve-panel").hidden = false;
+    views.push(new CurveView(setMoment));
+  }
   watchViews(resizeAll);
   resizeAll();
   if (state.activity.continued) setStep(state.activity.continued.starts[state.run]);
