@@ -48,24 +48,41 @@ class Continued(NamedTuple):
         above = self.errors > PARTED
         return [int(start + row.argmax()) if row.any() else None for start, row in zip(self.starts, above, strict=True)]
 
-    def first_shown(self, first: int = 0) -> int:
+    @property
+    def together(self) -> NDArray[np.int64]:
+        """For how many steps model and world stay together in each, at most until the recording's end, (S,)."""
+        above = self.errors > PARTED
+        steps: NDArray[np.int64] = np.where(
+            above.any(axis=1), above.argmax(axis=1), np.isfinite(self.errors).sum(axis=1)
+        )
+        return steps
+
+    def first_shown(self, first: int = 0, last: int | None = None) -> int:
         """Returns the number of the continuation that is shown unless another one is chosen.
 
+        It is the one that stays together with the world longest while it is shown; of equal ones, the earliest. The
+        model sees at least 32 steps before it, if the recording is long enough.
+
         :param first: the first step that is shown
+        :param last: the step after the last one that is shown; by default the recording's end
         """
         late = np.flatnonzero(self.starts >= max(first, WARM_UP))
-        return int(late[0]) if len(late) else len(self.starts) - 1
+        if not len(late):
+            return len(self.starts) - 1
+        seen = self.together if last is None else np.minimum(self.together, last - self.starts)
+        return int(late[seen[late].argmax()])
 
-    def run(self, look: int | None, first: int = 0) -> BodyAhead | None:
+    def run(self, look: int | None, first: int = 0, last: int | None = None) -> BodyAhead | None:
         """Returns a continuation, or None if it has no body.
 
         :param look: its first step, which the model does not see; by default as in `first_shown`
         :param first: the first step that is shown
+        :param last: the step after the last one that is shown; by default the recording's end
         """
         if look is not None and look not in self.starts:
             nearest = int(self.starts[np.abs(self.starts - look).argmin()])
             raise ValueError(f"no prediction was recorded from step {look} on: the nearest begins at step {nearest}")
-        number = self.first_shown(first) if look is None else int((self.starts == look).argmax())
+        number = self.first_shown(first, last) if look is None else int((self.starts == look).argmax())
         return (
             None if self.ends is None else BodyAhead(int(self.starts[number]), self.ends[number], self.parted[number])
         )

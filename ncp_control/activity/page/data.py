@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body, heights
-from ncp_control.activity.continued import PARTED, continued_of
+from ncp_control.activity.continued import PARTED, WARM_UP, Continued, continued_of
 from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.recording.activity import Activity, Array
 from ncp_control.base.liveliness import saturated, still
@@ -168,6 +168,18 @@ def _body(activity: Activity) -> dict[str, Any] | None:
     }
 
 
+def overall(continued: Continued) -> str:
+    """Says how long model and world stay together over all continuations, because the page begins with the longest."""
+    together = continued.together[continued.starts >= WARM_UP]
+    if len(together) < 2:
+        return ""
+    start, median = int(continued.starts[continued.first_shown()]), int(np.median(together))
+    return (
+        f"This page begins with step {start}, from which on they stay together longest; over all {len(together)} "
+        f"starts, up to the recording's end, the median is {median} step{'' if median == 1 else 's'}."
+    )
+
+
 def _continued(activity: Activity) -> dict[str, Any] | None:
     """Returns what the model predicted without looking. A row of its arrays is a step of one of the continuations."""
     continued = continued_of(activity)
@@ -189,6 +201,7 @@ def _continued(activity: Activity) -> dict[str, Any] | None:
         "parted": continued.parted,
         "level": PARTED,
         "first": continued.first_shown(),
+        "overall": overall(continued),
         "ofCircuit": activity.get("real_observations") is not None,
         "errors": exact(continued.errors.reshape(rows, 1)),
         "values": quantise(np.clip(continued.values, low, high).reshape(rows, -1)),

@@ -57,13 +57,14 @@ def write_video(
         needs OpenGL; "auto" is MuJoCo where it can draw, and otherwise capsules
     :param progress: show a progress bar
     :param look: of a recorded model, the first step that it does not see: from there on the outline of the body that
-        it predicts is drawn over the real one, from capsules. By default a step soon after the first one that is shown
+        it predicts is drawn over the real one, from capsules. By default the step from which on the two stay together
+        longest while they are shown
     :return: a sentence that says how the body was drawn, and why
     """
     path = Path(path)
     check(path, fps, width, height, renderer)
     stop = last_step(activity, start, steps)
-    run = run_of(activity, look, start)
+    run = run_of(activity, look, start, stop)
     rate = fps or 1 / (activity.seconds_per_step or 1 / DEFAULT_FPS)
     with ExitStack() as stack:
         rendered, how = choose_renderer(stack, activity, start, stop, renderer, width, height, run)
@@ -78,14 +79,14 @@ def write_video(
     return f"{stop - start} frames, {rate:g} a second; {how}{unknown}"
 
 
-def run_of(activity: Activity, look: int | None, start: int) -> BodyAhead | None:
+def run_of(activity: Activity, look: int | None, start: int, stop: int) -> BodyAhead | None:
     """Returns the continuation of a recorded model whose body is drawn, or None."""
     continued = continued_of(activity)
     if continued is None:
         if look is not None:
             raise ValueError("look is for a recorded model of dynamics, and this recording has no predictions ahead")
         return None
-    return continued.run(look, start)
+    return continued.run(look, start, stop)
 
 
 def check(path: Path, fps: float | None, width: int, height: int, renderer: str) -> None:

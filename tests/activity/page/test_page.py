@@ -226,6 +226,9 @@ def test_what_a_model_predicted_without_looking_is_on_its_page(wiring: Wiring, t
     assert (found["starts"], found["ahead"], found["first"], found["ofCircuit"]) == ([10, 40, 60], 30, 1, False)
     # 0.05 a step, counted from 1, is first above 0.5 in the eleventh step; float32 has 0.5 exactly
     assert found["parted"] == [20, 50, 70]
+    assert "begins with step 40, from which on they stay together longest" in found["overall"]
+    assert "over all 2 starts" in found["overall"]
+    assert "the median is 10 steps." in found["overall"]
     errors = np.frombuffer(base64.b64decode(found["errors"]["data"]), "<f4").reshape(3, 30)
     np.testing.assert_array_equal(errors, recorded["continuation_errors"])
     values = unpacked(found["values"], 90).reshape(3, 30, -1)

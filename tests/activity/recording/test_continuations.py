@@ -111,7 +111,18 @@ def test_they_part_at_the_first_step_whose_error_is_above_a_half() -> None:
     errors = np.array([[0.1, 0.6, 0.2, 0.9], [0.1, 0.5, 0.2, np.nan], [np.inf, 0.0, 0.0, np.nan]])
     found = Continued(np.array([10, 40, 50]), np.zeros((3, 4, 1)), errors, None)
     assert found.parted == [11, None, 50]
+    assert found.together.tolist() == [1, 3, 0]
     assert [found.first_shown(first) for first in (0, 41, 60)] == [1, 2, 2]
+
+
+def test_the_longest_prediction_that_can_be_seen_is_shown_first() -> None:
+    starts, together = np.array([0, 40, 50, 60, 70]), [20, 2, 5, 9, 9]
+    errors = np.array([[0.1] * steps + [0.9] * (20 - steps) for steps in together])
+    found = Continued(starts, np.zeros((5, 20, 1)), errors, None)
+    assert found.together.tolist() == together
+    assert found.first_shown() == 3, "before the first one the model has seen nothing"
+    assert found.first_shown(65) == 4
+    assert found.first_shown(0, 63) == 2, "of the longer one only 3 steps would be seen"
 
 
 def test_files_without_continuations_are_read_as_before(tmp_path: Path) -> None:

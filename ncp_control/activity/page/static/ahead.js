@@ -158,6 +158,7 @@ function showRun() {
   byId("parting").textContent = parted === null ? `The ${what} stay together until step ${end - 1}.`
     : `The ${what} part at step ${parted}, after ${count} step${count === 1 ? "" : "s"} without looking${time}: `
       + `the first error above ${continued.level} (dashed).`;
+  byId("overall").textContent = continued.overall;
   byId("circuit-looks").textContent = continued.ofCircuit ? "" : "The circuit is shown while it looks at every step.";
   byId("seeing-note").textContent = `dashed: predicted one step earlier · orange: without looking from step ${start} on`;
   if (parted !== null) byId("starts").append(element("i", { class: "parted", style: `left: ${parted / Math.max(1, steps - 1) * 100}%` }));
