@@ -21,7 +21,7 @@ EXTRAS = (None, "envs", "rl", "data", "plot")  # whose packages the steps use; t
 
 @dataclass
 class Arguments:
-    """A tour of a minute or two: a circuit of 48 neurons runs the half-cheetah and is recorded; the recording becomes
+    """A tour of a minute or two: a small circuit runs the half-cheetah and is recorded; the recording becomes
     a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
     the half-cheetah's dynamics from rollouts: a page shows the body that it predicts beside the real one, and its error
     is compared. Where npm can fetch MuJoCo's WebAssembly, a page in which the circuit runs live is written last.
@@ -120,6 +120,8 @@ def shipped_checkpoints() -> Path:
 
 def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
     """Returns the steps that are commands."""
+    from ncp_control.distil.student import DEFAULT_WIRING
+
     out = arguments.out
     agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("novel", "teacher"))
     episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
@@ -133,14 +135,15 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
     fitting = ["--actions", "--units", "24", "--epochs", str(arguments.epochs), "--out", str(model), "--resume"]
     return [
         (
-            "A circuit of 48 neurons runs the half-cheetah from its eight positions; everything in it is recorded",
+            f"A circuit of {neurons_of(agent)} neurons runs the half-cheetah from its eight positions; everything in "
+            "it is recorded",
             episode,
             ["record", agent, "--steps", "1000", "--out", str(episode)],
         ),
         ("The recording as one HTML page", page, ["view", str(episode), "--html", str(page)]),
         ("and as a video", video, ["view", str(episode), "--video", str(video), *shown]),
         (
-            "A circuit of 48 liquid neurons learns to run from a teacher: watch its return grow",
+            f"A circuit of {DEFAULT_WIRING.units} liquid neurons learns to run from a teacher: watch its return grow",
             student,
             ["distil", teacher, *teaching, "--out", str(student), "--resume"],
         ),
@@ -157,6 +160,14 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
             ["view", str(predicted), "--html", str(predicted_page)],
         ),
     ]
+
+
+def neurons_of(agent: str) -> int:
+    """Returns how many neurons the circuit in a policy file has."""
+    from ncp_control.activity.recording.interventions import circuit_of
+    from ncp_control.rl import load_policy
+
+    return int(circuit_of(load_policy(agent).policy).rnn.wiring.units)
 
 
 def laboratory(arguments: Arguments, checkpoints: Path) -> Step:
