@@ -67,13 +67,17 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
         },
     }  # fmt: skip
     if figures is not None:
-        draw(model, test, answers, known, over, warm_up, horizon, figures)
-        result["figures"] = sorted(str(file) for file in figures.glob("*.png"))
+        result["figures"] = draw(model, test, answers, known, over, warm_up, horizon, figures)
     return result
 
 
-def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: int, horizon: int, figures: Path) -> None:
-    """Draws all pictures that this model and these rollouts allow."""
+def draw(
+    model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: int, horizon: int, figures: Path
+) -> list[str]:
+    """Draws all pictures that this model and these rollouts allow, and returns their paths.
+
+    Their names do not collide with those of `ncp-control view --figures` in the same folder.
+    """
     import numpy as np
 
     from ncp_control.base.pages import save_figure
@@ -101,8 +105,10 @@ def draw(model: Any, test: Any, answers: Any, known: Any, over: Any, warm_up: in
         constants = time_constants(model, test)
         if not np.isnan(constants["median"]).all():  # a cell may not know them
             drawn["time-constants"] = pictures.draw_time_constants(constants)
-    for name, figure in drawn.items():
-        save_figure(figure, figures / f"{name}.png", dpi=130)
+    paths = {figures / f"model-{name}.png": figure for name, figure in drawn.items()}
+    for path, figure in paths.items():
+        save_figure(figure, path, dpi=130)
+    return sorted(map(str, paths))
 
 
 def show(result: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.oscillators import oscillators
+from ncp_control.activity.figures.write import FIGURES
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.data.sources import write_trace
@@ -83,7 +84,8 @@ def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted
     assert found["confidence"] == {}
     assert found["long_run"]["real"]["energy"] > 0
     names = {Path(name).name for name in found["figures"]}
-    assert names == {"traces.png", "horizon.png", "errors.png", "time-constants.png"}
+    assert names == {"model-traces.png", "model-horizon.png", "model-errors.png", "model-time-constants.png"}
+    assert {name.removesuffix(".png") for name in names}.isdisjoint(FIGURES), "`view` draws into the same folder"
     assert main(["evaluate", file, "--data", str(data)]) == 0
     text = capsys.readouterr().out
     assert "steps ahead, without looking" in text
@@ -97,7 +99,7 @@ def test_evaluate_an_ensemble(capsys: pytest.CaptureFixture[str], data: Path, tm
     file, pictures = str(tmp_path / "two.safetensors"), tmp_path / "pictures"
     save_model(ensemble, file)
     found = told(capsys, "evaluate", file, "--data", str(data), "--figures", str(pictures), "--json")
-    assert (pictures / "confidence.png").exists()
+    assert (pictures / "model-confidence.png").exists()
     assert list(found["confidence"]) == ["recorded"]  # no environment tells what would have followed other actions
     known = found["confidence"]["recorded"]
     assert [row["horizon"] for row in known["horizons"]] == [row["horizon"] for row in found["open_loop"]]

@@ -22,7 +22,7 @@ FIGURES: dict[str, Callable[[Activity], Figure]] = {
     "activity": lambda activity: wiring_figure(activity, activity.steps // 2),
     "raster": raster_figure,
     "traces": traces_figure,
-    "time_constants": time_constants_figure,
+    "time-constants": time_constants_figure,
     "body": body_figure,
     "phase": phase_figure,
     "tuning": tuning_figure,
