@@ -31,9 +31,10 @@ Array = NDArray[np.float64]
 
 
 def wiring_figure(activity: Activity, step: int | None = None) -> Figure:
-    """Draws the circuit, its synapses coloured by polarity.
+    """Draws the circuit, its synapses coloured by the polarity with which it was wired.
 
-    If a step is given, nodes show their states and synapses their currents at that step.
+    If a step is given, nodes show their states and synapses their currents at that step; their colours say whether they
+    push their targets up or down.
 
     :param activity: a recorded rollout
     :param step: a recorded step; the first is 0
@@ -49,10 +50,12 @@ def wiring_figure(activity: Activity, step: int | None = None) -> Figure:
     axes = figure.add_axes((margin / width, below / height, wide / width, tall / height))
     layout = place(wiring, wide, tall, names)
     set_up(axes, layout)
-    strength = None
-    if step is not None and activity.currents_are_known:
-        strength = current_strengths(activity, step, current_limit(activity))
-    draw_synapses(axes, wiring, layout, strength)
+    strength, color = None, polarity_colours(wiring)
+    if step is not None:
+        color = effect_colours(activity, step)
+        if activity.currents_are_known:
+            strength = current_strengths(activity, step, current_limit(activity))
+    draw_synapses(axes, wiring, layout, color, strength)
     states = None if step is None else activity.neurons[step]
     draw_nodes(axes, activity, layout, states, None if step is None else activity.inputs[step])
     draw_labels(axes, layout)
@@ -99,25 +102,38 @@ def polarity_colours(wiring: Wiring) -> Any:
     return np.where(exciting[:, None], to_rgba(EXCITATORY), to_rgba(INHIBITORY))
 
 
+def effect_colours(activity: Activity, step: int) -> Any:
+    """Returns the colour of what each sensory and then each other synapse does to its target at a step, (S + E, 4).
+
+    Learning need not keep the polarity of the wiring, and a source below zero turns the sign of many a current.
+    """
+    from matplotlib.colors import to_rgba
+
+    signs = np.sign(np.nan_to_num(np.concatenate([activity.sensory_currents[step], activity.currents[step]])))
+    return np.array([to_rgba(GREY), to_rgba(EXCITATORY), to_rgba(INHIBITORY)])[signs.astype(int)]
+
+
 def set_up(axes: Any, layout: Layout) -> None:
     """Gives axes the inches of a layout as their coordinates."""
     axes.set(xlim=(0, layout.width), ylim=(0, layout.height))
     axes.set_axis_off()
 
 
-def draw_synapses(axes: Any, wiring: Wiring, layout: Layout, strength: Array | None = None, faint: float = 1.0) -> None:
+def draw_synapses(
+    axes: Any, wiring: Wiring, layout: Layout, color: Any, strength: Array | None = None, faint: float = 1.0
+) -> None:
     """Draws every synapse and every gap junction.
 
     :param axes: from `set_up`
     :param wiring: the circuit's
     :param layout: where the nodes are
+    :param color: of each synapse, (S + E, 4)
     :param strength: (S + E,) from 0 to 1; stronger synapses are wider and darker. All look alike if None
     :param faint: a factor for their opacity
     """
     from matplotlib.collections import LineCollection
 
     count = len(wiring.sensory) + len(wiring.synapses)
-    color = polarity_colours(wiring)
     # The more synapses there are, the fainter each is drawn, or they would cover everything.
     opacity: Any = float(np.clip(min(12 / max(count, 1) ** 0.5, 600 / max(count, 1)), 0.015, 0.8)) * faint
     width: Any = 0.9 if count < 2000 else 0.5
@@ -206,8 +222,11 @@ def legend_handles(activity: Activity, at_a_step: bool) -> list[Any]:
     """
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=EXCITATORY, linewidth=2, label="excitatory")]
-    handles.append(Line2D([], [], color=INHIBITORY, linewidth=2, label="inhibitory"))
+    names = ("pushes its target up", "pushes it down") if at_a_step else ("wired to excite", "wired to inhibit")
+    handles = []
+    if activity.currents_are_known or not at_a_step:
+        colours = zip((EXCITATORY, INHIBITORY), names, strict=True)
+        handles = [Line2D([], [], color=color, linewidth=2, label=name) for color, name in colours]
     if len(activity.wiring.gap_junctions):
         handles.append(Line2D([], [], color=INK, linewidth=1, linestyle=(0, (2, 1.5)), label="gap junction"))
     if at_a_step and activity.currents_are_known:

@@ -25,9 +25,9 @@ from ncp_control.activity.figures.wiring import (
     draw_labels,
     draw_nodes,
     draw_synapses,
+    effect_colours,
     legend_handles,
     place_legend,
-    polarity_colours,
     set_up,
     synapse_lines,
 )
@@ -35,7 +35,7 @@ from ncp_control.activity.layout import FONT, Layout, place
 from ncp_control.activity.names import input_labels, shortened
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.activity.video.frame import INCHES, Box, View, body_box, body_view, tick_distance
-from ncp_control.base.pages import ORANGE, plain
+from ncp_control.base.pages import GREY, ORANGE, plain
 
 Array = NDArray[Any]
 PAGE = 120  # the raster and the traces show this many steps, and then the next ones
@@ -280,11 +280,14 @@ class Scene:
 
     def add_circuit(self, box: Box) -> None:
         """Adds the circuit: all synapses faintly, and in each frame the strongest currents and the nodes."""
+        from matplotlib.colors import to_rgba
+
         activity = self.activity
         axes = self.axes(box)
         layout = place(activity.wiring, box.width, box.height, input_labels(activity))
         set_up(axes, layout)
-        draw_synapses(axes, activity.wiring, layout, faint=0.35)
+        count = len(activity.wiring.sensory) + len(activity.wiring.synapses)
+        draw_synapses(axes, activity.wiring, layout, np.tile(to_rgba(GREY), (count, 1)), faint=0.35)
         if activity.currents_are_known:
             self.add_currents(axes, layout)
         squares, discs = draw_nodes(axes, activity, layout, None, None, animated=True)
@@ -310,14 +313,14 @@ class Scene:
         from matplotlib.collections import LineCollection
 
         activity = self.activity
-        lines, color = synapse_lines(activity.wiring, layout), polarity_colours(activity.wiring)
+        lines = synapse_lines(activity.wiring, layout)
         drawn = self.add_moving(axes.add_collection(LineCollection([], capstyle="round")))
         limit = current_limit(activity)
 
         def update(step: int) -> None:
             strength = current_strengths(activity, step, limit)
             strongest = np.argsort(strength, kind="stable")[-STRONGEST:]
-            chosen, strength = color[strongest], strength[strongest]
+            chosen, strength = effect_colours(activity, step)[strongest], strength[strongest]
             chosen[:, 3] = 0.9 * strength
             drawn.set_segments(list(lines[strongest]))
             drawn.set_color(chosen)

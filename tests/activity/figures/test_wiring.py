@@ -7,6 +7,7 @@ from helpers.figure_texts import artist_of, boxes_of, overlaps
 from helpers.recordings import ONE, WORM, make_recording, with_unknown_currents
 from ncp_control.activity.figures import wiring_figure
 from ncp_control.activity.figures.style import EXCITATORY, INHIBITORY, activity_colours, limits
+from ncp_control.activity.figures.wiring import current_limit, current_strengths
 from ncp_control.activity.names import neuron_labels
 from ncp_control.wiring import NCP, AutoNCP, FullyConnected, Wiring
 
@@ -39,7 +40,7 @@ def test_wiring_labels_are_all_there_and_do_not_overlap(name):
     texts = [text.rpartition(" #")[0] for text in boxes]
     for title in ("inputs", *wiring.layers):
         assert texts.count(title) == 1
-    assert {"excitatory", "inhibitory"} <= set(texts)
+    assert {"pushes its target up", "pushes it down"} <= set(texts)
     for label in neuron_labels(wiring):
         assert label in texts
     extents = np.array(list(boxes.values()))
@@ -58,6 +59,18 @@ def test_synapses_have_the_colours_of_their_polarities():
     expected = [to_rgb(EXCITATORY if sign > 0 else INHIBITORY) for sign in signs]
     np.testing.assert_allclose(lines.get_colors()[:, :3], expected)
     assert len(artist_of(wiring_figure(activity), "gap junctions").get_segments()) == 2
+
+
+def test_at_a_step_synapses_have_the_colours_of_the_signs_of_their_currents():
+    from matplotlib.colors import to_rgb
+
+    activity = make_recording(WORM)
+    colours = artist_of(wiring_figure(activity, 7), "synapses").get_colors()[:, :3]
+    currents = np.concatenate([activity.sensory_currents[7], activity.currents[7]])
+    assert {-1, 1} <= set(np.sign(currents))
+    strong = np.argsort(current_strengths(activity, 7, current_limit(activity)), kind="stable")  # as they are drawn
+    expected = [to_rgb(EXCITATORY if current > 0 else INHIBITORY) for current in currents[strong]]
+    np.testing.assert_allclose(colours, expected)
 
 
 def test_nodes_have_the_colours_of_their_states():
@@ -88,7 +101,8 @@ def test_synapses_look_alike_if_their_currents_are_not_known():
     activity = with_unknown_currents(make_recording(WORM))
     figure = wiring_figure(activity, 7)
     unknown, without = (artist_of(one, "synapses") for one in (figure, wiring_figure(activity)))
-    np.testing.assert_array_equal(unknown.get_colors(), without.get_colors())
+    assert len(np.unique(unknown.get_colors(), axis=0)) == 1
+    np.testing.assert_array_equal(unknown.get_colors()[:, 3], without.get_colors()[:, 3])
     np.testing.assert_array_equal(unknown.get_linewidths(), without.get_linewidths())
     # The neurons' states are known.
     colours = artist_of(figure, "neurons").get_facecolor()
@@ -96,5 +110,6 @@ def test_synapses_look_alike_if_their_currents_are_not_known():
     texts = boxes_of(figure)
     assert "currents: not known" in " ".join(texts)
     assert "strong current" not in " ".join(texts)
+    assert "pushes" not in " ".join(texts)
     assert overlaps(texts) == []
     assert "not known" not in " ".join(boxes_of(wiring_figure(activity)))  # it shows no currents anyway
