@@ -196,8 +196,10 @@ def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:
 
     :param out: the fit's folder, beside which there is room
     """
+    from ncp_control.base.progress import say
     from ncp_control.data import Rollouts
     from ncp_control.data.streaming import is_large
+    from ncp_control.data.table_rollouts import table_source, uses_in_words
 
     here = int(os.environ.get("LOCAL_WORLD_SIZE", 1)) if ranks.count > 1 else 1
     stream = arguments.stream == "yes"
@@ -211,4 +213,7 @@ def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:
         else:
             rollouts = Rollouts.load(source)
             rollouts_of.append(rollouts.one_hot() if arguments.actions else rollouts)
+        table = table_source(source)
+        if table is not None and ranks.rank == 0:
+            say(uses_in_words(table, rollouts_of[-1].about["columns"]))
     return rollouts_of

@@ -20,8 +20,10 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
     import torch
 
     from ncp_control.base.pages import save_figure
+    from ncp_control.base.progress import say
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.cli.evaluate_series import picture
+    from ncp_control.data.table_rollouts import table_source, uses_in_words
     from ncp_control.runs.run import BEST
     from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
     from ncp_control.series.fitting import check_settings
@@ -31,8 +33,11 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
     check(arguments)
     check_settings(arguments.settings)
     data = read_series(arguments.data[0])
+    table = table_source(arguments.data[0])
+    assert table is not None  # read_series has read it
+    say(uses_in_words(table, data.meta["columns"]))
     if "said" in data.meta:
-        print(data.meta["said"], file=sys.stderr)
+        say(data.meta["said"])
     parts = split_series(data)
     wiring = arguments.units if arguments.wiring is None else parse_plan(arguments.wiring)
     torch.manual_seed(arguments.seed)

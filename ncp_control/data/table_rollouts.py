@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.base.processes import bring
+from ncp_control.base.text import shown
 from ncp_control.data.rollout import Rollout, StoredRollouts
-from ncp_control.data.tables import FIRST, SUFFIXES, DataTable, read_table
+from ncp_control.data.tables import FIRST, SUFFIXES, DataTable, read_table, to_seconds
 
 KEYS = ("time", "group", "predict", "read", "label", "value", "each", "split")
 LISTS = ("predict", "read", "value")
 HOW = "FILE.csv:time=COLUMN,group=COLUMN,predict=A+B,read=C+D, or label=COLUMN or value=A+B in place of predict"
 SAYS = ("predict", "label", "value")  # a table has one of them at most
 SPLITS = ("groups", "time", "none")
+TIMES = ("time", "date", "datetime", "timestamp")  # names, in lower case, of columns that are likely to tell times
+GROUPS = ("run", "episode", "id", "group", "series", "trial")  # and groups
+ROWS_OF_A_BLOCK = 5  # at least, on average, of a column that seems to tell groups
 EVEN = 1e-6  # intervals that differ by a smaller share than this are equal
 
 Groups = dict[str, NDArray[np.intp]]  # the numbers of each group's rows
@@ -71,21 +77,80 @@ def table_source(source: str | PathLike[str] | TableSource) -> TableSource | Non
     if isinstance(source, TableSource):
         return source
     text = str(source)
-    for suffix in SUFFIXES:
-        place = text.lower().rfind(suffix)  # the last one, because a folder's name may have it, too
-        end = place + len(suffix)
-        if place >= 0 and text[end : end + 1] in ("", ":"):
-            break
-    else:
+    path, uses = parted(text)
+    if not path.lower().endswith(SUFFIXES):
         return None
     columns: dict[str, str] = {}
-    for part in text[end + 1 :].split(",") if text[end + 1 :] else []:
+    for part in uses[1:].split(",") if uses[1:] else []:
         key, equals, value = part.partition("=")
         if key not in KEYS or not equals or not value or key in columns:
             raise ValueError(f"{part!r} in {text!r} does not say what a column is for: write {HOW}")
         columns[key] = value
     lists = {key: tuple(columns.pop(key).split("+")) for key in LISTS if key in columns}
-    return TableSource(Path(text[:end]), **columns, **lists)  # type: ignore[arg-type]
+    return TableSource(Path(path), **columns, **lists)  # type: ignore[arg-type]
+
+
+def parted(source: str) -> tuple[str, str]:
+    """Splits the name of data into its file, folder or id, and what the columns of a table are for, with the colon
+    before it."""
+    for suffix in SUFFIXES:
+        place = source.lower().rfind(suffix)  # the last one, because a folder's name may have it, too
+        end = place + len(suffix)
+        if place >= 0 and source[end : end + 1] in ("", ":"):
+            return source[:end], source[end:]
+    return source, ""
+
+
+def bring_data(source: str, root: Path) -> str:
+    """Does for the name of data what `bring` does for a path, and keeps what the columns of a table are for."""
+    path, uses = parted(source)
+    return bring(path, root) + uses
+
+
+def uses_in_words(source: TableSource, columns: Mapping[str, str | list[str]]) -> str:
+    """Says what the columns of a table are for, which are left out, and asks about those that seem to have a use.
+
+    :param columns: by their uses, as reading the table has told them
+    """
+    table, questions = read_table(source.path), ""
+    uses = {use: [names] if isinstance(names, str) else names for use, names in columns.items()}
+    uses = {use: names for use, names in uses.items() if use not in ("left out", "each")}
+    used = [name for names in uses.values() for name in names]
+    uses["left out"] = [name for name in table.columns if name not in used]
+    named = (*source.predict, *source.read, *source.value, source.label, source.time, source.group)
+    free = [name for name in table.columns if name not in named]
+    time = next((name for name in free if not source.time and _seems_time(table, name)), None)
+    group = next((name for name in free if not source.group and name != time and _seems_group(table, name)), None)
+    if group is not None:
+        questions += (
+            f"\n{shown(group)} looks like groups, and their rows are joined: write group={shown(group)} if it is"
+        )
+    if time is not None:
+        questions += f"\n{shown(time)} looks like times: write time={shown(time)} if it is"
+    words = "; ".join(f"{use} {', '.join(map(shown, names))}" for use, names in uses.items() if names)
+    return f"{source.path}: {words}{questions}"
+
+
+def _seems_time(table: DataTable, name: str) -> bool:
+    """Whether a column without a use may tell times: by its name, or because its first cell is a date."""
+    if name.lower() in TIMES:
+        return True
+    try:
+        return not table.is_numbers(name) and bool(to_seconds(table.words(name)[0]))
+    except ValueError:
+        return False
+
+
+def _seems_group(table: DataTable, name: str) -> bool:
+    """Whether a column without a use may tell groups: by its name, or because it has one word or whole number in each
+    of a few blocks of rows, another one in every block."""
+    if name.lower() in GROUPS or name.lower().endswith(("_id", " id")):
+        return True
+    words = table.words(name)
+    if table.is_numbers(name) and not all(word.lstrip("-").isdigit() for word in words):
+        return False
+    blocks = 1 + sum(before != after for before, after in pairwise(words))
+    return 1 < blocks == len(set(words)) <= len(words) / ROWS_OF_A_BLOCK
 
 
 def read_table_rollouts(source: TableSource) -> StoredRollouts:

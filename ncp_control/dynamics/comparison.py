@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from ncp_control.base.files import write_atomically
-from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report, bring
+from ncp_control.base.processes import INPUTS, Job, JobPlace, Processes, Report
 from ncp_control.base.values import without_added
 from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.rollouts import is_paper_data
+from ncp_control.data.table_rollouts import bring_data
 from ncp_control.dynamics.earlier_files import SERIES
 from ncp_control.dynamics.errors import rollout_errors, window_errors
 from ncp_control.dynamics.fit_loop import PACKAGES, DivergedError, Fitted
@@ -231,7 +232,7 @@ def fit_all(
     :param place: where the fits are computed
     :param tracker: shows the progress
     """
-    source = bring(what.source, fits)
+    source = bring_data(what.source, fits)
     counted: dict[str, int] = {}
     made = []
     for row, seed in jobs:

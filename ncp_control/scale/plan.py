@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.base.processes import INPUTS, Job
+from ncp_control.data.table_rollouts import parted
 
 KINDS = ("train", "distil", "fit")  # the commands that a sweep can run
 RUNS, LOGS = "runs", "logs"
@@ -35,15 +36,20 @@ class Setting:
     common: tuple[tuple[str, str], ...] = ()
 
     @property
+    def name(self) -> str:
+        """The subject's name, without its folder and what a table's columns are for."""
+        return Path(parted(self.subject)[0]).stem
+
+    @property
     def label(self) -> str:
         """The subject's name and the values, in words."""
-        return " ".join([Path(self.subject).stem, *(f"{key}={value}" for key, value in self.values)])
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.values)])
 
     @property
     def slug(self) -> str:
         """The label in a form that can name a folder."""
         short = [f"{key.rsplit('.', 1)[-1]}={value}" for key, value in self.values]
-        plain = re.sub(r"[^\w=.+-]+", "_", "-".join([Path(self.subject).stem, *short])).strip("_")
+        plain = re.sub(r"[^\w=.+-]+", "_", "-".join([self.name, *short])).strip("_")
         exact = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
         return plain if len(plain) <= LONGEST_NAME else f"{plain[: LONGEST_NAME - 9]}-{exact}"
 
@@ -155,5 +161,6 @@ def words_of(kind: str, run: PlannedRun, options: Sequence[str]) -> list[str]:
 def job_of(kind: str, run: PlannedRun, options: Sequence[str]) -> Job:
     """Returns a run as a job."""
     arguments: dict[str, Any] = {"words": words_of(kind, run, options), "log": f"{LOGS}/{run.name}.txt"}
-    reads = (run.setting.subject,) if run.setting.subject.startswith(f"{INPUTS}/") else ()
+    subject, _ = parted(run.setting.subject)
+    reads = (subject,) if subject.startswith(f"{INPUTS}/") else ()
     return Job(run.name, COMMAND, arguments, reads, writes=(run.folder, arguments["log"]))

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ncp_control.base.files import write_atomically
-from ncp_control.base.processes import INPUTS, JobPlace, Processes, bring
+from ncp_control.base.processes import INPUTS, JobPlace, Processes
 from ncp_control.base.progress import say
+from ncp_control.data.table_rollouts import bring_data, parted
 from ncp_control.runs.folder import read_record
 from ncp_control.runs.run import Run
 from ncp_control.scale.curves import draw_curves
@@ -53,7 +54,7 @@ class Sweep:
 
     def bring(self, out: Path) -> list[str]:
         """Makes the subjects known in the folder of the runs, and returns them as the runs name them."""
-        brought = bring_recipe if self.kind == "train" else bring
+        brought = bring_recipe if self.kind == "train" else bring_data
         return [brought(subject, out) for subject in self.subjects]
 
 
@@ -118,8 +119,9 @@ def check_sweep(what: Sweep) -> None:
         check_trainings(settings, what.options)
         return
     for subject in what.subjects:
-        if subject.startswith((".", "/")) and not Path(subject).exists():
-            raise FileNotFoundError(f"there is no file and no folder {subject}")
+        path, _ = parted(subject)
+        if path.startswith((".", "/")) and not Path(path).exists():
+            raise FileNotFoundError(f"there is no file and no folder {path}")
 
 
 def run_all(what: Sweep, planned: Sequence[PlannedRun], run: Run, place: JobPlace) -> dict[str, str]:

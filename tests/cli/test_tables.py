@@ -53,11 +53,45 @@ def test_a_model_is_fitted_to_a_table_and_evaluated(tmp_path: Path, capsys: pyte
     assert fitted["test_normalised_mse"] == pytest.approx(found["one_step"]["normalised"], rel=0.5)
 
 
-@pytest.mark.slow
-def test_models_are_compared_on_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["compare", house(tmp_path), "--rows", "CfC", "--seeds", "1", "--epochs", "1"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
-    assert "CfC" in (tmp_path / "out" / "table.txt").read_text()
+@pytest.mark.parametrize("task", ["", ",label=room"])
+def test_a_fit_says_what_it_reads_and_asks_about_the_rest(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["date,run,room,speed"]
+    for run in range(5):
+        lines += [f"2026-01-{run + 1:02}T00:{k:02}:00,r{run},{k % 2},{np.sin(k + run)}" for k in range(9)]
+    (tmp_path / "motor.csv").write_text("\n".join(lines) + "\n")
+    table = str(tmp_path / "motor.csv")
+    words = ["--epochs", "1", "--length", "4", "--units", "4", "--device", "cpu"]
+
+    def said(columns: str, out: str) -> str:
+        source = f"{table}:{columns.strip(',')}{task}".strip(":,")
+        assert main(["fit", source, *words, "--out", str(tmp_path / out)]) == 0
+        return capsys.readouterr().err
+
+    asked = said("split=time" if task else "", "one")
+    assert "left out date, run\n" in asked
+    assert "run looks like groups, and their rows are joined: write group=run if it is\n" in asked
+    assert "date looks like times: write time=date if it is\n" in asked
+    answered = said("time=date,group=run", "two")
+    assert "time date; group run" in answered
+    assert "looks like" not in answered
+    assert "left out" not in answered
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("compare", "--rows", "CfC", "--seeds", "1", "--epochs", "1"), ("sweep", "--kind", "fit", "--set", "epochs=1")],
+)
+@pytest.mark.system
+def test_jobs_read_a_table_with_its_columns(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = house(Path())
+    assert main([words[0], source, *words[1:], "--workers", "1", "--out", "out"]) == 0
+    table = Path("out", "table.txt").read_text()
+    assert ("CfC" if words[0] == "compare" else "house") in table
 
 
 def test_a_table_that_cannot_be_read_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
