@@ -70,7 +70,7 @@ def run(arguments: Arguments) -> int:
     if bool(arguments.models) == arguments.simulator:
         raise ValueError("name either a model to imagine in, or --simulator")
     if arguments.out is not None and arguments.out.exists():
-        raise FileExistsError(f"{arguments.out} exists already: name a new folder")
+        raise FileExistsError(f"{arguments.out} exists already: choose another --out")
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     env: Any = make(spec_of(arguments.env))
     if arguments.simulator:

@@ -44,6 +44,6 @@ def check_free(out: Path) -> None:
     if not out.parent.is_dir():
         raise FileNotFoundError(f"the folder {out.parent} does not exist: create it first")
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise FileExistsError(f"{out} exists already and is no folder: choose another one, or remove it first")
+        raise FileExistsError(f"{out} exists already and is no folder: choose another one (--out), or remove it first")
     if out.is_dir() and any(out.iterdir()):
-        raise FileExistsError(f"the folder {out} is not empty: choose another one, or remove it first")
+        raise FileExistsError(f"the folder {out} is not empty: choose another one (--out), or remove it first")

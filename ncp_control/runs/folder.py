@@ -63,7 +63,7 @@ def refuse_foreign(out: Path) -> None:
     if out.exists() and not (out / RECORD).exists():
         foreign = [path for path in out.iterdir() if path.name != LOCK and not is_temporary(path)]
         if foreign:
-            raise FileExistsError(f"{out} is not empty, and holds no run: choose another folder")
+            raise FileExistsError(f"{out} is not empty, and holds no run: choose another folder (--out)")
 
 
 def check_same(before: dict[str, Any], about: dict[str, Any], begun: str) -> None:

@@ -97,7 +97,9 @@ class Run:
             record, more = self.path(RECORD), {"command": self.command, "versions": versions(packages)}
             if record.exists() and (not results or any(map(self.has, results))):
                 if not self.resume:
-                    raise FileExistsError(f"{self.out} holds a run already: resume it, or choose another folder")
+                    raise FileExistsError(
+                        f"{self.out} holds a run already: resume it (--resume), or choose another folder (--out)"
+                    )
                 before = read_record(record)
                 check_same(before, about, f"{self.out} holds a run with")
                 more = merge_entries(before, more)

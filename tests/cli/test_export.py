@@ -177,7 +177,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
 
     assert "--to takes c, onnx, pt2, not 'java'" in said("--to", "java", "--out", out)
     assert "--steps takes a number of at least 0, not -1" in said("--to", "c", "--out", out, "--steps", "-1")
-    assert "full is not empty: choose another one, or remove it" in said("--to", "c", "--out", str(tmp_path / "full"))
+    assert "full is not empty: choose another one (--out)" in said("--to", "c", "--out", str(tmp_path / "full"))
     assert "nowhere does not exist: create it first" in said("--to", "c", "--out", str(tmp_path / "nowhere" / "out"))
     assert "bad.json: this is not a monitor" in said("--to", "c", "--out", out, "--monitor", str(tmp_path / "bad.json"))
     monitor = ("--monitor", str(tmp_path / "other.json"))

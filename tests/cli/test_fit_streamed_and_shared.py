@@ -72,7 +72,7 @@ def test_of_several_processes_the_first_one_speaks(data: Path, tmp_path: Path) -
     assert len(json.loads(first.output.splitlines()[-1])["peak_memory"]) == 2
     first, second = end_of_ranks(2, lambda: main(words(data, tmp_path / "run")), tmp_path)
     assert first.value == 2
-    assert "run holds a run already: resume it, or choose another folder" in first.output
+    assert "run holds a run already: resume it (--resume), or choose another folder (--out)" in first.output
     assert "holds a run already" not in second.output
 
 

@@ -99,7 +99,7 @@ def test_a_sweep_prints_its_table_and_says_where_it_is(here: Path, capfd: pytest
     assert "Traceback" not in err
     told = [line for line in err.splitlines() if not line.startswith("percent of 2 runs: ")]
     assert [line.split(":")[0] for line in told] == ["small-s0", "small-s1"]
-    assert "holds a run already: resume it, or choose another folder" in refused(capfd, *words)
+    assert "holds a run already: resume it (--resume), or choose another folder (--out)" in refused(capfd, *words)
 
     assert main([*words, "--resume", "--json"]) == 0
     found = json.loads(capfd.readouterr().out.splitlines()[-1])

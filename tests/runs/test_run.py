@@ -34,7 +34,7 @@ def write(out: Path, about: dict[str, Any] = ABOUT, resume: bool = False, comman
 def test_a_run_is_resumed_only_on_request_and_as_what_it_was(tmp_path: Path) -> None:
     out = tmp_path / "runs" / "a"
     write(out)
-    with pytest.raises(FileExistsError, match="holds a run already: resume it, or choose another folder"):
+    with pytest.raises(FileExistsError, match=r"holds a run already: resume it \(--resume\), or choose another"):
         write(out)
     before = (out / RECORD).read_bytes()
     with pytest.raises(ValueError, match=r"holds a run with another recipe: .*\(recipe.steps: 5 there, 6 here\)"):
