@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.docs_pages import CARDS, PAGES, ROOT, block_lines, inline_lines, name_of, with_checkpoints
+from helpers.docs_pages import CARDS, PAGES, ROOT, all_blocks, block_lines, inline_lines, name_of, with_checkpoints
 from ncp_control.cli import COMMANDS, OK, main
 from ncp_control.cli.arguments import FORMER
 
@@ -86,9 +86,12 @@ def test_every_option_of_a_command_exists(
 
 
 def scripts() -> dict[str, set[str]]:
-    """Every script and module that the pages run, with the options that they name."""
+    """Every script and module of the project that the pages run, with the options that they name."""
     found: dict[str, set[str]] = {}
+    shown = {block.file for page in PAGES for block in all_blocks(page)}
     for words in lines_of("python"):
+        if words[1] in shown:
+            continue
         target = " ".join(words[1:3] if words[1] == "-m" else words[1:2])
         if target.endswith(".py") or (target.startswith("-m ") and not target.endswith(".NAME")):
             found.setdefault(target, set()).update(options_in(words))

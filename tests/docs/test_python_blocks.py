@@ -12,7 +12,7 @@ from helpers.simulator import simulator_or_skip
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 LONG = re.compile(r"\.learn\(\d\d_\d{3}\)")  # what takes half a minute to learn
-TIERS: dict[str, Any] = {"README.md": (), "cluster.md": [pytest.mark.cluster, pytest.mark.slow]}
+TIERS: dict[str, Any] = {"README.md": ()}
 
 
 def test_the_guides_have_python_in_them() -> None:

@@ -6,14 +6,31 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CARDS = sorted((ROOT / "checkpoints").glob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```([a-z]*)[^\n]*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```([a-z]*)([^\n]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+TITLE = re.compile(r'title="([^"]+)"')
 SHELL = ("sh", "bash", "")
+
+
+class Block(NamedTuple):
+    """A code block of a page.
+
+    line: the number of the code's first line
+    language: empty if the block names none
+    file: the name of the file that the block is, its `title`; empty for code to paste
+    code: what is in it
+    """
+
+    line: int
+    language: str
+    file: str
+    code: str
 
 
 def name_of(page: Path) -> str:
@@ -21,9 +38,17 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+def all_blocks(page: Path) -> Iterator[Block]:
+    """Every code block of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    for fence in FENCE.finditer(text):
+        title = TITLE.search(fence[2])
+        yield Block(text.count("\n", 0, fence.start(3)) + 1, fence[1], title[1] if title else "", fence[3])
+
+
 def blocks(page: Path, *languages: str) -> list[str]:
-    """The code blocks of a page in these languages, in order; "" is a block that names none."""
-    return [code for language, code in FENCE.findall(page.read_text(encoding="utf-8")) if language in languages]
+    """The code of a page's blocks in these languages, in order; "" is a block that names none."""
+    return [block.code for block in all_blocks(page) if block.language in languages]
 
 
 def prose(page: Path) -> str:
@@ -31,12 +56,25 @@ def prose(page: Path) -> str:
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
+def commands(block: Block) -> Iterator[tuple[int, str]]:
+    """Every command line of a block of shell, with the number of its first line; a continued line is joined."""
+    number, text = block.line, ""
+    for place, line in enumerate(block.code.splitlines(), start=block.line):
+        text += line.lstrip()
+        if text.endswith("\\"):
+            text = text[:-1]
+            continue
+        if shlex.split(text, comments=True):
+            yield number, text
+        number, text = place + 1, ""
+
+
 def block_lines(page: Path) -> Iterator[list[str]]:
     """Every command line in a page's blocks, as words; comments are left out."""
-    for block in blocks(page, *SHELL):
-        for line in block.replace("\\\n", " ").splitlines():
-            if words := shlex.split(line, comments=True):
-                yield words
+    for block in all_blocks(page):
+        if block.language in SHELL:
+            for _, line in commands(block):
+                yield shlex.split(line, comments=True)
 
 
 def inline_lines(page: Path) -> Iterator[list[str]]:
