@@ -241,6 +241,11 @@ class Processes:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise ValueError(f"workers must be at least 1, got {self.count}")
+        if getattr(multiprocessing.current_process(), "_inheriting", False):  # set while a worker imports the program
+            raise RuntimeError(
+                "a worker process imports this program and would begin its work again: put what the program does "
+                'below the line  if __name__ == "__main__":'
+            )
 
     def run(self, jobs: Iterable[Job], root: Path) -> Generator[Event, None, None]:
         """Runs jobs; see `JobPlace`."""

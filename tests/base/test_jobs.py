@@ -235,6 +235,21 @@ def test_ctrl_c_ends_parent_and_processes_without_a_traceback(parent: subprocess
     assert not any(map(is_alive, sleepers(tmp_path)))
 
 
+@pytest.mark.system
+def test_a_program_that_a_worker_imports_says_where_its_work_belongs(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from pathlib import Path\n"
+        "from helpers.job_functions import job\n"
+        "from ncp_control.base.processes import Processes\n"
+        f"print([event.kind for event in Processes(1).run([job('a', 'where')], Path({str(tmp_path)!r}))])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "envs", ROOT / "tests")))}
+    ended = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, timeout=100)
+    assert "['failed']" in ended.stdout
+    assert 'put what the program does below the line  if __name__ == "__main__":' in ended.stderr
+
+
 def test_computing_a_job_leaves_the_working_folder_as_it_was(tmp_path: Path) -> None:
     before = Path.cwd()
     assert compute(job("a", "where"), tmp_path, lambda *_: None) == (str(tmp_path), os.getpid())

@@ -54,7 +54,8 @@ SMALLER = {
     r"^(ncp-control distil .*)--finetune \d+(.*)":
         rf"\1--finetune 6000\2 {FEW_BATCHES}",
     r"^(ncp-control distil .*--prune.*)":
-        rf"\1 {FEW_BATCHES} --prune-rounds 2",
+        rf"\1 {FEW_BATCHES} --prune-rounds 1",
+    r"^(ncp-control distil \./.*)": r"\1 --iterations 2 --batches 20 --eval-episodes 2",
     r"^(ncp-control distil .*)": rf"\1 {FEW_BATCHES}",
     r"^(ncp-control collect .*)--episodes \d{4}(.*)": r"\1--episodes 12\2",
     r"^(ncp-control collect .*)": r"\1 --episodes 5",
