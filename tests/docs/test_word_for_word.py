@@ -70,7 +70,6 @@ SMALLER = {
     r"^(ncp-control evaluate .* --in .*)": r"\1 --episodes 2",
     r"^(ncp-control evaluate (?!.*--data).*)": r"\1 --episodes 2",
     r"^(ncp-control ablate .*)": r"\1 --episodes 1 --neurons inter3 command1",
-    r"^(ncp-control audit .*)--attack 1000000(.*)": r"\1--attack 20000\2",
     r"^(ncp-control plan .*)--steps 200(.*)": r"\1--steps 10\2",
     r"^(ncp-control demo)$": r"\1 --distil-steps 24000 --episodes 5 --epochs 2 --video-steps 20",
     r"^(ncp-control bench)$": r"\1 --repeats 1 --batch 4 --time 16",
