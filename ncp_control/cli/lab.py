@@ -47,6 +47,7 @@ def run(arguments: Arguments) -> int:
     from ncp_control.activity.laboratory import Exhibit, write_laboratory
     from ncp_control.activity.laboratory.simulator import simulator
     from ncp_control.cli import trained_in
+    from ncp_control.cli.models import name_of
     from ncp_control.rl import load_policy
 
     paths = arguments.checkpoints
@@ -67,7 +68,7 @@ def run(arguments: Arguments) -> int:
             env = trained_in.make(name, agent.note, random=arguments.random)
             stack.callback(env.close)
             share = trained_in.strength(agent.note, "random")
-            exhibits.append(Exhibit(agent, env, path.stem, str(path), share, arguments.env))
+            exhibits.append(Exhibit(agent, env, name_of(path), str(path), share, arguments.env))
         write_laboratory(exhibits, html, arguments.title, build)
     size = html.stat().st_size
     if arguments.json:

@@ -1,10 +1,16 @@
-"""Models of the dynamics from the command line."""
+"""Policies and models from the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+
+def name_of(path: Path) -> str:
+    """Returns how pages name what is in a file. A run calls its best `best`, and its folder says which run it was."""
+    path = path.resolve()
+    return path.parent.name if path.stem == "best" else path.stem
 
 
 def read_model(paths: Sequence[Path]) -> Any:

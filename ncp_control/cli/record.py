@@ -99,6 +99,7 @@ def record_policy(arguments: Arguments) -> Any:
     """Records an agent."""
     from ncp_control.activity import record
     from ncp_control.cli import trained_in
+    from ncp_control.cli.models import name_of
     from ncp_control.rl import load_policy
 
     if arguments.data is not None or arguments.look is not None:
@@ -118,7 +119,7 @@ def record_policy(arguments: Arguments) -> Any:
             deterministic=not arguments.sample,
             hold=held(arguments),
             cut=arguments.cut,
-            controller=arguments.checkpoint.stem,
+            controller=name_of(arguments.checkpoint),
             note={"sha256": policy.sha256, **({"steps": note["steps"]} if "steps" in note else {})},
         )
     finally:
@@ -142,6 +143,7 @@ def held(arguments: Arguments) -> dict[str, float]:
 def record_model(arguments: Arguments) -> Any:
     """Records a dynamics model."""
     from ncp_control.activity import record_model
+    from ncp_control.cli.models import name_of
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import load_model
 
@@ -153,11 +155,8 @@ def record_model(arguments: Arguments) -> Any:
     if not 0 <= arguments.rollout < len(rollouts):
         raise ValueError(f"{arguments.data} has {len(rollouts)} rollouts: --rollout is 0 to {len(rollouts) - 1}")
     model = load_model(arguments.checkpoint)
-    # A fit calls its models best.safetensors, and its folder says which fit it was.
-    path = arguments.checkpoint.resolve()
-    name = path.parent.name if path.stem == "best" else path.stem
     rollout = rollouts[arguments.rollout]
     return record_model(
         model, rollout, arguments.out, warm_up=arguments.look, steps=arguments.steps,
-        controller=name,
+        controller=name_of(arguments.checkpoint),
     )  # fmt: skip

@@ -59,6 +59,14 @@ def test_describe_an_agent_and_its_recording(capsys: pytest.CaptureFixture[str],
     assert "30 steps, 1 episode" in capsys.readouterr().out
 
 
+def test_the_best_of_a_run_is_named_after_the_run(agent: Path, tmp_path: Path) -> None:
+    best = tmp_path / "swing-up" / "best.safetensors"
+    best.parent.mkdir()
+    best.write_bytes(agent.read_bytes())
+    assert main(["record", str(best), "--steps", "2", "--out", str(tmp_path / "episode.npz")]) == 0
+    assert Activity.load(tmp_path / "episode.npz").about["controller"] == "swing-up"
+
+
 def test_record_and_view(capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path) -> None:
     out = tmp_path / "episode.npz"
     assert main(["record", str(agent), "--steps", "30", "--out", str(out), "--random", "0.5", "--seed", "3"]) == 0
