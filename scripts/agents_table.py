@@ -33,7 +33,7 @@ SEED = 10_000
 class Arguments:
     """Evaluate run folders, and print a row for every name.
 
-    Example: python scripts/agents_table.py runs/novel-s0 runs/novel-s1 runs/novel-s2 runs/lstm-s0
+    Example: python scripts/agents_table.py runs/positions-s0 runs/positions-s1 runs/positions-s2 runs/lstm-s0
     """
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional]

@@ -81,7 +81,7 @@ class Arguments:
     stock: bool = True
     """Also time sb3-contrib's own RecurrentPPO, which takes about 20 seconds per rollout."""
 
-    recipe: str = "halfcheetah-novel"
+    recipe: str = "halfcheetah-positions"
     """A recipe that is trained as it is."""
 
     other: Path | None = None

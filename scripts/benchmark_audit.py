@@ -1,6 +1,6 @@
 """How fast an audit is, how tight its bounds are, and whether they hold in recorded episodes.
 
-    python scripts/benchmark_audit.py checkpoints/halfcheetah-novel.safetensors --episodes 25 --attack 1000000
+    python scripts/benchmark_audit.py checkpoints/halfcheetah-positions.safetensors --episodes 25 --attack 1000000
 
 It prints the median time of an audit on one core; the certified widths over the widest that an attack found, and over
 those of plain interval arithmetic, which divides a range of currents by a range of conductances; the bound on how far

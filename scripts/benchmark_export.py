@@ -52,7 +52,7 @@ class Arguments:
 
     checkpoints: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT ...")] = (
         Path("checkpoints/halfcheetah.safetensors"),
-        Path("checkpoints/halfcheetah-novel.safetensors"),
+        Path("checkpoints/halfcheetah-positions.safetensors"),
     )
     """The .safetensors files of policies."""
 

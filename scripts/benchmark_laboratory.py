@@ -53,11 +53,11 @@ return steps / (performance.now() - start) * 1000;
 class Arguments:
     """Measure a laboratory in a headless Chromium: size, first frame, speed, share of a core, and returns.
 
-    Example: python scripts/benchmark_laboratory.py checkpoints/halfcheetah-novel.safetensors --episodes 20
+    Example: python scripts/benchmark_laboratory.py checkpoints/halfcheetah-positions.safetensors --episodes 20
     """
 
     checkpoints: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT ...")] = (
-        Path("checkpoints/halfcheetah-novel.safetensors"),
+        Path("checkpoints/halfcheetah-positions.safetensors"),
     )
     """The .safetensors files of policies with a circuit."""
 

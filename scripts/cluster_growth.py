@@ -36,7 +36,7 @@ NODES = (1, 3, 10, 30, 100, 300, 1000)
 class Arguments:
     """Measure the cost of a job on a cluster that is started here, and simulate larger ones.
 
-    Example: python scripts/cluster_growth.py runs/sweep-pendulum-novel --runs 1000 --cores 16
+    Example: python scripts/cluster_growth.py runs/sweep-pendulum-positions --runs 1000 --cores 16
     """
 
     sweep: Annotated[Path, tyro.conf.Positional]

@@ -33,7 +33,7 @@ EPISODES, SEED = 100, 1000
 class Arguments:
     """Make a checkpoint with its card from a run of `train` or `distil`.
 
-    Example: python scripts/ship_agent.py runs/halfcheetah-novel-s0 checkpoints/halfcheetah-novel.safetensors
+    Example: python scripts/ship_agent.py runs/halfcheetah-positions-s0 checkpoints/halfcheetah-positions.safetensors
     """
 
     run: Annotated[Path, tyro.conf.Positional]

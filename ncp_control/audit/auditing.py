@@ -47,7 +47,7 @@ def audit(
 
     Example::
 
-        certificate = audit(nc.load("checkpoints/halfcheetah-novel.safetensors"))
+        certificate = audit(nc.load("checkpoints/halfcheetah-positions.safetensors"))
         print(certificate.actions[0].raw, certificate.forgetting.reason)
 
     :param agent: a policy that `nc.load` read

@@ -19,7 +19,7 @@ class Arguments:
     """Prove what an agent can never do: the ranges of its actions and neurons, how far errors move it, whether it
     forgets, which parts cannot matter. The proof holds for all observations inside a box, and an attack tests it.
 
-    Example: ncp-control audit checkpoints/halfcheetah-novel.safetensors --deviations 3 --attack 1000000
+    Example: ncp-control audit checkpoints/halfcheetah-positions.safetensors --deviations 3 --attack 1000000
     """
 
     checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]

@@ -123,7 +123,7 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
     from ncp_control.distil.student import DEFAULT_WIRING
 
     out = arguments.out
-    agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("novel", "teacher"))
+    agent, teacher = (str(checkpoints / f"halfcheetah-{name}.safetensors") for name in ("positions", "teacher"))
     episode, page, video = out / "episode.npz", out / "episode.html", out / "episode.mp4"
     rollouts, model, student = out / "rollouts", out / "model", out / "student"
     predicted, predicted_page = out / "predicted.npz", out / "predicted.html"
@@ -173,7 +173,7 @@ def neurons_of(agent: str) -> int:
 def laboratory(arguments: Arguments, checkpoints: Path) -> Step:
     """Returns the last step."""
     page = arguments.out / "laboratory.html"
-    words = ["lab", str(checkpoints / "halfcheetah-novel.safetensors"), "--html", str(page)]
+    words = ["lab", str(checkpoints / "halfcheetah-positions.safetensors"), "--html", str(page)]
     return ("The same circuit runs the body live in a page: silence a neuron, cut a synapse, push it", page, words)
 
 
@@ -214,7 +214,7 @@ def laboratory_words(page: Path) -> str:
 
 def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str:
     """Says what to look at now and what to try next."""
-    agent = out / "checkpoints" / "halfcheetah-novel.safetensors"
+    agent = out / "checkpoints" / "halfcheetah-positions.safetensors"
     return f"""
 Done in {seconds:.0f} s. What to do now:
 - open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
@@ -222,5 +222,5 @@ Done in {seconds:.0f} s. What to do now:
 {laboratory_words(out / "laboratory.html")}- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
 - ncp-control record {out / "student" / "best.safetensors"} --out {out / "student.npz"}    # what learnt just now
 - ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron
-- ncp-control train pendulum-novel --out {out / "pendulum"}    # an agent of your own, in a few minutes
+- ncp-control train pendulum-positions --out {out / "pendulum"}    # an agent of your own, in a few minutes
 - cd {out} and try the commands of the README: the checkpoints that it names are there"""

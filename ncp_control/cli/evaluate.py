@@ -16,7 +16,7 @@ class Arguments:
     compare a model's predictions with rollouts, one step ahead and many steps ahead.
 
     Example: ncp-control evaluate checkpoints/halfcheetah-teacher.safetensors --episodes 20
-    Example: ncp-control evaluate runs/novel/best.safetensors --in runs/cheetah/best.safetensors
+    Example: ncp-control evaluate runs/positions/best.safetensors --in runs/cheetah/best.safetensors
     Example: ncp-control evaluate runs/fit-ltc-s0/best.safetensors --data ./cheetah-v0 --figures pictures
     """
 

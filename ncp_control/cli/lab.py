@@ -16,7 +16,7 @@ class Arguments:
     """Write a laboratory: one web page in which the circuit runs its body live, and in which you can silence neurons,
     cut synapses, push the body, and see what happens. The page holds the simulator and uses no network.
 
-    Example: ncp-control lab checkpoints/halfcheetah-novel.safetensors --html lab.html
+    Example: ncp-control lab checkpoints/halfcheetah-positions.safetensors --html lab.html
     """
 
     checkpoints: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT [OTHER]")]

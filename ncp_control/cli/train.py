@@ -23,7 +23,7 @@ class Arguments:
 
     Example: ncp-control train --env InvertedPendulum-v5
     Example: ncp-control train --env mycart:Cart --cell cfc --steps 200000 --out runs/cart
-    Example: ncp-control train pendulum-novel --seed 1 --out runs/pendulum
+    Example: ncp-control train pendulum-positions --seed 1 --out runs/pendulum
     """
 
     recipe: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[RECIPE]")] = ()

@@ -21,7 +21,7 @@ MACHINES = {"x86_64": ("avx512", "avx2", "portable"), "aarch64": ("portable",)}
 GLIBC = (2, 17)
 PLATFORM = f"manylinux_{GLIBC[0]}_{GLIBC[1]}"
 # Files without which an installed package is not whole.
-NEEDED = ("ncp_control/py.typed", "ncp_envs/py.typed", "ncp_control/checkpoints/halfcheetah-novel.safetensors")
+NEEDED = ("ncp_control/py.typed", "ncp_envs/py.typed", "ncp_control/checkpoints/halfcheetah-positions.safetensors")
 
 
 def build_source(tools: Tools, out: Path) -> Path:

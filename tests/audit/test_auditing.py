@@ -25,7 +25,7 @@ from ncp_control.rl import Controller, save_policy
 from ncp_control.rl.controller import read_vector
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
-AGENT = CHECKPOINTS / "halfcheetah-novel.safetensors"
+AGENT = CHECKPOINTS / "halfcheetah-positions.safetensors"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_shipped_agents_are_certified(name: str) -> None:
 @pytest.mark.system
 def test_the_shipped_cascade_forgets_and_its_ranges_are_nearly_reached() -> None:
     found = audit(
-        nc.load(CHECKPOINTS / "halfcheetah-novel-cascade.safetensors"), box=3.0, attack=300_000, progress=False
+        nc.load(CHECKPOINTS / "halfcheetah-positions-cascade.safetensors"), box=3.0, attack=300_000, progress=False
     )
     assert found.forgetting is not None
     assert found.forgetting.shown
@@ -85,7 +85,7 @@ def test_the_same_seed_finds_the_same(shipped: Certificate) -> None:
 
 @pytest.mark.system
 def test_ranges_are_tighter_than_the_cells_own_bounds() -> None:
-    agent = nc.load(CHECKPOINTS / "halfcheetah-novel-cascade.safetensors")
+    agent = nc.load(CHECKPOINTS / "halfcheetah-positions-cascade.safetensors")
     low, high = (end.detach().numpy() for end in agent.policy.lstm_actor.cell.state_bounds())
     widths = np.array([one.high - one.low for one in audit(agent, box=1.0, attack=0).states])
     assert (widths <= (high - low) * (1 + 1e-4)).all()

@@ -16,7 +16,7 @@ from ncp_control.neurons.ranges import Elapsed
 from ncp_control.rl import Controller
 from ncp_control.rl.controller import read_vector
 
-AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-novel.safetensors"
+AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-positions.safetensors"
 NOW = Elapsed(1.0, 1.0)
 
 

@@ -34,7 +34,7 @@ def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None
         "record", "view", "view", "distil", "collect", "fit", "record", "view",
     ]  # fmt: skip
     assert steps[0][0].startswith("A circuit of 64 neurons runs")  # as the card of its file says
-    assert "64 neurons" in (ROOT / "checkpoints" / "halfcheetah-novel.md").read_text(encoding="utf-8")
+    assert "64 neurons" in (ROOT / "checkpoints" / "halfcheetah-positions.md").read_text(encoding="utf-8")
     last = demo.laboratory(demo.Arguments(out=tmp_path), demo.shipped_checkpoints())
     for _, result, words in [*steps, last]:
         assert result.parent == tmp_path

@@ -106,7 +106,7 @@ def test_the_python_of_the_readme_runs_as_it_stands(
 @pytest.mark.system
 def test_seconds_and_names_of_a_body_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
-    agent = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-novel.safetensors"
+    agent = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-positions.safetensors"
     exported(capsys, agent, "--to", "pt2", "--out", tmp_path / "out", "--steps", "10")
     text = (tmp_path / "out" / "README.txt").read_text()
     assert "   1  torso angle\n" in text

@@ -46,7 +46,7 @@ def test_no_width_of_a_terminal_ends_in_an_error(
     monkeypatch.setenv("TERM", "dumb")
     for name in cli.COMMANDS:
         assert f"ncp-control {name}" in helped(capsys, name, "--help-all")
-    assert "pendulum-novel" in printed(capsys, "train", "list")
+    assert "pendulum-positions" in printed(capsys, "train", "list")
     assert "neurons" in printed(capsys, "describe", "AutoNCP(12, 2)", "--inputs", "4")
 
 

@@ -34,7 +34,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
         ("export", AGENT, "--to", "c", "--steps", "0"),
         ("collect", "--env", "Pendulum-v1", "--policy", "random", "--episodes", "1", "--max-steps", "5"),
         ("plan", "--simulator", "--steps", "1", "--horizon", "1", "--plans", "3", "--best", "1", "--iterations", "1"),
-        ("train", "cartpole-novel", "--steps", "8", "--set", "n_envs=1", "n_steps=8", "batch_size=8"),
+        ("train", "cartpole-positions", "--steps", "8", "--set", "n_envs=1", "n_steps=8", "batch_size=8"),
     ],
     ids=lambda words: words[0],
 )

@@ -28,8 +28,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("words", "sentence"),
     [
         ("", "RECIPE ... is missing: recipes"),
-        ("pendulum-nove", "there is no recipe 'pendulum-nove': did you mean pendulum-novel"),
-        ("pendulum-novel nope", "there is no recipe 'nope'"),
+        ("pendulum-position", "there is no recipe 'pendulum-position': did you mean pendulum-positions"),
+        ("pendulum-positions nope", "there is no recipe 'nope'"),
         ("missing.yml", "there is no recipe at missing.yml"),
         ("small.yml --set learning_rat=1", "it has no 'learning_rat': did you mean learning_rate?"),
         ("small.yml --set learning_rate=1e-3,much", "learning_rate must be a number of at least 0"),

@@ -35,7 +35,7 @@ SKIPPED = {
     "make ": "builds or tests the whole project",
     "pip install": "changes the environment",
     "ncp-control train slow.yml": "a recipe of the reader's own",
-    "ncp-control lab checkpoints/halfcheetah-novel.safetensors --wasm": "a file that was fetched on another machine",
+    "ncp-control lab checkpoints/halfcheetah-positions.safetensors --wasm": "a file from another machine",
     "python scripts/make_datasets.py --expert best.safetensors": "policies of the reader's own",
     "python scripts/microcontroller/run.py": "needs a cross-compiler and an emulator",
     "ncp-control collect --policy checkpoints/halfcheetah-teacher.safetensors --episodes 1000 --on auto":
@@ -46,7 +46,7 @@ SKIPPED = {
 FEW_BATCHES = "--steps 8000 --first 0.5 --envs 2 --iterations 2 --batches 20 --eval-episodes 2"
 # What takes minutes, as patterns of a line and what they become; the first pattern that matches the line counts.
 SMALLER = {
-    r"^ncp-control train cartpole-novel .*": r"\g<0>",  # the datasets of its agent need episodes of some length
+    r"^ncp-control train cartpole-positions .*": r"\g<0>",  # the datasets of its agent need episodes of some length
     r"^(ncp-control train (?!list|show).*)--steps \d+ --eval-every \d+(.*)": r"\1--steps 4096 --eval-every 1024\2",
     r"^(ncp-control train halfcheetah-teacher.*)": r"\1 --steps 2000 --eval-every 1000",
     r"^(ncp-control train (?!list|show).*--algo RecurrentSAC.*)": r"\1 --steps 600 --eval-every 300",

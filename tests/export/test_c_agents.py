@@ -25,7 +25,7 @@ from ncp_control.wiring import Wiring
 
 pytestmark = needs_compiler
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
-SHIPPED = ("halfcheetah", "halfcheetah-novel", "hopper-teacher")
+SHIPPED = ("halfcheetah", "halfcheetah-positions", "hopper-teacher")
 
 
 def checked(folder: Path, double: bool) -> list[float]:

@@ -19,7 +19,7 @@ from ncp_control.export.c.header import comment, harmless, numbered_names
 from ncp_control.export.c.write import texts_of
 from ncp_control.rl import Controller
 
-AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-novel.safetensors"
+AGENT = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-positions.safetensors"
 HOSTILE = (
     "*/ int evil = 1; /*", "one\\\nint evil;", "trigraph??/\nint evil;", "\r\nint evil;", "#error", "/* nested",
     "// line \\", '"quote', "%s%n", "naïve ünïcode ‮", "\x00\x1b[31m", "@SENSORS@", "int", "9lives", "", "a" * 5000,

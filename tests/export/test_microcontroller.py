@@ -106,7 +106,7 @@ def test_every_kind_of_agent_acts_on_the_board_as_it_was_recorded(kind: str, boa
 
 @on_every_board
 def test_the_shipped_circuit_fits_a_small_microcontroller(board: str, tmp_path: Path) -> None:
-    agent = load_policy(ROOT / "checkpoints" / "halfcheetah-novel.safetensors")
+    agent = load_policy(ROOT / "checkpoints" / "halfcheetah-positions.safetensors")
     folder = export_c(agent, tmp_path / "out")
     found = script.measure(folder, board)
     assert found.difference < 1e-4

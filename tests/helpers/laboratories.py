@@ -17,7 +17,7 @@ from ncp_control.cli import trained_in
 from ncp_control.rl import load_policy
 from ncp_control.rl.controller import Controller
 
-NOVEL = ROOT / "checkpoints" / "halfcheetah-novel.safetensors"
+NOVEL = ROOT / "checkpoints" / "halfcheetah-positions.safetensors"
 
 
 def exhibit_of(path: Path = NOVEL, name: str = "") -> Exhibit:

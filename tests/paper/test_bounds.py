@@ -244,12 +244,12 @@ def test_the_command_writes_table_and_pictures(
 
 def test_a_shipped_agents_circuit_stays_inside(script: Any) -> None:
     pytest.importorskip("stable_baselines3")
-    one = script.agent_circuit(str(ROOT / "checkpoints" / "halfcheetah-novel.safetensors"))
+    one = script.agent_circuit(str(ROOT / "checkpoints" / "halfcheetah-positions.safetensors"))
     found = drive(one, TINY, seed=0)
     assert found.inside[0]
     low, high = one.cell.state_bounds()
     assert found.state_bound == max(float(-low.min()), float(high.max()))
-    assert script.row(found)[:3] == ["halfcheetah-novel, DualLTC", "", None]
+    assert script.row(found)[:3] == ["halfcheetah-positions, DualLTC", "", None]
 
 
 @pytest.mark.parametrize(

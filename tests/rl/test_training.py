@@ -189,11 +189,11 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
         (("--checkpoint-every", "0"), "checkpoint_every must be at least 1, got 0"),
         (("--watch", "0"), "every and steps must be at least 1"),
     ):
-        assert main(["train", "pendulum-novel", "--out", str(out), *words]) == 2
+        assert main(["train", "pendulum-positions", "--out", str(out), *words]) == 2
         assert sentence in capsys.readouterr().err
         assert not out.exists()
-    assert main(["train", "pendlum-novel"]) == 2
-    assert "did you mean pendulum-novel" in capsys.readouterr().err
+    assert main(["train", "pendlum-positions"]) == 2
+    assert "did you mean pendulum-positions" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ policy_kwargs:
   features_extractor_kwargs: {wiring: "GapJunctions(AutoNCP(9, 3), 2)"}
 learning_rate: lin_3e-3
 """,
-    "based_on: halfcheetah-novel\nn_timesteps: 100000\npolicy_kwargs: &them {cell: cfc}\nmore: *them\n",
+    "based_on: halfcheetah-positions\nn_timesteps: 100000\npolicy_kwargs: &them {cell: cfc}\nmore: *them\n",
 )
 BOMB = "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + "".join(
     f"{name}: &{name} [{', '.join(['*' + before] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)

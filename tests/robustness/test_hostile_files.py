@@ -72,4 +72,4 @@ def test_commands_refuse_broken_files_in_one_line(tmp_path: Path, capfd: pytest.
     assert "recipe.yml is not YAML of plain values: a value holds itself" in refused(
         capfd, "train", tmp_path / "recipe.yml"
     )
-    assert "gamma=[ is not YAML" in refused(capfd, "train", "pendulum-novel", "--set", "gamma=[")
+    assert "gamma=[ is not YAML" in refused(capfd, "train", "pendulum-positions", "--set", "gamma=[")

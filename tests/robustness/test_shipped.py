@@ -31,7 +31,7 @@ def name(path: Path) -> str:
 TEACHERS = {"halfcheetah-teacher", "hopper-teacher", "swimmer-teacher"}
 
 
-CIRCUITS = {"halfcheetah", "halfcheetah-novel", "halfcheetah-novel-cascade", "halfcheetah-novel-sparse"}
+CIRCUITS = {"halfcheetah", "halfcheetah-positions", "halfcheetah-positions-cascade", "halfcheetah-positions-sparse"}
 
 
 def test_there_are_three_teachers_four_circuits_and_two_models() -> None:
@@ -76,9 +76,9 @@ def test_it_acts_in_its_space_and_always_alike(path: Path) -> None:
 # the hopper and 1.1 for the swimmer. Random actions earn -20, 18 and 1 there, and no actions at all 0, 98 and -1.
 AT_FIRST = {
     "halfcheetah": 585,
-    "halfcheetah-novel": 588,
-    "halfcheetah-novel-cascade": 576,
-    "halfcheetah-novel-sparse": 565,
+    "halfcheetah-positions": 588,
+    "halfcheetah-positions-cascade": 576,
+    "halfcheetah-positions-sparse": 565,
     "halfcheetah-teacher": 605,
     "hopper-teacher": 228,
     "swimmer-teacher": 25,

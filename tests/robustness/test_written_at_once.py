@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system"),
 ]
 
-SHIPPED = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-novel.safetensors"
+SHIPPED = Path(__file__).parents[2] / "checkpoints" / "halfcheetah-positions.safetensors"
 # {agent} is an agent of Pendulum-v1, {recording} a recording, {out} the folder that the results are in
 COMMANDS = {
     "export to C": "export {agent} --to c --steps 20 --out {out}/c",

@@ -57,7 +57,7 @@ def test_without_ray_a_cluster_says_how_to_install_it(tmp_path: Path) -> None:
 import sys
 sys.modules["ray"] = None
 from ncp_control.cli import main
-sys.exit(main(["sweep", "pendulum-novel", "--steps", "64", "--on", "ray", "--out", sys.argv[1]]))
+sys.exit(main(["sweep", "pendulum-positions", "--steps", "64", "--on", "ray", "--out", sys.argv[1]]))
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "sweep")], capture_output=True, text=True, cwd=ROOT, timeout=120

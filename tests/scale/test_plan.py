@@ -112,10 +112,10 @@ def test_long_names_stay_different() -> None:
 
 
 def test_a_run_is_a_command_that_is_resumed() -> None:
-    (setting,) = settings_of(["pendulum-novel"], {"learning_rate": ["1e-3"]})
+    (setting,) = settings_of(["pendulum-positions"], {"learning_rate": ["1e-3"]})
     words = words_of("train", PlannedRun(setting, 4), ["--steps", "100"])
     assert " ".join(words) == (
-        "train pendulum-novel --seed 4 --set learning_rate=1e-3 --steps 100 --out runs/pendulum-novel-s4 "
+        "train pendulum-positions --seed 4 --set learning_rate=1e-3 --steps 100 --out runs/pendulum-positions-s4 "
         "--resume --json"
     )
     (setting,) = settings_of(
@@ -127,4 +127,4 @@ def test_a_run_is_a_command_that_is_resumed() -> None:
     )
     assert job.reads == ("inputs/data",)
     assert job.writes == ("runs/data-s0", "logs/data-s0.txt")
-    assert job_of("train", PlannedRun(Setting("pendulum-novel"), 0), []).reads == ()
+    assert job_of("train", PlannedRun(Setting("pendulum-positions"), 0), []).reads == ()

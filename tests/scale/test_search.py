@@ -62,7 +62,7 @@ def far(values: dict[str, str]) -> float:
 
 
 def run(out: Path, place: Any, trials: int = 25, **more: Any) -> Any:
-    return search(Sweep(["cartpole-novel"], [3]), RANGES, trials, out, place, progress=False, **more)
+    return search(Sweep(["cartpole-positions"], [3]), RANGES, trials, out, place, progress=False, **more)
 
 
 def test_it_proposes_as_optuna_does_and_finds_the_best(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_bad_trials_end_early_and_failed_ones_are_tried_again(tmp_path: Path) ->
 
 @pytest.mark.system
 def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
-    what = Sweep(["cartpole-novel"], [0], {"n_envs": ["2"], "n_steps": ["64"]}, options=OPTIONS)
+    what = Sweep(["cartpole-positions"], [0], {"n_envs": ["2"], "n_steps": ["64"]}, options=OPTIONS)
     found = search(what, {"policy_kwargs.cell": SearchRange(("cfc", "ltc"))}, 2, tmp_path / "a", Here(), progress=False)
     assert [trial.state for trial in found.trials] == ["finished", "finished"]
     for trial in found.trials:
@@ -139,11 +139,11 @@ def test_every_trial_is_an_ordinary_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "trials", "message"),
     [
-        (Sweep(["cartpole-novel"], [0, 1]), 2, "one subject, one seed"),
-        (Sweep(["cartpole-novel", "pendulum-novel"], [0]), 2, "one subject, one seed"),
-        (Sweep(["cartpole-novel"], [0], {"gamma": ["0.9", "0.99"]}), 2, "one value for each key"),
-        (Sweep(["cartpole-novel"], [0], {"n_epochs": ["3"]}), 2, "n_epochs has a range and a value"),
-        (Sweep(["cartpole-novel"], [0]), 0, "at least one trial, got 0"),
+        (Sweep(["cartpole-positions"], [0, 1]), 2, "one subject, one seed"),
+        (Sweep(["cartpole-positions", "pendulum-positions"], [0]), 2, "one subject, one seed"),
+        (Sweep(["cartpole-positions"], [0], {"gamma": ["0.9", "0.99"]}), 2, "one value for each key"),
+        (Sweep(["cartpole-positions"], [0], {"n_epochs": ["3"]}), 2, "n_epochs has a range and a value"),
+        (Sweep(["cartpole-positions"], [0]), 0, "at least one trial, got 0"),
     ],
 )
 def test_what_cannot_work_is_refused(what: Sweep, trials: int, message: str, tmp_path: Path) -> None:

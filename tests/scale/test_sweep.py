@@ -185,8 +185,8 @@ def test_distillations_are_swept(tmp_path: Path) -> None:
 
 
 def test_the_commands_of_a_sweep_can_be_typed() -> None:
-    what = Sweep(["pendulum-novel"], (3,), {"policy_kwargs.wiring": ["AutoNCP(9, 3)"]})
+    what = Sweep(["pendulum-positions"], (3,), {"policy_kwargs.wiring": ["AutoNCP(9, 3)"]})
     assert commands_of(what, Path("some where")) == [
-        "ncp-control train pendulum-novel --seed 3 --set 'policy_kwargs.wiring=AutoNCP(9, 3)' "
-        "--out 'some where/runs/pendulum-novel-s3' --resume --json"
+        "ncp-control train pendulum-positions --seed 3 --set 'policy_kwargs.wiring=AutoNCP(9, 3)' "
+        "--out 'some where/runs/pendulum-positions-s3' --resume --json"
     ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import math
 import re
+import warnings
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import resources
@@ -22,6 +23,7 @@ from typing import Any
 
 import yaml
 
+from ncp_control.base.callers import level_outside
 from ncp_control.base.plain_yaml import read_yaml
 from ncp_control.base.values import Linear as Linear
 from ncp_control.base.values import read_number as read_number
@@ -33,6 +35,7 @@ ALGORITHMS = ("RecurrentPPO", "RecurrentA2C", "PPO", "A2C", *OFF_POLICY)
 # The recipes for any environment, by their algorithms; the first one is for a training that names none.
 DEFAULTS = {"RecurrentPPO": "default", "RecurrentSAC": "default-sac", "PPO": "default-mlp", "SAC": "default-sac-mlp"}
 OWN_MODULES = ("", "ncp_envs")  # of an environment's id, which no user has to name
+FORMER = ("-novel", "-positions")  # a part of recipes' names, as it was and as it is
 NUMBERS = ("n_timesteps", "n_envs", "updates_per_step")
 KINDS: dict[str, tuple[Any, str]] = {
     "env": (str, "text"),
@@ -236,12 +239,17 @@ def text_of(source: str | Path) -> tuple[str, str]:
             return path.read_text(encoding="utf-8"), str(path)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not text: {error}") from error
-    if str(source) not in shipped():
-        near = get_close_matches(str(source), shipped(), 3, cutoff=0.7)
+    name = str(source).replace(*FORMER)
+    if name not in shipped():
+        near = get_close_matches(name, shipped(), 3, cutoff=0.7)
         advice = f"did you mean {' or '.join(near)}?" if near else f"give a .yml file, or one of {', '.join(shipped())}"
         raise ValueError(f"there is no recipe {str(source)!r}: {advice}")
-    file = resources.files("ncp_control.rl.recipes") / f"{source}.yml"
-    return file.read_text(encoding="utf-8"), str(source)
+    if name != source:
+        warnings.warn(
+            f"the recipe {source} is now {name}; the old name will go with 0.3", FutureWarning, level_outside()
+        )
+    file = resources.files("ncp_control.rl.recipes") / f"{name}.yml"
+    return file.read_text(encoding="utf-8"), name
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Pictures: the largest states, the time constants between their bounds, and how f
 
 Half a minute of processor time; --full takes larger networks and ten times as many steps.
 
-Example: python -m scripts.paper.bounds --agent checkpoints/halfcheetah-novel.safetensors
+Example: python -m scripts.paper.bounds --agent checkpoints/halfcheetah-positions.safetensors
 """
 
 from __future__ import annotations

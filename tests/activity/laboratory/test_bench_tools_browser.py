@@ -220,7 +220,7 @@ def test_the_ways_out_of_the_page_are_shown_below_the_line(lab: Page, tmp_path: 
     wait_until(lambda: "not in it: inter3->command0 flipped" in status(lab), "what the command leaves out")
     lab.browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     press(lab, "Save the recording")
-    saved_as = tmp_path / "halfcheetah-novel-laboratory.npz"
+    saved_as = tmp_path / "halfcheetah-positions-laboratory.npz"
     wait_until(saved_as.exists, "the recording")
     saved = Activity.load(saved_as)
     assert saved.about["silenced"][1:] == ["command1=0", "inter3->command0 flipped"]

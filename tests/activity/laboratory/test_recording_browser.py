@@ -30,7 +30,7 @@ from ncp_envs import RandomActionOverwrite
 
 pytestmark = pytest.mark.browser
 
-CHECKPOINT = Path(__file__).parents[3] / "checkpoints" / "halfcheetah-novel.safetensors"
+CHECKPOINT = Path(__file__).parents[3] / "checkpoints" / "halfcheetah-positions.safetensors"
 # A run as the page has it, from numbers that Python recorded.
 RUN = """const runOf = ({ series, starts, geometry }) => {
   const run = { series: {}, starts, steps: 0, world: { geometry } };

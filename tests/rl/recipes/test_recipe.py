@@ -62,24 +62,31 @@ def test_a_range_in_the_settings_of_a_cell_may_be_a_tuple(word: str, tmp_path: P
     assert recipe.policy_kwargs["cell_kwargs"]["time_constants"] == [0.05, 4]
 
 
+def test_a_recipes_former_name_warns() -> None:
+    with pytest.warns(FutureWarning, match="pendulum-novel-sac is now pendulum-positions-sac; the old name will go"):
+        assert load_recipe("pendulum-novel-sac") == load_recipe("pendulum-positions-sac")
+
+
 def test_a_recipe_is_json() -> None:
     for name in shipped():
         json.dumps(load_recipe(name, {"env": "CartPole-v1"}).to_json())
-    flat = load_recipe("halfcheetah-novel").to_json()
+    flat = load_recipe("halfcheetah-positions").to_json()
     assert flat["gae_lambda"] == 0.95
-    assert isinstance(load_recipe("halfcheetah-novel"), Recipe)
+    assert isinstance(load_recipe("halfcheetah-positions"), Recipe)
 
 
 def test_another_cell_drops_the_settings_of_the_one_before(tmp_path: Path) -> None:
     base = {"activation": "tanh", "signed": True, "init": "calibrated"}
-    assert load_recipe("halfcheetah-novel").policy_kwargs["cell_kwargs"] == base
-    assert "cell_kwargs" not in load_recipe("halfcheetah-novel", {"policy_kwargs.cell": "cfc"}).policy_kwargs
-    assert load_recipe("halfcheetah-novel", {"policy_kwargs.cell": "neuralltc"}).policy_kwargs["cell_kwargs"] == base
+    assert load_recipe("halfcheetah-positions").policy_kwargs["cell_kwargs"] == base
+    assert "cell_kwargs" not in load_recipe("halfcheetah-positions", {"policy_kwargs.cell": "cfc"}).policy_kwargs
+    assert (
+        load_recipe("halfcheetah-positions", {"policy_kwargs.cell": "neuralltc"}).policy_kwargs["cell_kwargs"] == base
+    )
     changes = {"policy_kwargs.cell_kwargs.unfolds": 2, "policy_kwargs.cell": "ltc"}
     for given in (changes, dict(reversed(changes.items()))):
-        assert load_recipe("halfcheetah-novel", given).policy_kwargs["cell_kwargs"] == {"unfolds": 2}
+        assert load_recipe("halfcheetah-positions", given).policy_kwargs["cell_kwargs"] == {"unfolds": 2}
     own = tmp_path / "own.yml"
-    own.write_text("based_on: halfcheetah-novel\npolicy_kwargs:\n  cell: cfc\n  cell_kwargs: {mode: pure}\n")
+    own.write_text("based_on: halfcheetah-positions\npolicy_kwargs:\n  cell: cfc\n  cell_kwargs: {mode: pure}\n")
     assert load_recipe(own).policy_kwargs["cell_kwargs"] == {"mode": "pure"}
 
 
