@@ -95,12 +95,14 @@ def read(kind: type[T], command: str, words: Sequence[str], seldom: Sequence[str
 
 def respelled(options: Sequence[Option], words: Sequence[str]) -> list[str]:
     """Returns words with the options' names of today in place of former ones; warns of each."""
+    from ncp_control.base.progress import say
+
     known, changed = {option.word for option in options}, []
     for word in words:
         name, equals, value = word.partition("=")
         new = FORMER.get(name)
         if new in known and name not in known:
-            print(f"{name} is now {new}; the old name will go with 0.3", file=sys.stderr)
+            say(f"{name} is now {new}; the old name will go with 0.3")
             word = f"{new}{equals}{value}"
         changed.append(word)
     return changed

@@ -91,12 +91,10 @@ def run(arguments: Arguments) -> int:
     from ncp_control.data.minari_files import place_of
 
     policy, name = read_policy(arguments.policy)
-    note = {} if isinstance(policy, str) else policy.note
+    note = {"env": "HalfCheetah-v5"} if isinstance(policy, str) else policy.note
     arguments = replace(arguments, random=trained_in.strength(note, "random", arguments.random))
     if arguments.env is None and not trained_in.layers(note, random=0.0) and not note.get("env_kwargs"):
-        is_random = isinstance(policy, str)
-        plain = "HalfCheetah-v5" if is_random else trained_in.env_name(Path(arguments.policy), note, None)
-        arguments = replace(arguments, env=plain)
+        arguments = replace(arguments, env=trained_in.env_name(Path(arguments.policy), note, None))
     spec = spec_of(arguments.env) if arguments.env is not None else spec_in(note, Path(arguments.policy))
     spec = spec if arguments.max_steps is None else with_limit(spec, arguments.max_steps)
     dataset_id, folder = place_of(arguments.out or default_id(spec.id, name, arguments.random or 0.0))

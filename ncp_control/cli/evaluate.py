@@ -118,7 +118,7 @@ def run_policy(arguments: Arguments) -> int:
     policy = load_policy(arguments.policy)
     note = policy.note
     env = trained_in.env_name(arguments.policy, note, arguments.env)
-    asked = {name: getattr(arguments, name) for name in trained_in.DISTURBANCES}
+    asked = trained_in.asked_of(arguments)
     episodes = evaluate(
         policy,
         lambda: trained_in.make(env, note, **asked),
@@ -130,8 +130,7 @@ def run_policy(arguments: Arguments) -> int:
     summary: dict[str, Any] = {
         "checkpoint": str(arguments.policy),
         "env": env,
-        **{name: trained_in.strength(note, name, asked[name]) for name in asked},
-        "env_wrapper": trained_in.layers(note, **asked),
+        **trained_in.conditions(note, **asked),
         "episodes": len(episodes.returns),
         "seed": arguments.seed,
         "mean_return": float(np.mean(episodes.returns)),

@@ -28,8 +28,8 @@ def evaluate(arguments: Any) -> dict[str, Any]:
 
     episodes, seed, shown = arguments.episodes, arguments.seed, not arguments.json
     policy, model = load_policy(arguments.policy), read_model(arguments.inside)
-    note, asked = policy.note, {name: getattr(arguments, name) for name in trained_in.DISTURBANCES}
-    wrappers = trained_in.layers(note, **asked)
+    note, asked = policy.note, trained_in.asked_of(arguments)
+    conditions = trained_in.conditions(note, **asked)
     name = trained_in.env_name(arguments.policy, note, arguments.env)
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
@@ -37,7 +37,7 @@ def evaluate(arguments: Any) -> dict[str, Any]:
     with closing(trained_in.make(name, {**note, "env_wrapper": []})) as env:
         limit = (env.spec.max_episode_steps if env.spec else None) or LIMIT
         inside = in_place_of(env, model, episodes, name, limit)
-    for described in wrappers:
+    for described in conditions["env_wrapper"]:
         inside = wrap(inside, described)
     imagined = imagined_rewards(policy, inside, seed, not arguments.sample, shown)
     true = step_rewards(
@@ -54,8 +54,7 @@ def evaluate(arguments: Any) -> dict[str, Any]:
         "checkpoint": str(arguments.policy),
         "model": [str(path) for path in arguments.inside],
         "env": name,
-        **{key: trained_in.strength(note, key, asked[key]) for key in asked},
-        "env_wrapper": wrappers,
+        **conditions,
         "episodes": episodes,
         "seed": seed,
         "model_return": mean,

@@ -208,12 +208,12 @@ def read(arguments: Arguments, out: Path, ranks: Ranks) -> list[Rollouts]:
     beside = next(folder for folder in out.absolute().parents if folder.is_dir())
     rollouts_of = []
     for source in arguments.data:
+        table = table_source(source)
         if stream:
             rollouts_of.append(Rollouts.stream(source, beside, one_hot=arguments.actions, ranks=ranks))
         else:
-            rollouts = Rollouts.load(source)
+            rollouts = Rollouts.load(source if table is None or not table.path.is_file() else table)
             rollouts_of.append(rollouts.one_hot() if arguments.actions else rollouts)
-        table = table_source(source)
         if table is not None and ranks.rank == 0:
             say(uses_in_words(table, rollouts_of[-1].about["columns"]))
     return rollouts_of

@@ -32,8 +32,8 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
 
     check(arguments)
     check_settings(arguments.settings)
-    data = read_series(arguments.data[0])
     table = table_source(arguments.data[0])
+    data = read_series(table or arguments.data[0])
     assert table is not None  # read_series has read it
     say(uses_in_words(table, data.meta["columns"]))
     if "said" in data.meta:

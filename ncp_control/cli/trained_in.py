@@ -109,6 +109,17 @@ def strength(note: dict[str, Any], name: str, asked: float | None = None) -> flo
     return round(1 - math.prod(1 - own for own in levels), 12)  # 0.05 rather than 0.050000000000000044
 
 
+def asked_of(arguments: Any) -> dict[str, float | None]:
+    """Returns the disturbances that a command was asked for, None for those of the training."""
+    return {name: getattr(arguments, name) for name in DISTURBANCES}
+
+
+def conditions(note: dict[str, Any], **asked: float | None) -> dict[str, Any]:
+    """Returns what `make` makes of a note's environment, as commands print it in JSON."""
+    levels = {name: strength(note, name, level) for name, level in asked.items()}
+    return {**levels, "env_wrapper": layers(note, **asked)}
+
+
 def in_words(wrappers: list[Any]) -> str:
     """Returns what is around an environment, for a sentence that names it; empty for nothing."""
     parts = []

@@ -14,7 +14,7 @@ from ncp_control.base.safe_arrays import read_arrays
 from ncp_control.data import tables
 from ncp_control.data.minari_files import minari_folder, read_dataset, read_minari
 from ncp_control.data.rollout import PARTS, Rollout, StoredRollouts
-from ncp_control.data.table_rollouts import read_table_rollouts, table_source
+from ncp_control.data.table_rollouts import TableSource, read_table_rollouts, table_source
 
 SUFFIXES = (".npy", ".npz")
 TABLES = (*tables.SUFFIXES, ".feather", ".xls", ".xlsx")
@@ -27,6 +27,8 @@ def read_source(source: str | Path | Any) -> StoredRollouts:
     """Reads whatever `Rollouts.load` takes; each rollout is read when its turn comes."""
     if hasattr(source, "iterate_episodes"):
         return read_dataset(source)
+    if isinstance(source, TableSource):
+        return read_table_rollouts(source)
     if not isinstance(source, str | PathLike):
         raise TypeError(
             "Rollouts.load reads a path, a Minari id, or a dataset of minari.load_dataset, and was given a "

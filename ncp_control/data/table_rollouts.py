@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -71,6 +72,11 @@ class TableSource:
         if self.split == "groups" and not self.group:
             raise ValueError(f"{self.path}: split=groups needs a column of groups: name it, group=COLUMN")
 
+    @cached_property
+    def table(self) -> DataTable:
+        """What is in the file, which is read once."""
+        return read_table(self.path)
+
 
 def table_source(source: str | PathLike[str] | TableSource) -> TableSource | None:
     """Reads the name of a table, with or without its columns; None for anything else."""
@@ -112,7 +118,7 @@ def uses_in_words(source: TableSource, columns: Mapping[str, str | list[str]]) -
 
     :param columns: by their uses, as reading the table has told them
     """
-    table, questions = read_table(source.path), ""
+    table, questions = source.table, ""
     uses = {use: [names] if isinstance(names, str) else names for use, names in columns.items()}
     uses = {use: names for use, names in uses.items() if use not in ("left out", "each")}
     used = [name for names in uses.values() for name in names]
@@ -165,7 +171,7 @@ def read_table_rollouts(source: TableSource) -> StoredRollouts:
                 f"{source.path}: {key}= makes series, which are fitted, evaluated and described, and no "
                 "rollouts: leave it out here, or read the table with ncp_control.series.read_series"
             )
-    table = read_table(source.path)
+    table = source.table
     used = (source.time, source.group, *source.read)
     predict, left_out = ([*source.predict], []) if source.predict else changing(table, used)
     check_uses(source, predict, source.read)

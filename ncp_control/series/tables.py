@@ -19,7 +19,7 @@ from ncp_control.data.table_rollouts import (
     rows_of_groups,
     table_source,
 )
-from ncp_control.data.tables import FIRST, DataTable, read_table, to_number
+from ncp_control.data.tables import FIRST, DataTable, to_number
 from ncp_control.series.data import NO_CLASS, Series, SeriesData
 
 NO_LABEL = ("", "?", "na", "n/a", "nan")  # in lower case; "none" and "null" may be classes
@@ -35,7 +35,7 @@ def is_series(source: str | PathLike[str] | TableSource) -> bool:
         return False
     if spec.label or spec.value or spec.split:
         return True
-    table = read_table(spec.path)
+    table = spec.table
     names = (*(spec.predict or changing(table, (spec.time, spec.group, *spec.read))[0]), *spec.read)
     return any(name in table.columns and table.is_numbers(name) and np.isnan(table.numbers(name)).any()
                for name in names)  # fmt: skip
@@ -60,7 +60,7 @@ def read_series(source: str | PathLike[str] | TableSource) -> SeriesData:
     spec = table_source(source)
     if spec is None:
         raise ValueError(f"{str(source)!r} is no table: write {HOW}")
-    table = read_table(spec.path)
+    table = spec.table
     targets = [spec.label] if spec.label else list(spec.value)
     is_next = not targets
     read, left_out = read_columns(table, spec, targets)
