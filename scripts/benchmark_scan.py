@@ -40,7 +40,7 @@ from ncp_control.ops.cpu import library
 INPUTS = 17
 PLANS = {
     "ncp": nc.AutoNCP(32, 6),
-    "cascade": nc.NCP(
+    "acyclic": nc.NCP(
         20, 12, 16, sensory_fanout=20, inter_fanout=12, recurrent_command=0, motor_fanin=12, recurrent_inter=0
     ),
 }
@@ -92,7 +92,7 @@ class Work:
 LONG_WORKS = tuple(
     Work(f"{name}, in pieces", cell, 1, 10_000, plan, ("in one piece",), backward, target="4 x", parallel=True)
     for name, cell, plan in (
-        ("DualLTC, cascade of 48", "dual_ltc", "cascade"),
+        ("DualLTC, 48 neurons without cycles", "dual_ltc", "acyclic"),
         ("DualLTC AutoNCP(32, 6)", "dual_ltc", "ncp"),
         ("LTC AutoNCP(32, 6)", "ltc", "ncp"),
     )

@@ -20,9 +20,9 @@ POINTS = 15  # of a learning curve, at most
 MEANING = """\
 Squared errors over the variances of the observations, on rollouts that the model has not seen, in the mean and, in
 parentheses, in the median over their starts. The column "next" has the error of the next observation. The other columns
-are so many steps ahead without looking: *recorded* after the actions that were recorded, *foreign* after those of other
-rollouts, executed in the simulator from the same states. *Simulator* is MuJoCo itself, started with errors as large as
-the model's own one step ahead."""
+are so many steps ahead, from the model's own predictions: *recorded* after the actions that were recorded, *off-policy*
+after those of other rollouts, executed in the simulator from the same states. *Simulator* is MuJoCo itself, started
+with errors as large as the model's own one step ahead."""
 
 CONFIDENCE = """\
 How well the ensemble knows its own errors: the rank correlation of its members' disagreement and the error, over starts
@@ -32,8 +32,8 @@ before the squared error of the median start reaches a tenth of the variance, as
 QUESTIONS = {
     "recorded": "",
     "simulator, recorded": "floor_",
-    "foreign": "foreign_",
-    "simulator, foreign": "foreign_floor_",
+    "off-policy": "off_policy_",
+    "simulator, off-policy": "off_policy_floor_",
 }
 
 

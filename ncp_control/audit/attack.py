@@ -100,13 +100,13 @@ def come_apart(certificate: Certificate, seen: Examined, copies: Copies, inputs:
     allowed = np.where(np.isfinite(seen.ranges), certificate.epsilon * seen.ranges, np.inf) + rounded.actions
     synapses, neurons = probed_of(certificate, seen, copies.drawn)
     probed = probe(seen, synapses, neurons, copies, max(8, min(LONGEST, inputs // INPUTS_A_STEP)))
-    moved_always = copies.always(errors, int(ALWAYS * inputs))
+    moved_in_episode = copies.always(errors, int(ALWAYS * inputs))
     kept, raised = copies.kept(allowed, int(KEPT * inputs)), copies.raised(int(RAISED * inputs))
     # It comes last, with all observations that the other parts left.
-    moved_now = copies.now(errors, inputs - done - copies.inputs)
+    moved_in_step = copies.now(errors, inputs - done - copies.inputs)
     return Apart(
-        now=moved_now,
-        always=np.maximum(moved_always, moved_now),  # an error in one step is one of errors in all steps
+        now=moved_in_step,
+        always=np.maximum(moved_in_episode, moved_in_step),  # an error in one step is one of errors in all steps
         kept=kept,
         raised=raised,
         synapses=dict(zip(synapses, probed, strict=False)),

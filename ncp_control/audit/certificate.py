@@ -15,7 +15,7 @@ FORMAT = "ncp_control certificate 1"
 
 @dataclass(frozen=True)
 class Range:
-    """What a number can be: from `low` to `high`, infinite where nothing could be shown.
+    """What a number can be: from `low` to `high`, infinite where nothing could be proved.
 
     :param low: the lower bound
     :param high: the upper bound
@@ -52,9 +52,9 @@ class CertifiedNeuron:
     :param state: what its state can be
     :param time_constant: what its momentary time constant can be, in units of the elapsed time
     :param forgets_after: after how many steps two pasts differ in it by less than `epsilon` of its range; None if this
-        is not shown
+        is not proved
     :param matters: how far it can move any action, as a share of the action's range, while it moves through its own
-        range; None if this is not shown
+        range; None if this is not proved
     :param condition: "active", "dead" (it moves no action by more than a ten-millionth of the action's range) or
         "saturated" (it stays at one end of its range)
     :param found_matters: how far the attack moved an action by replacing its state; None if it did not try
@@ -78,10 +78,10 @@ class CertifiedSynapse:
     :param target: the name of the neuron
     :param kind: "sensory", "synapse" or "gap junction"
     :param sign: "+" if its target rises with its source everywhere, "-" if it falls, "0" if it never moves by more than
-        a ten-millionth of its range, "?" if it is not shown
+        a ten-millionth of its range, "?" if it is not proved
     :param condition: "active", "closed" (its conductance stays near 0), "open" (it stays near its greatest) or "dead"
         (it moves no action by more than a ten-millionth of the action's range, however long it acts)
-    :param matters: how far it can move any action at most, as a share of the action's range; None if not shown
+    :param matters: how far it can move any action at most, as a share of the action's range; None if not proved
     :param found_matters: how far the attack moved an action by replacing what its source passes on; None if it did not
         try
     """
@@ -104,10 +104,10 @@ class CertifiedAction:
         exceed that of the best other choice
     :param raw: the same before clipping to the action space
     :param possible: whether a choice can ever be made; True for a number
-    :param moved_now: how far an observation error of `error` can move it, or the value of a choice, in the same step if
-        the wrong observation lies in the box, too; None if not shown
-    :param moved_always: how far an error of `error` in every step can move it for ever; None if not shown
-    :param moved_on_path: the greatest of `moved_now` at the states of a recording; None without a recording
+    :param moved_in_step: how far an observation error of `error` can move it, or the value of a choice, in one step, if
+        the wrong observation lies in the box, too; None if not proved
+    :param moved_in_episode: how far an error of `error` in every step can move it for ever; None if not proved
+    :param moved_on_path: the greatest of `moved_in_step` at the states of a recording; None without a recording
     :param found_moved: how far the attack could move it in the same step; None without an attack
     :param found_always: how far the attack could move it by errors in every step; None without an attack
     """
@@ -116,8 +116,8 @@ class CertifiedAction:
     value: Range
     raw: Range
     possible: bool
-    moved_now: float | None
-    moved_always: float | None
+    moved_in_step: float | None
+    moved_in_episode: float | None
     moved_on_path: float | None
     found_moved: float | None
     found_always: float | None = None
@@ -145,15 +145,15 @@ class Path:
 class Forgetting:
     """Whether and how fast the circuit forgets, whatever it sees.
 
-    :param shown: whether two pasts provably become the same
+    :param proved: whether two pasts provably become the same
     :param reason: why, in one sentence
-    :param steps: after how many steps no action differs by more than `epsilon` of its range; None if not shown
-    :param rate: the factor by which differences shrink in each step in the long run; None if not shown
+    :param steps: after how many steps no action differs by more than `epsilon` of its range; None if not proved
+    :param rate: the factor by which differences shrink in each step in the long run; None if not proved
     :param cycles: the neurons' names of each cycle, with the factor of one solver step: below 1 it forgets
     :param found_steps: for how many steps the attack kept two pasts apart by more than `epsilon`; None without one
     """
 
-    shown: bool
+    proved: bool
     reason: str
     steps: int | None
     rate: float | None
@@ -200,7 +200,7 @@ class Certificate:
     :param actions: one for each number of the action, or each choice
     :param paths: one for each sensor and action that it can reach
     :param forgetting: how the circuit forgets; None for an agent without a memory
-    :param notes: what could not be shown, and why, in sentences
+    :param notes: what could not be proved, and why, in sentences
     :param seconds: how long the audit took, without the attack
     :param chooses: whether the actions are choices
     :param attack: how it was attacked; None if it was not

@@ -77,23 +77,25 @@ def certify_actions(seen: Examined, errors: Array, path: Array | None) -> tuple[
     """Returns what is certified about every action."""
     controller, differences = seen.controller, seen.differences
     most = seen.raw.width if controller.chooses else np.minimum(seen.actions.width, seen.ranges)
-    moved_now = moved_always = np.full(len(most), np.nan)  # not shown
+    moved_in_step = moved_in_episode = np.full(len(most), np.nan)  # not proved
     if seen.known is None:
-        moved_now = moved_always = np.minimum(product_up(seen.gain.size, errors), most)
+        moved_in_step = moved_in_episode = np.minimum(product_up(seen.gain.size, errors), most)
     elif differences is not None:
-        moved_now = np.minimum(differences.moved(differences.now(errors)), most)
+        moved_in_step = np.minimum(differences.moved(differences.now(errors)), most)
         forever = differences.always(product_up(differences.B, errors))
-        moved_always = np.minimum(differences.moved(forever), most)
+        moved_in_episode = np.minimum(differences.moved(forever), most)
     # An action that has no range can become NaN, which is no distance from anything.
-    moved_now, moved_always = (np.where(seen.raw.is_finite, moved, np.nan) for moved in (moved_now, moved_always))
+    moved_in_step, moved_in_episode = (
+        np.where(seen.raw.is_finite, moved, np.nan) for moved in (moved_in_step, moved_in_episode)
+    )
     return tuple(
         CertifiedAction(
             name=name,
             value=Range(float(seen.actions.low[k]), float(seen.actions.high[k])),
             raw=Range(float(seen.raw.low[k]), float(seen.raw.high[k])),
             possible=not controller.chooses or bool(seen.actions.high[k] >= 0),
-            moved_now=shown_or_none(moved_now[k]),
-            moved_always=shown_or_none(moved_always[k]),
+            moved_in_step=known_or_none(moved_in_step[k]),
+            moved_in_episode=known_or_none(moved_in_episode[k]),
             moved_on_path=None if path is None else float(path[k]),
             found_moved=None,
         )
@@ -101,7 +103,7 @@ def certify_actions(seen: Examined, errors: Array, path: Array | None) -> tuple[
     )
 
 
-def shown_or_none(value: float) -> float | None:
+def known_or_none(value: float) -> float | None:
     """Returns a finite number, and None for any other."""
     return float(value) if np.isfinite(value) else None
 
@@ -161,30 +163,30 @@ def certify_paths(seen: Examined) -> tuple[Path, ...]:
 def certify_forgetting(seen: Examined, steps: int | None) -> Forgetting | None:
     """Returns whether and how fast the circuit forgets.
 
-    :param steps: after how many steps no past moves an action; None if this is not shown
+    :param steps: after how many steps no past moves an action; None if this is not proved
     """
     if seen.known is None:
         return None
     differences = seen.differences
     if differences is None:
-        return Forgetting(False, f"not shown: {seen.known.gap or 'the derivatives are not known'}", None, None, ())
+        return Forgetting(False, f"not proved: {seen.known.gap or 'the derivatives are not known'}", None, None, ())
     rate = differences.rate()
     names: Sequence[str] = seen.known.cell.wiring.neuron_names
     if not seen.known.has_neurons:
         names = [f"state{k}" for k in range(seen.known.size)]
     cycles = tuple((tuple(names[j] for j in members), factor) for members, factor in differences.cycles())
     if rate < 1:
-        kind = "it is a cascade without cycles" if not cycles else "every cycle shrinks differences"
-        reason = f"shown: {kind}, by a factor of {rate:.6g} a step or faster"
+        kind = "the circuit has no cycles" if not cycles else "every cycle makes differences smaller"
+        reason = f"proved: {kind}; in the long run each step shrinks a difference to {rate:.6g} of itself or less"
         return Forgetting(True, reason, steps, rate, cycles)
     worst = max(cycles, key=lambda cycle: cycle[1])
     who = f"the cycle of {len(worst[0])} neurons around {worst[0][0]}" if len(worst[0]) > 1 else worst[0][0]
-    reason = f"not shown: {who} could enlarge differences by a factor of {worst[1]:.3g} in a solver step"
+    reason = f"not proved: {who} could enlarge differences by a factor of {worst[1]:.3g} in a solver step"
     return Forgetting(False, reason, steps, None, cycles)
 
 
 def notes_of(seen: Examined) -> tuple[str, ...]:
-    """Returns what could not be shown, in sentences."""
+    """Returns what could not be proved, in sentences."""
     gap = None if seen.known is None else seen.known.gap
     notes = [] if gap is None else [gap]
     unbounded = int((~seen.states.is_finite).sum())

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from ncp_control.base.intervals import Array, IntArray, Interval
 from ncp_control.neurons.ranges import Slopes
 
-MOST_STEPS = 10_000  # a past that takes longer to be forgotten counts as "not shown"
+MOST_STEPS = 10_000  # a past that takes longer to be forgotten counts as "not proved"
 STALLED = 1e-12  # distances of which none falls by this share in a step have come to rest
 ROUNDS = 300  # at most so often is the bound on an endless push made smaller
 ROUNDED = 1 + 1e-12  # covers the rounding of float64 in a sum of some thousand numbers that are not negative
@@ -121,7 +121,7 @@ class Differences:
 
         :param epsilon: a share
         :param ranges: the actions' ranges, (A,)
-        :return: the steps for every number of the state, and for all actions; None if it is not shown
+        :return: the steps for every number of the state, and for all actions; None if it is not proved
         """
         d, finite, enough = self.widths, np.isfinite(self.widths), epsilon * self.widths
         allowed = np.where(np.isfinite(ranges), epsilon * ranges, 0.0)  # an endless range has no share
@@ -153,14 +153,14 @@ class Differences:
         """Returns the members of each strongly connected part, and the part's factor in a solver step.
 
         The factor is the spectral radius of M within the part, or a little more. A part of one number is listed only if
-        it is not shown to shrink.
+        it is not proved to shrink.
         """
         parts = sorted(self.parts, key=lambda part: int(part.members[0]))
         listed = [part for part in parts if len(part.members) > 1 or self.rate_of(part) >= 1]
         return [(part.members.tolist(), part.factor) for part in listed]
 
     def rate(self) -> float:
-        """Returns the factor by which a step shrinks differences in the long run; 1 or more if none is shown."""
+        """Returns the factor by which a step shrinks differences in the long run; 1 or more if none is proved."""
         return max(map(self.rate_of, self.parts), default=0.0)
 
     def rate_of(self, part: Component) -> float:

@@ -142,8 +142,8 @@ def actions_moved(certificate: Certificate, reached: Reached, apart: Apart) -> I
     """Says which actions were moved further than certified, or for longer."""
     for k, action in enumerate(certificate.actions):
         for bound, found, when in (
-            (action.moved_now, apart.now[k], "in the same step"),
-            (action.moved_always, apart.always[k], "by errors in all steps"),
+            (action.moved_in_step, apart.now[k], "in one step"),
+            (action.moved_in_episode, apart.always[k], "by errors in every step"),
         ):
             if bound is not None and found > bound * SHARE + apart.rounded.actions[k]:
                 yield f"{action.name} was certified to move by at most {bound:.6g} {when}, and moved by {found:.6g}"
@@ -184,7 +184,7 @@ def targets_moved(certificate: Certificate, reached: Reached, apart: Apart) -> I
 def signs_broken(certificate: Certificate, reached: Reached, apart: Apart) -> Iterator[str]:
     """Says which actions a higher sensor moved against the certified signs of its paths."""
     # Without derivatives no paths were followed, so a missing path claims nothing.
-    if certificate.forgetting is not None and any(action.moved_now is None for action in certificate.actions):
+    if certificate.forgetting is not None and any(action.moved_in_step is None for action in certificate.actions):
         return
     signs = {(path.sensor, path.action): path.sign for path in certificate.paths}
     for s, sensor in enumerate(certificate.sensors):

@@ -119,7 +119,7 @@ def certify_synapses(seen: Examined) -> tuple[CertifiedSynapse, ...]:
 
 
 def neurons_matter(seen: Examined) -> list[float | None]:
-    """Returns how far each neuron can move any action, as a share of its range; None if it is not shown."""
+    """Returns how far each neuron can move any action, as a share of its range; None if it is not proved."""
     assert seen.known is not None
     differences, n = seen.held_differences, seen.known.units
     if differences is None or seen.held is None or not seen.known.has_neurons:

@@ -148,7 +148,7 @@ def actions_of_both(first: Certificate, second: Certificate) -> Section:
     columns: list[Column] = [("action", [action.name for action in first.actions])]
     for number, certificate in enumerate((first, second), 1):
         columns.append((f"lies from ({number})", aligned(words.span(action.value) for action in certificate.actions)))
-    for name, what in (("moved now", "moved_now"), ("moved always", "moved_always")):
+    for name, what in (("moved in 1 step", "moved_in_step"), ("moved in an episode", "moved_in_episode")):
         for number, certificate in enumerate((first, second), 1):
             columns.append((f"{name} ({number})", moves_of(certificate, what)))
     sizes = [words.error_of(certificate) for certificate in (first, second)]
@@ -197,7 +197,9 @@ def _forgets(certificate: Certificate) -> str:
     if certificate.forgetting is None:
         return ""
     return (
-        words.NOT_SHOWN if certificate.forgetting.steps is None else words.counted(certificate.forgetting.steps, "step")
+        words.NOT_PROVED
+        if certificate.forgetting.steps is None
+        else words.counted(certificate.forgetting.steps, "step")
     )
 
 
@@ -217,7 +219,7 @@ def _worst(what: str) -> Callable[[Certificate], str]:
         if what == "moved_on_path" and set(values) == {None}:
             return ""
         moves = moves_of(certificate, what)
-        for vague in (words.NOT_SHOWN, words.WHOLE):
+        for vague in (words.NOT_PROVED, words.WHOLE):
             if vague in moves:
                 return vague
         return words.at_most(max(values))
@@ -250,8 +252,8 @@ ROWS: tuple[tuple[str, Callable[[Certificate], str]], ...] = (
     ("synapses always open", _synapses("open")),
     ("synapses always closed", _synapses("closed")),
     ("synapses through which nothing moves an action", _never),
-    ("an error moves an action now by", _worst("moved_now")),
-    ("an error moves an action always by", _worst("moved_always")),
+    ("an error in one step moves an action by", _worst("moved_in_step")),
+    ("errors in every step move an action by", _worst("moved_in_episode")),
     ("on the recording by", _worst("moved_on_path")),
     ("forgets after", _forgets),
     ("of a difference, left after a step", _rate),

@@ -94,8 +94,9 @@ def assumptions(certificate: Certificate) -> Section:
         ("circuit", f"{cell}; {words.counts_of(certificate)}"),
         ("observations", certificate.box + (f"; without limits for {words.listed(free)}" if free else "")),
         ("elapsed time", f"{times}, in steps of the training"),
-        ("holds for", "every sequence of such observations, however long, from the start of an episode; ranges with "
-         "the rounding of float32, and what moves, forgets or matters in exact arithmetic. Bounds are rounded outward"),
+        ("holds for", "every sequence of such observations, of any length, from the start of an episode. Ranges "
+         "include the rounding of float32; what moves, forgets or matters is computed in exact arithmetic. All "
+         "bounds are rounded outward"),
     )  # fmt: skip
     return Section("what is certified", rows=rows)
 
@@ -118,8 +119,8 @@ def actions(certificate: Certificate) -> Section:
         )
     if any(action.raw.found_low is not None for action in every):
         columns.append(("attack reached", aligned(words.found(action.raw) for action in every)))
-    columns.append(("moved now", moves_of(certificate, "moved_now")))
-    columns.append(("moved always", moves_of(certificate, "moved_always")))
+    columns.append(("moved in 1 step", moves_of(certificate, "moved_in_step")))
+    columns.append(("moved in an episode", moves_of(certificate, "moved_in_episode")))
     if any(action.moved_on_path is not None for action in every):
         columns.append(("on recording", moves_of(certificate, "moved_on_path")))
     if any(action.found_moved is not None for action in every):
@@ -130,11 +131,11 @@ def actions(certificate: Certificate) -> Section:
             )
         )
     path = (
-        ", and in the same step on the recording" if any(action.moved_on_path is not None for action in every) else ""
+        "; on recording: by errors in one of its steps" if any(one.moved_on_path is not None for one in every) else ""
     )
     lines = [
-        f"Moved: how far errors of up to {words.error_of(certificate)} can move it, in the same step (now) and by "
-        f"errors in all steps (always){path}."
+        f"Moved: how far errors of up to {words.error_of(certificate)} can move it, if they occur in one step or in "
+        f"every step of an episode{path}."
     ]
     return table("actions", columns, lines, 2 if chooses else 1)
 
@@ -142,7 +143,7 @@ def actions(certificate: Certificate) -> Section:
 def moves_of(certificate: Certificate, what: str) -> list[str]:
     """Writes how far each action can be moved.
 
-    :param what: "moved_now", "moved_always" or "moved_on_path"
+    :param what: "moved_in_step", "moved_in_episode" or "moved_on_path"
     """
     chooses = certificate.chooses
     limits = [words.width(one.raw if chooses else one.value) for one in certificate.actions]
@@ -162,8 +163,8 @@ def sensors(certificate: Certificate) -> Section:
 def paths(certificate: Certificate, full: bool) -> Section:
     """Says which sensor reaches which action; sensors with equal signs share a row, unless `full` lists each."""
     title = "which sensor reaches which action"
-    if not certificate.paths and any(action.moved_now is None for action in certificate.actions):
-        return Section("paths", lines=(f"Which sensor reaches which action is {words.NOT_SHOWN}.",))
+    if not certificate.paths and any(action.moved_in_step is None for action in certificate.actions):
+        return Section("paths", lines=(f"Which sensor reaches which action is {words.NOT_PROVED}.",))
     reached = {(path.sensor, path.action): path for path in certificate.paths}
     names = [action.name for action in certificate.actions]
     groups: dict[tuple[str, ...], list[str]] = {}
@@ -185,7 +186,7 @@ def paths(certificate: Certificate, full: bool) -> Section:
     if certificate.neurons:
         columns.append(("solver steps", [arrival(certificate, sharing) for sharing in groups.values()]))
     after = "; then after how many solver steps at the earliest" if certificate.neurons else ""
-    lines = (f"+ raises, - lowers, ? either or {words.NOT_SHOWN}, {NEVER} never reaches{after}.",)
+    lines = (f"+ raises, - lowers, ? either or {words.NOT_PROVED}, {NEVER} never reaches{after}.",)
     return table(title, columns, lines)
 
 
@@ -201,7 +202,7 @@ def attack(certificate: Certificate) -> Section:
     """Says how the certificate was attacked."""
     result = certificate.attack
     if result is None:
-        return Section("attack", lines=("None. With --attack N the agent is searched for what breaks these claims.",))
+        return Section("attack", lines=("None: --attack N searches for observations that break these claims.",))
     inputs = f"{words.counted(result.inputs, 'observation')} in {result.seconds:,.1f} s"
     longest = f", up to {words.counted(result.longest, 'step')} in a row" if result.longest else ""
     outcome = "broke no claim" if certificate.holds else f"broke {words.counted(len(result.violations), 'claim')}"
@@ -218,10 +219,10 @@ def attack(certificate: Certificate) -> Section:
 
 
 def notes(certificate: Certificate) -> Section:
-    """Says what could not be shown."""
-    nothing = (f'Nothing beside what says "{words.NOT_SHOWN}" above.',)
+    """Says what could not be proved."""
+    nothing = (f'Whatever says "{words.NOT_PROVED}" above.',)
     about = "That the agent acts well: an audit knows nothing of its environment."
-    return Section("not shown", lines=(*(certificate.notes or nothing), about))
+    return Section("not proved", lines=(*(certificate.notes or nothing), about))
 
 
 def forgetting(certificate: Certificate) -> Section:
@@ -230,16 +231,16 @@ def forgetting(certificate: Certificate) -> Section:
     if certified is None:
         return Section("memory", lines=("None: every action depends on the current observation alone.",))
     reason = certified.reason.rstrip(".")
-    if not reason.startswith(("shown", words.NOT_SHOWN)):
-        reason = f"{'shown' if certified.shown else words.NOT_SHOWN}: {reason}"
+    if not reason.startswith((words.PROVED, words.NOT_PROVED)):
+        reason = f"{words.PROVED if certified.proved else words.NOT_PROVED}: {reason}"
     lines = [f"Forgetting is {reason}."]
     if certified.steps is not None:
         lines.append(
             f"After {words.counted(certified.steps, 'step')} two pasts differ in no action by more than "
             f"{words.share(certificate.epsilon)} of its range."
         )
-    elif certified.shown:
-        lines.append(f"After how many steps no past matters is {words.NOT_SHOWN}.")
+    elif certified.proved:
+        lines.append(f"In how many steps it forgets is {words.NOT_PROVED}.")
     if certified.found_steps is not None:
         lines.append(f"The attack kept two pasts apart for {words.counted(certified.found_steps, 'step')}.")
     if certified.cycles:
@@ -299,8 +300,8 @@ def synapses(certificate: Certificate, full: bool) -> Section | None:
     unknown = sum(synapse.matters is None for synapse in every)
     lines = [
         f"{counts['active']:,} of {len(every):,} are active, {counts['open']:,} always open, {counts['closed']:,} "
-        f"always closed, {counts['dead']:,} dead. The sources of {never:,} can never move an action through them"
-        + (f"; for {unknown:,} this is {words.NOT_SHOWN}." if unknown else ".")
+        f"always closed, {counts['dead']:,} dead. Through {never:,} of them the source can never move an action"
+        + (f"; for {unknown:,} this is {words.NOT_PROVED}." if unknown else ".")
     ]
     known = sorted(
         (synapse for synapse in every if synapse.matters and not words.is_vacuous(synapse.matters)),
@@ -346,12 +347,12 @@ def slowest(group: Sequence[CertifiedNeuron]) -> str:
     known = [one.forgets_after for one in group if one.forgets_after is not None]
     unknown = len(group) - len(known)
     if not known:
-        return words.NOT_SHOWN
-    return f"{max(known):,} steps" + (f", {unknown} {words.NOT_SHOWN}" if unknown else "")
+        return words.NOT_PROVED
+    return f"{max(known):,} steps" + (f", {unknown} {words.NOT_PROVED}" if unknown else "")
 
 
 def greatest(group: Sequence[CertifiedNeuron]) -> float | None:
-    """Returns the greatest share by which a neuron of a group can matter; None unless it is shown for all of them."""
+    """Returns the greatest share by which a neuron of a group can matter; None unless it is proved for all of them."""
     known = [one.matters for one in group if one.matters is not None]
     return max(known) if len(known) == len(group) else None
 
@@ -373,7 +374,7 @@ def idle(every: Sequence[CertifiedNeuron], condition: str, meaning: str) -> str:
 def vacuous(shares: Iterable[float | None]) -> str:
     """Explains a share of 100 % if there is one."""
     whole = any(one is not None and words.is_vacuous(one) for one in shares)
-    return " 100 % shows nothing, because nothing moves an action further." if whole else ""
+    return " A bound of 100 % says nothing: no action can move further." if whole else ""
 
 
 def title_of(certificate: Certificate, synapse: CertifiedSynapse) -> str:

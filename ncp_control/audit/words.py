@@ -1,4 +1,4 @@
-"""How a certificate writes its numbers: no bound becomes smaller by rounding, and what is unknown is "not shown"."""
+"""How a certificate writes its numbers: no bound becomes smaller by rounding, and what is unknown is "not proved"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from ncp_control.audit.certificate import Certificate, Range
 
-NOT_SHOWN = "not shown"
+PROVED, NOT_PROVED = "proved", "not proved"
 WHOLE = "whole range"
 NEARLY = 0.999  # a larger share of a range says no more than the whole range
 DIGITS = 4
@@ -36,14 +36,14 @@ def span(one: Range) -> str:
     if math.isinf(one.low) or math.isinf(one.high):
         if math.isfinite(one.low):
             return f"at least {at_least(one.low)}"
-        return f"at most {at_most(one.high)}" if math.isfinite(one.high) else NOT_SHOWN
+        return f"at most {at_most(one.high)}" if math.isfinite(one.high) else NOT_PROVED
     return f"{at_least(one.low)} to {at_most(one.high)}"
 
 
 def found(one: Range) -> str:
     """Writes the range that an attack found."""
     if one.found_low is None or one.found_high is None:
-        return NOT_SHOWN
+        return NOT_PROVED
     return f"{nearest(one.found_low)} to {nearest(one.found_high)}"
 
 
@@ -61,7 +61,7 @@ def width(one: Range) -> float:
 def share(value: float | None) -> str:
     """Writes an upper bound of a share as a percentage, rounded up."""
     if value is None or not math.isfinite(value):
-        return NOT_SHOWN
+        return NOT_PROVED
     # In decimal: 0.07 * 100 is 7.000000000000001 in binary, which would be rounded up to 7.01.
     return f"{_written(float(Decimal(repr(float(value))) * 100), ROUND_CEILING, 3)} %"
 
@@ -74,7 +74,7 @@ def share_found(value: float) -> str:
 def moved(value: float | None, most: float) -> str:
     """Writes how far an action can be moved; a bound as wide as the action's range shows nothing."""
     if value is None or not math.isfinite(value):
-        return NOT_SHOWN
+        return NOT_PROVED
     return WHOLE if most > 0 and is_vacuous(value / most) else at_most(value)
 
 
@@ -110,9 +110,9 @@ def counts_of(certificate: Certificate) -> str:
 
 
 def _written(value: float | None, rounding: str, digits: int = DIGITS) -> str:
-    """Writes a number with a few significant digits, or that it is not shown."""
+    """Writes a number with a few significant digits, or that it is not proved."""
     if value is None or not math.isfinite(value):
-        return NOT_SHOWN
+        return NOT_PROVED
     if value == 0:
         return "0"
     exact = Decimal(repr(float(value)))  # the digits that JSON shows, so that both forms agree

@@ -14,7 +14,7 @@ from ncp_control.base.text import shown
 
 @dataclass
 class Arguments:
-    """Let an agent act while one neuron after the other is silenced, and print the return that is left.
+    """Silence one neuron after another, and print the agent's return without it.
 
     Example: ncp-control ablate checkpoints/halfcheetah.safetensors --episodes 2 --out ablation.csv
     """
@@ -29,16 +29,16 @@ class Arguments:
     """The value at which a silenced neuron is held. Every state starts at 0."""
 
     episodes: int = 3
-    """How many episodes for each neuron. Every neuron has the same seeds."""
+    """Episodes for each neuron, with the same seeds for every neuron."""
 
     seed: int = 0
-    """Seed of the first episode. Each further episode has the next number."""
+    """Seed of the first episode; the following episodes use the following numbers."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment. The default is the one that the checkpoint was trained in."""
 
     out: Path | None = None
-    """A .csv file for the table, which is rewritten after every neuron."""
+    """A .csv file for the table; it is updated after every neuron."""
 
     json: bool = False
     """Print one JSON object last."""

@@ -30,7 +30,13 @@ PLACEHOLDERS = {int: "N", float: "X", str: "NAME", Path: "PATH"}
 SEED = "--seed"
 LARGEST_SEED = 2**63 - 1  # of torch's generators
 # Options by their former names, which go with 0.3.
-FORMER = {"--rollouts": "--episodes"}
+FORMER = {
+    "--rollouts": "--episodes",
+    "--first": "--demonstrations",
+    "--well": "--handover-at",
+    "--kept": "--teacher-share",
+    "--begins": "--start-share",
+}
 TAKES = {int: "a whole number", float: "a number"}
 
 

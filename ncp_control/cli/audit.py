@@ -26,25 +26,25 @@ class Arguments:
     """The .safetensors file of a policy."""
 
     other: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="[OTHER]")] = None
-    """A second policy, to be shown beside it."""
+    """A second policy, to compare with the first."""
 
     within: Annotated[Path | None, tyro.conf.arg(metavar="EPISODE")] = None
-    """The box is the range of a recording's observations, widened by a tenth. The default is the observation space."""
+    """Take the range of a recording's observations, widened by a tenth, as the box. Default: the observation space."""
 
     deviations: float | None = None
-    """The box is so many standard deviations around the mean of the training."""
+    """Take this many standard deviations around the mean of the training as the box."""
 
     elapsed: Annotated[tuple[float, ...], tyro.conf.arg(metavar="LEAST MOST")] = ()
     """The shortest and the longest time between two observations. The default is one step of the training."""
 
     error: float = 0.01
-    """How large an error of each observation is, in standard deviations of the training."""
+    """The size of the errors of each observation, in standard deviations of the training."""
 
     epsilon: float = 0.01
-    """The share of a range, a neuron's or an action's, below which a difference counts as forgotten."""
+    """A difference counts as forgotten if it is below this share of the range of the neuron or action."""
 
     attack: int = 200_000  # ATTACK of ncp_control.audit.attack, without an import of torch
-    """Try so many observations to break the claims; 0 is no attack. The exit code is 1 if a claim breaks."""
+    """Number of observations with which to attack the claims; 0: no attack. If a claim breaks, the exit code is 1."""
 
     seed: int = 0
     """Seed of the attack."""
@@ -53,7 +53,7 @@ class Arguments:
     """A page with the wiring, every neuron and every synapse."""
 
     markdown: Path | None = None
-    """The same tables in Markdown."""
+    """A file with all tables, in Markdown."""
 
     monitor: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None
     """The certified ranges, for `Controller` and `ncp-control export`."""

@@ -35,7 +35,7 @@ class Arguments:
     """Steps in a sequence."""
 
     repeats: int = 7
-    """Timed runs of every cell; the median counts."""
+    """Timed runs of every cell, of which the median is shown."""
 
     device: str = "cpu"
     """The device: cpu, cuda, or auto, which takes a GPU if there is one."""

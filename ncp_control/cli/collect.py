@@ -19,7 +19,7 @@ LOCAL = "local"
 
 @dataclass
 class Arguments:
-    """Collect rollouts of a policy as a Minari dataset. Some of its actions are overwritten at random.
+    """Collect rollouts of a policy as a Minari dataset. A share of its actions is replaced by random ones.
 
     Example: ncp-control collect --policy checkpoints/halfcheetah-teacher.safetensors --out ./cheetah-v0
     """
@@ -43,19 +43,19 @@ class Arguments:
     """End episodes after this many steps, rather than at the environment's own limit."""
 
     seed: int = 0
-    """The seed of everything random."""
+    """Random seed; the same seed gives the same result."""
 
     workers: int | None = None
     """The number of processes, by default 1; on a cluster one for each core. The result does not depend on it."""
 
     on: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "local"
-    """local (this machine), ray (a cluster started here), or one that runs: HOST:PORT, ray://HOST:PORT, auto."""
+    """local (this machine), ray (start a cluster here), or a running cluster: HOST:PORT, ray://HOST:PORT, auto."""
 
     shared: bool = False
-    """All nodes of the cluster see the dataset's folder under its path. Without this, Ray brings the rollouts here."""
+    """All nodes of the cluster see the dataset's folder under the same path. Otherwise Ray sends the rollouts back."""
 
     group: int = 16
-    """Number of episodes that one call of the policy acts for. The result depends on it."""
+    """Number of episodes in one batch of the policy. The result depends on it."""
 
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic ones."""
@@ -65,16 +65,16 @@ class Arguments:
     is the id ncp/ENVIRONMENT/POLICY-rPERCENT-v0."""
 
     description: str | None = None
-    """What the dataset is, for its readers; by default the policy, the environment and the share of random actions."""
+    """A description of the dataset; by default the policy, the environment and the share of random actions."""
 
     author: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Who made the dataset, for datasets that are published."""
+    """The author, for a dataset that is published."""
 
     author_email: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
-    """Where the author is reached."""
+    """The author's address."""
 
     code_link: Annotated[str | None, tyro.conf.arg(metavar="URL")] = None
-    """Where the code is that made the dataset."""
+    """Where to find the code that made the dataset."""
 
     resume: bool = False
     """Continue a collection that was interrupted."""

@@ -30,7 +30,7 @@ class Arguments:
     """A Minari id or folder, a folder of .npy or .npz traces, or a table, such as FILE.csv:time=COLUMN,group=COLUMN."""
 
     seeds: int = 5
-    """Number of fits of each row."""
+    """Number of seeds for each row."""
 
     epochs: int = 200
     """Number of epochs of every fit."""
@@ -42,7 +42,7 @@ class Arguments:
     """raw: squared errors in the units of the observations; normalised: divided by the observations' variances."""
 
     horizon: int = 1
-    """Fit the models to so many steps of their own predictions; 1: to the next observation alone."""
+    """Fit the models to this many steps of their own predictions; 1: to the next observation only."""
 
     rows: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Compare only these rows, such as LTC "MLP, five lags"; "list" shows all."""
@@ -102,5 +102,5 @@ def open_loop_words(results: Sequence[RowResult]) -> str:
     known = {name.split()[0] for row in results for name in row.open_loop}
     if not known:
         return ""
-    foreign = "; foreign: after those of other episodes, in MuJoCo" if "foreign" in known else ""
-    return f"recorded 10: error over variance 10 steps ahead, without looking, after the recorded actions{foreign}\n"
+    off_policy = "; off-policy: after those of other episodes, in MuJoCo" if "off-policy" in known else ""
+    return f"recorded 10: error over variance 10 steps ahead, without looking, after the recorded actions{off_policy}\n"

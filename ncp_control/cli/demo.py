@@ -12,7 +12,18 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SELDOM = ("episodes", "epochs", "video_steps", "distil_steps")
 
 # A short lesson: fewer and shorter iterations than usual.
-TEACHING = ("--iterations", "4", "--first", "0.4", "--handover", "3", "--batches", "600", "--eval-episodes", "4")
+TEACHING = (
+    "--iterations",
+    "4",
+    "--demonstrations",
+    "0.4",
+    "--handover",
+    "3",
+    "--batches",
+    "600",
+    "--eval-episodes",
+    "4",
+)
 Step = tuple[str, Path, list[str]]  # title, result, and the words after `ncp-control`
 RESUMED = ("fit", "distil")  # their folders exist before they have ended; --resume goes on
 

@@ -15,16 +15,16 @@ from ncp_control.distil.settings import DistilSettings, PruneSettings
 from ncp_control.neurons.catalogue import words
 
 SELDOM = (
-    "set", "threads", "learning_rate", "optimizer", "iterations", "first", "disturbance", "handover", "well", "batches",
-    "batch", "length", "warm_up", "kept", "begins", "average", "max_grad_norm", "patience", "envs", "eval_episodes",
-    "prune_rounds", "teacher_env",
+    "set", "threads", "learning_rate", "optimizer", "iterations", "demonstrations", "disturbance", "handover",
+    "handover_at", "batches", "batch", "length", "warm_up", "teacher_share", "start_share", "average", "max_grad_norm",
+    "patience", "envs", "eval_episodes", "prune_rounds", "teacher_env",
 )  # fmt: skip
 
 
 @dataclass
 class Arguments:
-    """Teach a circuit to act as a teacher does. It acts in its own environment, which may show less than the teacher's,
-    and the teacher says in every step what it would have done. A dataset teaches it by behaviour cloning.
+    """Teach a circuit to imitate a policy (DAgger) or a dataset (behaviour cloning). The circuit may see less than its
+    teacher.
 
     Example: ncp-control distil checkpoints/halfcheetah-teacher.safetensors --env ncp/HalfCheetahNoVel-v0 --out runs/d
     Example: ncp-control distil sac_pendulum.zip --algo SAC --env ncp/PendulumNoVel-v0 --steps 40000
@@ -49,13 +49,13 @@ class Arguments:
     """Add Gaussian noise to what the student sees."""
 
     dropout: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """Show the student zeros instead, with this probability."""
+    """The probability that the student sees zeros instead."""
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """Overwrite this share of the actions by random ones."""
+    """Replace this share of the actions by random ones."""
 
     finetune: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 0
-    """Then train the student by its own rewards, with PPO."""
+    """Then train the student on its own rewards, with PPO."""
 
     prune: bool = False
     """Then make the student smaller, round by round."""
@@ -73,7 +73,7 @@ class Arguments:
     """The teacher's environment; by default that in its file."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """Random seed; the same seed gives the same result."""
 
     out: Path | None = None
     """The run's folder; by default runs/distil-CELL-sSEED."""

@@ -12,7 +12,7 @@ import tyro
 
 @dataclass
 class Arguments:
-    """Run a policy for whole episodes and print its return, beside the one that a model of the dynamics foretells; or
+    """Run a policy for whole episodes and print its return, beside the return that a dynamics model predicts; or
     compare a model's predictions with rollouts, one step ahead and many steps ahead.
 
     Example: ncp-control evaluate checkpoints/halfcheetah-teacher.safetensors --episodes 20
@@ -27,13 +27,13 @@ class Arguments:
     """The environment; by default the one that the checkpoint was trained in."""
 
     inside: Annotated[tuple[Path, ...], tyro.conf.arg(name="in", metavar="MODEL ...")] = ()
-    """For a policy: models of the dynamics that foretell its return; several are an ensemble."""
+    """For a policy: dynamics models that predict its return; several make an ensemble."""
 
     episodes: int = 20
     """Number of episodes."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """Random seed; the same seed gives the same result."""
 
     random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
     """The share of random actions; by default that of the training."""
@@ -42,13 +42,13 @@ class Arguments:
     """Gaussian noise on every observation; by default that of the training."""
 
     dropout: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
-    """The probability with which a whole observation is replaced by zeros; by default that of the training."""
+    """The probability that an observation is replaced by zeros; by default that of the training."""
 
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic ones."""
 
     data: str | None = None
-    """For a model: the rollouts, or the table, whose test part is used."""
+    """For a model: the rollouts or the table; their test part is used."""
 
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """For a model: a folder for pictures."""

@@ -84,14 +84,14 @@ def show(result: dict[str, Any]) -> None:
 
     where, count = f"{result['env']}{in_words(result['env_wrapper'])}", result["episodes"]
     print(f"{result['checkpoint']} in {where}, {count} episode{'s' if count > 1 else ''}\n")
-    print(f"{'':<24}{'in the model':>22}{'in truth':>22}")
+    print(f"{'':<24}{'in the model':>22}{'in reality':>22}")
     both = [f"{result[f'{kind}_return']:,.1f} +- {result[f'{kind}_std']:,.1f}" for kind in ("model", "true")]
     print(f"{'return':<24}{both[0]:>22}{both[1]:>22}")
     for part in result["steps"]:
         words = f"a step, {part['from']} to {part['to']}"
         print(f"{words:<24}" + "".join(f"{told(part[kind]):>22}" for kind in ("model", "true")))
     if result["ratio"] is not None:
-        print(f"\nthe model foretells {result['ratio']:.2f} times the true return")
+        print(f"\nthe model predicts {result['ratio']:.2f} times the true return")
 
 
 def told(value: float | None) -> str:

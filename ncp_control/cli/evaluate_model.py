@@ -138,7 +138,12 @@ def show(result: dict[str, Any]) -> None:
 
 def show_open_loop(result: dict[str, Any]) -> None:
     """Prints how errors grow with the number of steps that a model predicts without looking."""
-    columns = [("recorded", ""), ("simulator", "floor_"), ("foreign", "foreign_"), ("simulator", "foreign_floor_")]
+    columns = [
+        ("recorded", ""),
+        ("simulator", "floor_"),
+        ("off-policy", "off_policy_"),
+        ("simulator", "off_policy_floor_"),
+    ]
     known = [(name, key) for name, key in columns if result["open_loop"][0][key + "mean"] is not None]
     heads = [f"{name:>20}" for name, _ in known]
     print(
@@ -150,7 +155,7 @@ def show_open_loop(result: dict[str, Any]) -> None:
     print(f"predicting the mean: {result['level']:.3g}")
     print("recorded: after the actions that were recorded", end="")
     if len(known) > 1:
-        print("; foreign: after those of other episodes, from the same states", end="")
+        print("; off-policy: after those of other episodes, from the same states", end="")
     if len(known) > 2:
         print("\nsimulator: MuJoCo itself, started with errors as large as the model's own one step ahead", end="")
     print(f"\nnot known: {result['not_known']}\n" if result["not_known"] else "\n")

@@ -14,7 +14,7 @@ KINDS = {"c": "C99", "onnx": "ONNX", "pt2": "a program of torch.export"}
 
 @dataclass
 class Arguments:
-    """Write an agent as code that runs without this package, compare it with the agent, and say how to use it.
+    """Export an agent as code that runs without this package, compare the two, and say how to use the code.
 
     Example: ncp-control export checkpoints/halfcheetah.safetensors --to c --out robot
     """
@@ -29,13 +29,13 @@ class Arguments:
     """The folder to make. One with files in it is refused."""
 
     monitor: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None
-    """The certified ranges, written by `ncp-control audit`; outside of them the code raises flags."""
+    """The certified ranges, written by `ncp-control audit`; the code raises a flag if they are left."""
 
     steps: int = 1000
-    """Over how many steps of its environment the agent and the export are compared. 0 compares nothing."""
+    """Number of environment steps in which the agent and the export are compared; 0: no comparison."""
 
     seed: int = 0
-    """Seed of the first episode. Each further episode has the next number."""
+    """Seed of the first episode; the following episodes use the following numbers."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment. The default is the one that the checkpoint was trained in."""

@@ -60,7 +60,7 @@ class Arguments:
     """Fit an ensemble with this many members."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """Random seed; the same seed gives the same result."""
 
     out: Path | None = None
     """The folder for this fit; by default runs/fit-CELL-sSEED."""

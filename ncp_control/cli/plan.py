@@ -40,7 +40,7 @@ class Arguments:
     """Number of episodes."""
 
     seed: int = 0
-    """Seed of the first episode. Each further episode has the next number."""
+    """Seed of the first episode; the following episodes use the following numbers."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """A new folder for the episodes as traces, for example for `ncp-control fit`."""

@@ -28,10 +28,10 @@ class Arguments:
     """How many steps to record. The default is 1000, or a model's whole rollout."""
 
     episodes: int | None = None
-    """How many whole episodes to record, instead of --steps."""
+    """Number of whole episodes to record, instead of --steps."""
 
     seed: int = 0
-    """Seed of the first episode. Each further episode has the next number."""
+    """Seed of the first episode; the following episodes use the following numbers."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment. The default is the one that the checkpoint was trained in."""
@@ -52,7 +52,7 @@ class Arguments:
     """Cut these synapses, such as "inter3->command0"."""
 
     data: str | None = None
-    """For a dynamics model: the rollouts, one of which the model reads."""
+    """For a dynamics model: the rollouts; the model reads one of them."""
 
     rollout: int = 0
     """For a dynamics model: the number of the rollout that it reads, from 0."""

@@ -18,7 +18,7 @@ SELDOM = ("shared", "dry_run")
 
 @dataclass
 class Arguments:
-    """Run recipes from several seeds with several values of their settings, and compare them in one table.
+    """Run recipes with several seeds and several values of their settings, and compare them in one table.
 
     With --kind fit or distil, the subjects are rollouts or teachers, and --set gives options of that command.
 
@@ -30,10 +30,10 @@ class Arguments:
     """Recipes; or rollouts or teachers, with --kind."""
 
     seeds: Annotated[tuple[int, ...], tyro.conf.arg(metavar="N ...")] = (0,)
-    """Every setting runs from each of these seeds."""
+    """Run every setting with each of these seeds."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=V,V ...")] = ()
-    """Values of keys; the runs have all their combinations."""
+    """Values of keys; there is a run for every combination."""
 
     kind: str = "train"
     """The command that every run is: train, distil or fit."""
@@ -45,7 +45,7 @@ class Arguments:
     """Steps between the evaluations of a training."""
 
     search: int | None = None
-    """Let Optuna choose the values of so many trials, from the ranges in the file of --ranges."""
+    """Let Optuna choose the values of this many trials, from the ranges in the file of --ranges."""
 
     ranges: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A .yml file with a range for each key, such as learning_rate: {low: 1e-4, high: 1e-2, log: true}."""
@@ -54,10 +54,10 @@ class Arguments:
     """The sweep's folder; by default runs/sweep-RECIPE."""
 
     resume: bool = False
-    """Go on with the sweep in the folder: finished runs are kept, others continue."""
+    """Continue the sweep in the folder: finished runs are kept, and others go on."""
 
     dry_run: bool = False
-    """Only print the commands that the runs are."""
+    """Only print the commands of the runs."""
 
     json: bool = False
     """Print one JSON object last."""

@@ -42,10 +42,10 @@ class Arguments:
     """A plan, such as "AutoNCP(32, 8)", or a number of neurons."""
 
     seed: int = 0
-    """Everything random follows from it."""
+    """Random seed; the same seed gives the same result."""
 
     steps: int | None = None
-    """Steps of training, instead of the recipe's number."""
+    """Environment steps of the training, instead of the recipe's number."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
     """New values of the recipe, such as learning_rate=1e-3 policy_kwargs.critic=mlp."""
@@ -54,13 +54,14 @@ class Arguments:
     """The run's folder; by default runs/RECIPE-sSEED or runs/ID-sSEED."""
 
     start: Annotated[Path | None, tyro.conf.arg(metavar="POLICY")] = None
-    """Begin with the circuit in a policy's file instead of the recipe's."""
+    """Begin with the circuit in a policy's file, instead of a new one."""
 
     inside: Annotated[tuple[Path, ...], tyro.conf.arg(name="in", metavar="MODEL ...")] = ()
-    """Train in short branches that a model of the dynamics imagines; several are an ensemble. Evaluate in truth."""
+    """Train in short rollouts (branches) of a dynamics model, or of several as an ensemble; evaluate in the real
+    environment."""
 
     data: Annotated[tuple[str, ...], tyro.conf.arg(metavar="DATA ...")] = ()
-    """With --in: the rollouts that the model was fitted to, from whose moments the branches go off."""
+    """With --in: the rollouts that the model was fitted to; branches start from their states."""
 
     branch: Annotated[int, tyro.conf.arg(metavar="N")] = 20
     """With --in: the number of steps of a branch."""
@@ -78,10 +79,10 @@ class Arguments:
     """Steps between checkpoints; by default a tenth of the training, but at least 10 000."""
 
     watch: Annotated[int | None, tyro.conf.arg(metavar="STEPS")] = None
-    """Record an episode every so many steps, and show them on a page in the run's folder, watch/page.html."""
+    """Record an episode every STEPS steps, and show them on a page in the run's folder, watch/page.html."""
 
     vec: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "same"
-    """Where environments are stepped: the same process, or "processes", one each, if steps take milliseconds."""
+    """Where environments run: in the "same" process, or in "processes" of their own, if a step takes milliseconds."""
 
     device: str = "cpu"
     """The device: cpu, cuda, or auto, which takes a GPU if there is one."""

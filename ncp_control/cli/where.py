@@ -15,13 +15,13 @@ class Where:
     """The options of every command whose work can run on a cluster."""
 
     on: Annotated[str, tyro.conf.arg(metavar="PLACE")] = "local"
-    """local (this machine), ray (a cluster started here), or one that runs: HOST:PORT, ray://HOST:PORT, auto."""
+    """local (this machine), ray (start a cluster here), or a running cluster: HOST:PORT, ray://HOST:PORT, auto."""
 
     workers: int | None = None
-    """How many jobs at once; by default one for each core."""
+    """Number of jobs at a time; by default one for each core."""
 
     shared: bool = False
-    """All nodes of the cluster see the folder under its path. Without this, Ray brings the files here."""
+    """All nodes of the cluster see the folder under the same path. Otherwise Ray sends the files back."""
 
     def place(self) -> Any:
         """Returns the place that the options mean."""

@@ -133,8 +133,8 @@ def train(
     :param rewiring: chooses the student's synapses; None for a student that has all of them
     :return: the mean loss, and the mean squared error of each number of an action
     """
-    own = round(settings.kept * settings.batch)
-    begins = min(round(settings.begins * settings.batch), settings.batch - own)
+    own = round(settings.teacher_share * settings.batch)
+    begins = min(round(settings.start_share * settings.batch), settings.batch - own)
     losses, squares = [], []
     student.policy.set_training_mode(True)
     average = [parameter.detach().clone() for parameter in student.parameters]

@@ -34,7 +34,7 @@ LAST_SEED = 2**31  # of the last evaluation, apart from all of these
 
 
 # These settings say how teacher and student share the actions, and here nobody acts.
-WITHOUT_MEANING = ("first", "disturbance", "handover", "well", "kept", "patience")
+WITHOUT_MEANING = ("demonstrations", "disturbance", "handover", "handover_at", "teacher_share", "patience")
 
 
 def share_of(mean: float, teachers: float) -> float:
@@ -151,7 +151,7 @@ class Asking(Lessons):
         if not calm.rewards:
             raise ValueError(
                 f"no episode of the teacher ended within the first {steps:,} steps of {envs} environments: raise "
-                "--steps or --first, or lower --envs"
+                "--steps or --demonstrations, or lower --envs"
             )
         self.teachers_return = float(np.mean(calm.returns))
         collector.set_floor(calm.rewards)
@@ -175,7 +175,7 @@ class Asking(Lessons):
         new = collector.collect(seed, self.teachers_part, steps=steps, report=self.report)
         self.demonstrations = Demonstrations.joined([self.demonstrations, new.demonstrations])
         share = share_of(float(np.mean(new.returns)), self.teachers_return) if new.returns else 1.0
-        self.waited = 0 if share >= settings.well else self.waited + 1
+        self.waited = 0 if share >= settings.handover_at else self.waited + 1
         return new.lost
 
     def report(self, steps: int) -> None:
@@ -255,4 +255,4 @@ def settings_for_cloning(recorded: Recorded, settings: DistilSettings) -> tuple[
             f"{len(used.rollouts):,} of the {len(recorded.rollouts):,} episodes of {recorded.name} are used: "
             f"--steps {recorded.steps} takes all of them"
         )
-    return used, replace(settings, steps=used.steps, first=1.0)
+    return used, replace(settings, steps=used.steps, demonstrations=1.0)

@@ -9,6 +9,8 @@ from typing import Any
 from ncp_control.base.values import check_optimizer_name, without_added
 from ncp_control.neurons.catalogue import row_named
 
+# Names of settings in the records of runs, where they differ.
+OLDER = {"demonstrations": "first", "handover_at": "well", "teacher_share": "kept", "start_share": "begins"}
 RISE = 0.1  # the share of the batches in which the learning rate rises
 
 
@@ -20,19 +22,19 @@ class DistilSettings:
     """Steps of the environment, without evaluations."""
 
     iterations: int = 20
-    """Iterations after the first; in each the student acts, and then learns from all steps so far."""
+    """Iterations after the teacher's demonstrations: the student acts, then learns from all steps so far."""
 
-    first: float = 0.2
-    """The share of the steps that come before all iterations; in these the teacher acts."""
+    demonstrations: float = 0.2
+    """The share of the steps in which the teacher acts alone, before the first iteration."""
 
     disturbance: float = 0.4
     """The largest noise on the teacher's own actions, as a share of half their range; each episode draws its own."""
 
     handover: int = 5
-    """Iterations in which the teacher hands over the actions, or twice as many where the student does badly."""
+    """Iterations in which the teacher hands over to the student; at most twice as many if the student does badly."""
 
-    well: float = 0.8
-    """The share of the teacher's return above which a student did well, so that its teacher takes fewer actions."""
+    handover_at: float = 0.8
+    """The share of the teacher's return that the student needs before the teacher hands over more actions."""
 
     batches: int = 2500
     """Batches of training in an iteration."""
@@ -46,11 +48,11 @@ class DistilSettings:
     warm_up: int = 8
     """The first steps of each window, whose errors do not count."""
 
-    kept: float = 0.25
-    """The share of each batch that comes from the teacher's own episodes."""
+    teacher_share: float = 0.25
+    """The share of the windows in a batch that come from the teacher's own episodes."""
 
-    begins: float = 0.15
-    """The share of each batch that begins with an episode, so that the student learns to begin."""
+    start_share: float = 0.15
+    """The share of the windows in a batch that start at the start of an episode."""
 
     learning_rate: float | None = None
     """The largest learning rate; by default 0.01 to 0.03 for muon, and from 0.001 to 0.05 for adam, by the cell."""
@@ -59,7 +61,7 @@ class DistilSettings:
     """adam, or muon, which often learns more from as many batches; by default muon for dualltc, and adam for others."""
 
     synapses: int | None = None
-    """Keep so many synapses; the weakest go and others grow."""
+    """Keep N synapses: the weakest go and others grow."""
 
     average: float = 0.995
     """The share of itself that the running average of the weights keeps in each batch; 0: the weights themselves."""
@@ -83,11 +85,12 @@ class DistilSettings:
             check_whole(name, getattr(self, name), 0)
         if not 0 <= self.disturbance < inf:
             raise ValueError(f"disturbance must be a number of at least 0, got {self.disturbance}")
-        for name in ("first", "kept", "begins", "well"):
+        for name in ("demonstrations", "teacher_share", "start_share", "handover_at"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a share from 0 to 1, got {getattr(self, name)}")
-        if self.kept + self.begins > 1:
-            raise ValueError(f"kept and begins together are at most 1, got {self.kept} and {self.begins}")
+        if self.teacher_share + self.start_share > 1:
+            shares = f"{self.teacher_share} and {self.start_share}"
+            raise ValueError(f"teacher_share and start_share together are at most 1, got {shares}")
         if not 0 <= self.average < 1:
             raise ValueError(f"average is a share from 0 up to 1, such as 0.995, got {self.average}")
         if self.warm_up >= self.length:
@@ -109,8 +112,10 @@ class DistilSettings:
         return replace(self, optimizer=optimizer, learning_rate=self.learning_rate or rate)
 
     def recorded(self) -> dict[str, Any]:
-        """Returns the settings for the record of a run, which earlier versions wrote without the optimizer."""
-        return without_added(asdict(self), {"optimizer": "adam", "synapses": None})
+        """Returns the settings for the record of a run, as earlier versions wrote them: by older names, and without
+        the optimizer."""
+        values = {OLDER.get(name, name): value for name, value in asdict(self).items()}
+        return without_added(values, {"optimizer": "adam", "synapses": None})
 
     @property
     def all_batches(self) -> int:
@@ -119,7 +124,7 @@ class DistilSettings:
 
     def steps_until(self, iteration: int) -> int:
         """Returns how many steps are taken before the training of an iteration; the first one is 0."""
-        first = round(self.steps * (self.first if self.iterations else 1))
+        first = round(self.steps * (self.demonstrations if self.iterations else 1))
         return first + round((self.steps - first) * iteration / max(1, self.iterations))
 
     def kept_of_average(self, batches: int) -> float:

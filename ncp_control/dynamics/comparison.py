@@ -20,7 +20,7 @@ from ncp_control.data import Rollouts, Scaler, Split, Windows
 from ncp_control.data.linear import linear_error, mean_error, persistence_error
 from ncp_control.data.rollouts import is_paper_data
 from ncp_control.data.table_rollouts import bring_data
-from ncp_control.dynamics.earlier_files import SERIES
+from ncp_control.dynamics.earlier_files import SERIES, renamed
 from ncp_control.dynamics.errors import rollout_errors, window_errors
 from ncp_control.dynamics.fit_loop import PACKAGES, DivergedError, Fitted
 from ncp_control.dynamics.fitting import fit, make_seeded
@@ -303,7 +303,7 @@ def errors_of(model: DynamicsModel, test: Rollouts, what: Comparison) -> dict[st
     if horizon < 1:
         return {**known, "open_loop": {}}
     rows = ask(model, test, horizon, LENGTH, floors=False).rows(range(1, horizon + 1))
-    keys = {"recorded": "mean", "foreign": "foreign_mean"}
+    keys = {"recorded": "mean", "off-policy": "off_policy_mean"}
     ahead = {f"{after} {k}": rows[k - 1][keys[after]] for after, k in OPEN_LOOP if k <= horizon}
     return {**known, "open_loop": {name: error for name, error in ahead.items() if error is not None}}
 
@@ -312,6 +312,8 @@ def read_result(path: Path) -> dict[str, Any]:
     """Reads the result that `fit_row` wrote. Those of earlier versions have neither "rollouts" nor "open_loop"."""
     result = {"rollouts": [], "open_loop": {}, **read_record(path)}
     each, ahead = result["rollouts"], result["open_loop"]
+    if isinstance(ahead, dict):
+        result["open_loop"] = ahead = {renamed(name): error for name, error in ahead.items()}
     whole = isinstance(ahead, dict) and isinstance(each, list) and all(map(is_named_number, each))
     numbers = [result.get(key) for key in ("error", "seconds", "parameters")] + (list(ahead.values()) if whole else [])
     if not whole or not all(map(is_number, numbers)):

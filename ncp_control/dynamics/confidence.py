@@ -98,7 +98,7 @@ def calibrate(ensemble: Ensemble, rollouts: Rollouts, seed: int = 0, progress: b
     """Returns how wide an ensemble's intervals have to be to hold nine of ten observations.
 
     The ensemble predicts the rollouts after the recorded actions and, if they name an environment of MuJoCo's in which
-    they can be run again, after those of other episodes: "recorded" and "foreign". Use it as ::
+    they can be run again, after those of other episodes: "recorded" and "off-policy". Use it as ::
 
         ensemble.calibrations = calibrate(ensemble, valid)
 

@@ -18,6 +18,11 @@ HASHED = "first_weights_sha256"
 Described = dict[str, Any]
 
 
+def renamed(question: str) -> str:
+    """Returns today's name of the actions after which a model predicts: 0.2.0 called off-policy ones "foreign"."""
+    return question.replace("foreign", "off-policy")
+
+
 def split_of_model(rollouts: Rollouts, note: Described) -> Split:
     """Splits rollouts as they were split for a fit, so that the test part holds nothing that the model was fitted to.
 

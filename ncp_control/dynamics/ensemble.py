@@ -80,7 +80,7 @@ class Ensemble(Simulator):
         mean, low, high = ensemble.predict_interval(history, 50, actions)  # nine of ten observations lie within
 
     :param members: models that read and predict the same; their cells and sizes may differ
-    :param calibrations: how wide the intervals are for "recorded" and for "foreign" actions; those that are known
+    :param calibrations: how wide the intervals are for "recorded" and for "off-policy" actions, if known
     """
 
     def __init__(self, members: Sequence[DynamicsModel], calibrations: Mapping[str, Calibration] | None = None) -> None:
@@ -159,16 +159,16 @@ class Ensemble(Simulator):
     @torch.no_grad()
     def predict_interval(
         self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None,
-        foreign: bool = False,
+        off_policy: bool = False,
     ) -> PredictionInterval:  # fmt: skip
         """Returns what `predict` returns, and between which values nine of ten observations are expected.
 
         The intervals were calibrated on the validation rollouts, and hold for rollouts like these.
 
-        :param foreign: whether the actions are others than the recorded controller would have chosen, such as a plan's;
-            the members may then agree and be wrong
+        :param off_policy: whether the actions are not those of the recorded controller, but a plan's, for example; the
+            members may then agree and be wrong
         """
-        calibration = self.calibration_for(foreign)
+        calibration = self.calibration_for(off_policy)
         each = self.predict_each(history, horizon, actions, ahead)
         mean = each.mean(0)
         half = calibration.half_width(self.disagreement(each))
@@ -178,16 +178,16 @@ class Ensemble(Simulator):
     @torch.no_grad()
     def believed_steps(
         self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None,
-        foreign: bool = False,
+        off_policy: bool = False,
     ) -> Tensor:  # fmt: skip
         """Returns how many steps ahead, of `horizon`, may be believed: (B,), or one number for a single history.
 
         A prediction is believed until the error that its interval lets expect reaches a tenth of the variance, in the
         mean over the features. After that step no further one is believed.
 
-        :param foreign: as for `predict_interval`
+        :param off_policy: as for `predict_interval`
         """
-        calibration = self.calibration_for(foreign)
+        calibration = self.calibration_for(off_policy)
         expected = calibration.expected_error(self.disagreement(self.predict_each(history, horizon, actions, ahead)))
         return torch.as_tensor(steps_believed(expected), device=self.mean.device)
 
@@ -199,8 +199,8 @@ class Ensemble(Simulator):
         # Of the members themselves: they are all there are, no sample.
         return np.asarray((each.std(0, correction=0) / self.std).double().cpu().numpy())
 
-    def calibration_for(self, foreign: bool) -> Calibration:
-        """Returns the calibration for recorded or for foreign actions, and says what to do if it is not known."""
+    def calibration_for(self, off_policy: bool) -> Calibration:
+        """Returns the calibration for recorded or for off-policy actions, and says what to do if it is not known."""
         if len(self.sizes) < 2:
             raise ValueError("an ensemble of one model has nobody to disagree with: intervals need two members or more")
         if not self.calibrations:
@@ -208,7 +208,7 @@ class Ensemble(Simulator):
                 "this ensemble has no calibration, as files of earlier versions have none: set its calibrations to "
                 "what ncp_control.dynamics.calibrate(ensemble, validation_rollouts) returns"
             )
-        question = "foreign" if foreign else "recorded"
+        question = "off-policy" if off_policy else "recorded"
         if question not in self.calibrations:
             raise ValueError(
                 f"this ensemble has no calibration for {question} actions: its validation rollouts did not tell what "

@@ -13,6 +13,7 @@ import torch
 from ncp_control.base.notes import read_note, write_note
 from ncp_control.base.tensors import building, read_tensors, write_tensors
 from ncp_control.data import Scaler
+from ncp_control.dynamics.earlier_files import renamed
 from ncp_control.dynamics.ensemble import Calibration, Ensemble
 from ncp_control.dynamics.model import DynamicsModel
 from ncp_control.dynamics.simulator import Simulator
@@ -72,7 +73,9 @@ def read_calibrations(tensors: dict[str, torch.Tensor]) -> dict[str, Calibration
     """Returns an ensemble's calibrations; a file of an earlier version has none."""
     questions = [key.split(".")[1] for key in tensors if key.startswith("calibration.") and key.endswith(".floor")]
     return {
-        question: Calibration(*(tensors[f"calibration.{question}.{name}"].double().numpy() for name in CALIBRATION))
+        renamed(question): Calibration(
+            *(tensors[f"calibration.{question}.{name}"].double().numpy() for name in CALIBRATION)
+        )
         for question in questions
     }
 

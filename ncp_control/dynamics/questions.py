@@ -33,15 +33,15 @@ class Answers:
     """Squared errors 1 .. H steps ahead from S starts, over the variances of the observations.
 
     :param recorded: of the model, after the actions that were recorded
-    :param foreign: of the model, after those of other episodes, (S, H); None if that is not known
+    :param off_policy: of the model, after those of other episodes, (S, H); None if that is not known
     :param floors: of the simulator, started with errors as large as the model's own one step ahead, for "recorded" and
-        "foreign", (S, H) each; empty if they are not known
+        "off-policy", (S, H) each; empty if they are not known
     :param unknown: why something is not known
-    :param trials: what the model read and what followed, for "recorded" and, if that is known, "foreign"
+    :param trials: what the model read and what followed, for "recorded" and, if that is known, "off-policy"
     """
 
     recorded: OpenLoop
-    foreign: Array | None = None
+    off_policy: Array | None = None
     floors: dict[str, Array] = field(default_factory=dict)
     unknown: str = ""
     trials: dict[str, Trials] = field(default_factory=dict)
@@ -49,8 +49,12 @@ class Answers:
     def rows(self, horizons: Iterable[int]) -> list[dict[str, float | None]]:
         """Returns the errors at some horizons, as JSON values; None for what is not known."""
         loop, rows = self.recorded, []
-        floor, foreign_floor = (self.floors.get(key) for key in ("recorded", "foreign"))
-        columns = {"": loop.errors, "foreign_": self.foreign, "floor_": floor, "foreign_floor_": foreign_floor}
+        columns = {
+            "": loop.errors,
+            "off_policy_": self.off_policy,
+            "floor_": self.floors.get("recorded"),
+            "off_policy_floor_": self.floors.get("off-policy"),
+        }
         for k in horizons:
             row: dict[str, float | None] = {"horizon": k}
             for name, errors in columns.items():
@@ -111,21 +115,21 @@ def simulate(
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(DRAWN,)))
     std, horizon = Scaler.fit(rollouts).std, answers.recorded.errors.shape[1]
     noise = one_step_noise(model, rollouts, warm_up) if floors else None
-    rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", "recorded", "foreign")}
+    rows: dict[str, list[Array]] = {key: [] for key in ("seen", "actions", "real", "recorded", "off-policy")}
     for k, rollout in enumerate(rollouts):
         first = [start + warm_up - 1 for start in starts_in(rollout, horizon, warm_up, every)]
         for start, state in zip(first, bodies.states(rollout, first), strict=True):
-            foreign_actions = choose_other(rollouts, k, horizon, random)
-            real = bodies.follow(state, foreign_actions)
+            other_actions = choose_other(rollouts, k, horizon, random)
+            real = bodies.follow(state, other_actions)
             own = rollout.actions[start : start + horizon]  # type: ignore[index]
             rows["seen"].append(rollout.observations[start - warm_up + 1 : start + 1])
-            rows["actions"].append(np.concatenate([rollout.actions[start - warm_up + 1 : start], foreign_actions]))  # type: ignore[index]
+            rows["actions"].append(np.concatenate([rollout.actions[start - warm_up + 1 : start], other_actions]))  # type: ignore[index]
             rows["real"].append(real)
             if noise is not None and bodies.skip is not None:
                 shift = noise * random.normal(size=noise.shape)
                 seen = rollout.observations[start + 1 : start + 1 + horizon]
                 rows["recorded"].append(over_variance(bodies.follow(state, own, shift), seen, std))
-                rows["foreign"].append(over_variance(bodies.follow(state, foreign_actions, shift), real, std))
+                rows["off-policy"].append(over_variance(bodies.follow(state, other_actions, shift), real, std))
             tracker.advance(done=1)
     like = model.mean
     read, actions, followed = (
@@ -134,14 +138,14 @@ def simulate(
     )
     asked = Trials(read, actions.flatten(2), 1.0 if model.timed else None, followed)
     free = model.predict(asked.seen, horizon, asked.actions, asked.ahead).double().cpu().numpy()
-    foreign = over_variance(free, np.stack(rows["real"]), std)
-    complete = replace(answers, foreign=foreign, trials={**answers.trials, "foreign": asked})
+    off_policy = over_variance(free, np.stack(rows["real"]), std)
+    complete = replace(answers, off_policy=off_policy, trials={**answers.trials, "off-policy": asked})
     if not floors:
         return complete
     if bodies.skip is None:
         why = "the observations are not the simulator's positions and velocities, so that it cannot start with errors"
         return replace(complete, unknown=why)
-    return replace(complete, floors={key: np.stack(rows[key]) for key in ("recorded", "foreign")})
+    return replace(complete, floors={key: np.stack(rows[key]) for key in ("recorded", "off-policy")})
 
 
 def one_step_noise(model: Simulator, rollouts: Rollouts, length: int) -> Array:

@@ -110,7 +110,7 @@ class Simulator(nn.Module, ABC):
 
     def predict_interval(
         self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None,
-        foreign: bool = False,
+        off_policy: bool = False,
     ) -> PredictionInterval:  # fmt: skip
         """Returns what `predict` returns, and between which values nine of ten observations are expected.
 
@@ -120,7 +120,7 @@ class Simulator(nn.Module, ABC):
 
     def believed_steps(
         self, history: Tensor, horizon: int, actions: Tensor | None = None, ahead: Tensor | float | None = None,
-        foreign: bool = False,
+        off_policy: bool = False,
     ) -> Tensor:  # fmt: skip
         """Returns how many steps ahead, of `horizon`, may be believed: (B,), or one number for a single history.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,8 @@ from ncp_control.base.pages import new_figure, save_figure
 from ncp_control.base.text import csv_cell
 
 REFERENCE = "LTC"
-OPEN_LOOP = (("recorded", 10), ("recorded", 50), ("foreign", 5), ("foreign", 10))  # after which actions, how far ahead
+# After which actions, how far ahead.
+OPEN_LOOP = (("recorded", 10), ("recorded", 50), ("off-policy", 5), ("off-policy", 10))
 AHEAD = tuple(f"{after} {steps}" for after, steps in OPEN_LOOP)
 HEAD = ("model", "parameters", "error", "spread", "fits", "published", "p", "seconds", *AHEAD)
 
@@ -119,7 +121,7 @@ def write_tables(results: Sequence[RowResult], out: Path, loss: str) -> None:
     seeds = max(len(result.errors) for result in results)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    heads = ["model", "parameters", "mean", "spread", "seconds", *(name.replace(" ", "_") for name in AHEAD)]
+    heads = ["model", "parameters", "mean", "spread", "seconds", *(re.sub("[ -]", "_", name) for name in AHEAD)]
     writer.writerow([*heads, *(f"seed_{k}" for k in range(seeds))])
     for result in results:
         ahead = [result.open_loop.get(name) for name in AHEAD]

@@ -94,11 +94,11 @@ def test_what_somebody_points_at_has_its_certified_facts(tmp_path: Path) -> None
     assert facts["it can move an action by"] == "3 %"
     assert facts["its time constant lies from"] == "1 to 2"
     assert "the attack reached" in facts
-    assert dict(found["neurons"][0]["facts"])["it forgets after"] == "not shown"
+    assert dict(found["neurons"][0]["facts"])["it forgets after"] == "not proved"
     assert found["synapses"][0]["title"] == "cart velocity -> inter0"
     assert dict(found["inputs"][3]["facts"])["reaches"] == "no action"
     places = {one["key"]: one["places"] for one in found["colourings"]}
-    assert places["forgets"][0] is None  # not shown
+    assert places["forgets"][0] is None  # not proved
     assert (min(places["forgets"][1:]), max(places["forgets"][1:])) == (0, 1)
 
 
@@ -119,14 +119,14 @@ def test_all_tables_are_there_without_a_script(tmp_path: Path) -> None:
     assert len(reader.all("table")) == 5
 
 
-def test_what_holds_and_what_could_not_be_shown_come_first_and_long_tables_last_and_folded(tmp_path: Path) -> None:
+def test_what_holds_and_what_could_not_be_proved_come_first_and_long_tables_last_and_folded(tmp_path: Path) -> None:
     certificate = certificate_of(AutoNCP(48, 2, seed=1).build(3))
     text, reader = page_of(certificate, tmp_path)
     titles = re.findall(r"<h2[^>]*>([^<]*)</h2>", text)
     assert titles[:5] == ["In short", "What is certified", "Circuit", "Actions", "Memory"]
     assert titles[-1] == "Synapses"
     in_short = text[text.index('id="in-short"') : text.index('id="what-is-certified"')]
-    for word in ("actions", "memory", "not shown", "that the agent acts well"):
+    for word in ("actions", "memory", "not proved", "that the agent acts well"):
         assert word in in_short
     assert text.count("<details>") == 2  # neurons and synapses
     unfolded = re.sub(r"<details>.*?</details>", "", text)
@@ -137,15 +137,15 @@ def test_what_holds_and_what_could_not_be_shown_come_first_and_long_tables_last_
 
 def test_the_summary_names_no_bound_that_says_nothing() -> None:
     certificate = certificate_of()
-    unbounded = tuple(replace(one, moved_now=None, moved_always=None) for one in certificate.actions)
+    unbounded = tuple(replace(one, moved_in_step=None, moved_in_episode=None) for one in certificate.actions)
     rows = dict(summary(replace(certificate, actions=unbounded, forgetting=None)).rows)
     assert "errors" not in rows
-    assert "errors in the same step cannot move 2 of 2 actions" in rows["not shown"]
+    assert "errors in one step cannot move 2 of 2 actions" in rows["not proved"]
     assert "current observation alone" in rows["memory"]
-    small = tuple(replace(one, moved_now=0.01) for one in certificate.actions)
+    small = tuple(replace(one, moved_in_step=0.01) for one in certificate.actions)
     rows = dict(summary(replace(certificate, actions=small)).rows)
-    assert "move no action by more than 0.01 in the same step" in rows["errors"]
-    assert "in the same step" not in rows["not shown"]
+    assert "move no action by more than 0.01 in one step" in rows["errors"]
+    assert "in one step" not in rows["not proved"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_the_menu_changes_what_colours_show(page: Page) -> None:
     assert before != after
     missing = page.ask("getComputedStyle(document.documentElement).getPropertyValue('--missing')")
     assert missing == "#b9bec5"
-    assert after[0] == "rgb(185, 190, 197)"  # not shown, and so not the colour of any number
+    assert after[0] == "rgb(185, 190, 197)"  # not proved, and so not the colour of any number
     assert (page.find("#scale-low").text, page.find("#scale-high").text) == ("10", "110")
 
 
@@ -92,13 +92,13 @@ def test_a_neuron_is_reached_with_the_keyboard(page: Page) -> None:
     assert page.find("#chosen-title").text == "inter5"
 
 
-def test_a_table_is_sorted_by_its_numbers_and_what_is_not_shown_comes_last(page: Page) -> None:
+def test_a_table_is_sorted_by_its_numbers_and_what_is_not_proved_comes_last(page: Page) -> None:
     heads = page.browser.find_elements("css selector", "#neurons thead button")
     forgets = [head.text for head in heads].index("forgets after")
     heads[forgets].click()
-    assert column(page, "neurons", forgets) == [*(f"{10 * k} steps" for k in range(1, 12)), "not shown"]
+    assert column(page, "neurons", forgets) == [*(f"{10 * k} steps" for k in range(1, 12)), "not proved"]
     heads[forgets].click()
-    assert column(page, "neurons", forgets) == [*(f"{10 * k} steps" for k in range(11, 0, -1)), "not shown"]
+    assert column(page, "neurons", forgets) == [*(f"{10 * k} steps" for k in range(11, 0, -1)), "not proved"]
     assert page.ask("document.querySelector('#neurons [aria-sort]').getAttribute('aria-sort')") == "descending"
     constant = [head.text for head in heads].index("time constant")
     heads[constant].click()

@@ -60,12 +60,12 @@ def test_shipped_agents_are_certified(name: str) -> None:
 
 
 @pytest.mark.system
-def test_the_shipped_cascade_forgets_and_its_ranges_are_nearly_reached() -> None:
+def test_the_shipped_acyclic_circuit_forgets_and_its_ranges_are_nearly_reached() -> None:
     found = audit(
-        nc.load(CHECKPOINTS / "halfcheetah-positions-cascade.safetensors"), box=3.0, attack=300_000, progress=False
+        nc.load(CHECKPOINTS / "halfcheetah-positions-acyclic.safetensors"), box=3.0, attack=300_000, progress=False
     )
     assert found.forgetting is not None
-    assert found.forgetting.shown
+    assert found.forgetting.proved
     assert found.forgetting.cycles == ()
     assert found.forgetting.steps is not None
     assert found.forgetting.steps < 50
@@ -85,7 +85,7 @@ def test_the_same_seed_finds_the_same(shipped: Certificate) -> None:
 
 @pytest.mark.system
 def test_ranges_are_tighter_than_the_cells_own_bounds() -> None:
-    agent = nc.load(CHECKPOINTS / "halfcheetah-positions-cascade.safetensors")
+    agent = nc.load(CHECKPOINTS / "halfcheetah-positions-acyclic.safetensors")
     low, high = (end.detach().numpy() for end in agent.policy.lstm_actor.cell.state_bounds())
     widths = np.array([one.high - one.low for one in audit(agent, box=1.0, attack=0).states])
     assert (widths <= (high - low) * (1 + 1e-4)).all()
@@ -206,7 +206,7 @@ def test_a_circuit_without_strong_synapses_provably_forgets(tmp_path: Path) -> N
         agent.policy.lstm_actor.cell.sigma.mul_(0.02)
     found = audit(agent, attack=20_000, progress=False)
     assert found.forgetting is not None
-    assert found.forgetting.shown
+    assert found.forgetting.proved
     assert found.forgetting.steps is not None
     assert found.forgetting.found_steps is not None
     assert found.forgetting.found_steps <= found.forgetting.steps
@@ -235,7 +235,7 @@ def test_bad_arguments_are_refused(given: dict[str, Any], match: str) -> None:
 @pytest.mark.parametrize(
     "cell", ["ltc", "neural-ltc", "dual-ltc", "cfc", "ctrnn", "lstm", "gru", "mlp", "ct-gru", "neural-ode"]
 )
-def test_every_cell_has_a_certificate_that_holds_or_says_what_is_not_shown(cell: str, tmp_path: Path) -> None:
+def test_every_cell_has_a_certificate_that_holds_or_says_what_is_not_proved(cell: str, tmp_path: Path) -> None:
     dense = cell in ("lstm", "gru", "mlp", "ct-gru")
     made = make("circuit", cell=cell, wiring=5 if dense else nc.AutoNCP(9, 3, seed=1), cell_kwargs=None)
     save_policy(made, tmp_path / "agent.safetensors")
@@ -245,7 +245,7 @@ def test_every_cell_has_a_certificate_that_holds_or_says_what_is_not_shown(cell:
     assert found.forgetting is not None
     assert len(found.neurons) == (5 if dense else 9)
     unknown = any(not np.isfinite([one.low, one.high]).all() for one in found.states) or found.forgetting.steps is None
-    assert not unknown or found.notes or found.forgetting.reason.startswith("not shown")
+    assert not unknown or found.notes or found.forgetting.reason.startswith("not proved")
 
 
 def test_a_window_of_inputs_is_forgotten_after_its_length(tmp_path: Path) -> None:

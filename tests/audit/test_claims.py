@@ -72,7 +72,7 @@ def test_a_neuron_that_hardly_moves_is_not_dead_in_front_of_a_strong_head() -> N
     assert neuron.matters == 1
 
 
-def cascade(seed: int = 0) -> Any:
+def acyclic(seed: int = 0) -> Any:
     """Thirteen signed NeuralLTC neurons without a cycle, each of which reads all before it, some very strongly."""
     edges = [(i, j) for j in range(13) for i in range(j)]
     sensory = [(i, j) for j in range(12) for i in range(2)]
@@ -86,11 +86,11 @@ def cascade(seed: int = 0) -> Any:
 
 def test_bounds_of_what_moves_are_positive_whatever_the_weights_are() -> None:
     for seed in range(4):
-        found = audit(cascade(seed), attack=0)
+        found = audit(acyclic(seed), attack=0)
         (action,) = found.actions
-        assert action.moved_now is not None
-        assert action.moved_always is not None
-        assert 0 <= action.moved_now <= action.moved_always * (1 + 1e-9)
+        assert action.moved_in_step is not None
+        assert action.moved_in_episode is not None
+        assert 0 <= action.moved_in_step <= action.moved_in_episode * (1 + 1e-9)
         for one in (*found.neurons, *found.synapses):
             assert one.matters is not None
             assert 0 <= one.matters <= 1
@@ -129,7 +129,7 @@ def test_an_action_that_can_be_nan_has_no_range(made: Callable[[], Any]) -> None
     found = audit(agent, attack=20_000, progress=False)
     action = found.actions[0]
     assert [action.value.low, action.value.high] == [-math.inf, math.inf]
-    assert action.moved_now is None
+    assert action.moved_in_step is None
     assert any("no certified range" in note for note in found.notes)
     assert found.holds
     lie = replace(found, actions=tuple(replace(one, value=Range(-1.0, 1.0)) for one in found.actions), attack=None)
@@ -138,22 +138,22 @@ def test_an_action_that_can_be_nan_has_no_range(made: Callable[[], Any]) -> None
     )
 
 
-def test_of_a_box_that_float32_cannot_add_up_nothing_is_shown() -> None:
+def test_of_a_box_that_float32_cannot_add_up_nothing_is_proved() -> None:
     agent = agent_of(nc.LTC(2, 3))
     found = audit(agent, box=(np.full(2, -3e38), np.full(2, 3e38)), attack=5_000, progress=False)
     assert found.holds
     assert all(math.isinf(one.low) for one in (*found.states, found.actions[0].value))
     assert any("largest number of float32" in note for note in found.notes)
-    assert found.actions[0].moved_always is None
+    assert found.actions[0].moved_in_episode is None
 
 
-def test_of_layers_that_float32_cannot_add_up_nothing_is_shown() -> None:
+def test_of_layers_that_float32_cannot_add_up_nothing_is_proved() -> None:
     agent = agent_of(nc.GRU(1, 4), actions=2)
     with torch.no_grad():
         agent.policy.action_net.weight.copy_(torch.tensor([[3e38, 3e38, -3e38, -3e38], [1.0, 1.0, 1.0, 1.0]]))
     found = audit(agent, attack=20_000, progress=False)
     assert [math.isinf(one.value.low) for one in found.actions] == [True, False]
-    assert [one.moved_now is None for one in found.actions] == [True, False]
+    assert [one.moved_in_step is None for one in found.actions] == [True, False]
     assert found.holds
 
 
@@ -168,7 +168,7 @@ def test_an_lstm_whose_memory_has_no_range_has_actions_that_do() -> None:
 
 
 @pytest.mark.system
-def test_behind_strong_gap_junctions_bounds_have_room_for_rounding_or_are_not_shown() -> None:
+def test_behind_strong_gap_junctions_bounds_have_room_for_rounding_or_are_not_proved() -> None:
     shown = []
     for gap in (1.0, 1e3, 1e9):
         wiring = Wiring.from_edges(1, inter=1, motor=1, sensory=[(0, 0)], gap_junctions=[(0, 1)])
@@ -234,8 +234,8 @@ def test_false_claims_about_what_moves_an_action_are_found() -> None:
     neuron = replace(true.neurons[0], matters=-4.3e12)
     assert said(neurons=(neuron,))[0].startswith("motor0 was certified to move an action by at most -4.3e+12")
     for changes, sentence in (
-        ({"moved_always": -3.7e8}, "action0 was certified to move by at most -3.7e+08 by errors in all steps"),
-        ({"moved_now": 0.0}, "action0 was certified to move by at most 0 in the same step"),
+        ({"moved_in_episode": -3.7e8}, "action0 was certified to move by at most -3.7e+08 by errors in every step"),
+        ({"moved_in_step": 0.0}, "action0 was certified to move by at most 0 in one step"),
     ):
         (found,) = said(actions=(replace(true.actions[0], **changes),))
         assert found.startswith(sentence)

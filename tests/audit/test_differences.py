@@ -30,18 +30,18 @@ def test_a_single_leaky_neuron_forgets_as_its_factor_says() -> None:
     assert system([[0.5]], [0.0], [1.0], substeps=2).rate() == pytest.approx(0.25)
 
 
-def test_a_neuron_that_never_forgets_is_not_shown() -> None:
+def test_a_neuron_that_never_forgets_is_not_proved() -> None:
     assert system([[1.0]], [0.0], [1.0]).forgotten(0.01, np.array([1.0])) == ([None], None)
     assert system([[1.2]], [0.0], [1.0]).rate() == pytest.approx(1.2)
 
 
 @pytest.mark.parametrize("distance", [0.0, 1.5e-12, 1e-9])
-def test_what_is_not_shown_to_forget_is_named_down_to_the_last_digits(distance: float) -> None:
+def test_what_is_not_proved_to_forget_is_named_down_to_the_last_digits(distance: float) -> None:
     found = system([[1 - distance]], [0.0], [1.0])
     assert (found.rate() >= 1) == bool(found.cycles()) == (distance < 1e-9)
 
 
-def test_a_cascade_forgets_after_its_slowest_neuron_even_with_a_strong_synapse() -> None:
+def test_a_circuit_without_cycles_forgets_after_its_slowest_neuron_even_with_a_strong_synapse() -> None:
     found = system([[0.9, 0.0], [50.0, 0.1]], [0.0, 0.0], [1.0, 1.0])
     assert found.cycles() == []
     assert found.rate() == pytest.approx(0.9)
@@ -69,7 +69,7 @@ def test_an_error_that_never_ends_moves_the_state_to_the_fixed_point() -> None:
     np.testing.assert_allclose(clamped.always(clamped.B @ np.array([0.1])), [3.0])
 
 
-def test_ranges_without_an_end_are_not_shown_and_raise_no_warning() -> None:
+def test_ranges_without_an_end_are_not_proved_and_raise_no_warning() -> None:
     found = system([[0.5, 0.0], [0.0, 0.5]], [1.0, 0.0], [np.inf, 1.0])
     steps, _ = found.forgotten(0.01, np.ones(2))
     assert steps[0] is None

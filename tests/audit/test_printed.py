@@ -52,7 +52,7 @@ def test_it_says_what_was_certified_and_under_which_assumptions() -> None:
     text = " ".join(as_text(certificate_of(elapsed=(0.5, 2.0))).split())
     assert "3 standard deviations around the mean of the training" in text
     assert "from 0.5 to 2, another one before every step" in text
-    assert "ranges with the rounding of float32" in text
+    assert "Ranges include the rounding of float32" in text
     assert "errors of up to 0.01 of every sensor's standard deviation in training" in text
     assert "0.01 in every sensor's own unit" in " ".join(as_text(certificate_of(error_units=(1.0,) * 4)).split())
     free = (Range(-math.inf, math.inf), *certificate_of().observations[1:])
@@ -72,39 +72,39 @@ def test_every_action_stands_with_its_ranges_and_with_how_far_errors_move_it() -
 
 def test_a_bound_as_wide_as_the_range_of_an_action_is_called_so() -> None:
     whole = certificate_of()
-    free = tuple(replace(one, moved_now=2.0, value=Range(-1.0, 1.0)) for one in whole.actions)
+    free = tuple(replace(one, moved_in_step=2.0, value=Range(-1.0, 1.0)) for one in whole.actions)
     (push,) = [line for line in as_text(replace(whole, actions=free)).splitlines() if line.startswith("push ")]
     assert "whole range" in push
     assert push.count("whole range") == 1
 
 
-def test_what_is_not_shown_is_said_and_never_passed_over() -> None:
+def test_what_is_not_proved_is_said_and_never_passed_over() -> None:
     whole = certificate_of(attacked=False)
     blank = Range(-math.inf, math.inf)
     unknown = replace(
         whole,
-        actions=tuple(replace(one, raw=blank, moved_now=None, moved_always=None) for one in whole.actions),
+        actions=tuple(replace(one, raw=blank, moved_in_step=None, moved_in_episode=None) for one in whole.actions),
         neurons=tuple(
             replace(one, state=blank, time_constant=blank, forgets_after=None, matters=None) for one in whole.neurons
         ),
         synapses=tuple(replace(one, matters=None, sign="?") for one in whole.synapses),
-        forgetting=Forgetting(False, "not shown: the cycle could enlarge differences", None, None, ()),
+        forgetting=Forgetting(False, "not proved: the cycle could enlarge differences", None, None, ()),
         paths=(), notes=("a reason that names the gap",),
     )  # fmt: skip
     lines = as_text(unknown).splitlines()
     (push,) = [line for line in lines if line.startswith("push ")]
     (inter,) = [line for line in lines if line.startswith("inter ")]
-    assert push.count("not shown") == 3
-    assert inter.count("not shown") == 4
+    assert push.count("not proved") == 3
+    assert inter.count("not proved") == 4
     text = "\n".join(lines)
-    assert "Which sensor reaches which action is not shown." in text
-    assert "Forgetting is not shown: the cycle could enlarge differences." in text
-    assert f"for {len(whole.synapses)} this is not shown" in " ".join(text.split())
+    assert "Which sensor reaches which action is not proved." in text
+    assert "Forgetting is not proved: the cycle could enlarge differences." in text
+    assert f"for {len(whole.synapses)} this is not proved" in " ".join(text.split())
     assert "a reason that names the gap" in text
 
 
 def test_without_gaps_it_says_that_too() -> None:
-    assert 'Nothing beside what says "not shown" above.' in as_text(certificate_of(notes=()))
+    assert 'Whatever says "not proved" above.' in as_text(certificate_of(notes=()))
     assert "an audit knows nothing of its environment" in as_text(certificate_of(notes=()))
 
 
@@ -131,7 +131,7 @@ def test_an_attack_that_failed_says_how_hard_it_tried_and_none_says_how_to_try()
         "replaced what 13 synapses and neurons pass on, and drove the states to their ends. A certified state" in text
     )
     assert "A certified state is 1.5 times as wide as what it found (median)." in text
-    assert "With --attack N the agent is searched" in as_text(certificate_of(attacked=False))
+    assert "None: --attack N searches for observations" in as_text(certificate_of(attacked=False))
 
 
 def test_each_claim_stands_with_what_was_tried_against_it() -> None:
@@ -182,7 +182,7 @@ def test_dead_neurons_and_idle_synapses_are_counted() -> None:
     text = " ".join(as_text(certificate_of()).split())
     assert "1 neuron dead (moves no action): inter1. 1 neuron saturated" in text
     assert "14 of 32 are active, 6 always open, 6 always closed, 6 dead." in text
-    assert "The sources of 7 can never move an action through them." in text
+    assert "Through 7 of them the source can never move an action." in text
     assert "These matter least: cart position -> inter1 0.2 %" in text
 
 
@@ -206,7 +206,7 @@ def test_the_guide_explains_every_heading() -> None:
     headings = {name for one in seen for name in one.header}
     plain = {"action", "layer", "neurons", "sensor", *(one.name for one in whole.actions)}
     assert headings - plain <= explained
-    assert {"dead", "saturated", "whole range", "not shown", "exceeds the others by", "ever made"} <= explained
+    assert {"dead", "saturated", "whole range", "not proved", "exceeds the others by", "ever made"} <= explained
 
 
 @pytest.mark.parametrize("show", [as_text, as_markdown])
@@ -236,15 +236,15 @@ def test_each_agent_has_a_column_and_every_comparison_a_row() -> None:
     text = side_by_side(one, replace(other, neurons=neurons, forgetting=forgetting))
     assert text.splitlines()[0].split() == ["1:", "cartpole", "2:", "other"]
     assert row_of(text, "dead neurons") == ["1", "12"]
-    assert row_of(text, "forgets after") == ["34", "steps", "not", "shown"]
-    assert row_of(text, "an error moves an action now by") == ["0.0125", "0.0125"]
+    assert row_of(text, "forgets after") == ["34", "steps", "not", "proved"]
+    assert row_of(text, "an error in one step moves an action by") == ["0.0125", "0.0125"]
     assert row_of(text, "synapses through which nothing moves an action") == ["7", "7"]
     assert row_of(text, "certified width over what it reached (median)") == ["1.5", "1.5"]
 
 
 def test_the_actions_of_both_stand_in_one_table_if_they_are_the_same_ones() -> None:
     one, other = certificate_of(), certificate_of(agent="other")
-    narrow = tuple(replace(action, moved_now=0.001) for action in other.actions)
+    narrow = tuple(replace(action, moved_in_step=0.001) for action in other.actions)
     text = side_by_side(one, replace(other, actions=narrow))
     (push,) = [line for line in text.splitlines() if line.startswith("push ")]
     assert push.split()[-4:] == ["0.0125", "0.001", "0.0375", "0.0375"]
@@ -268,13 +268,13 @@ def test_an_agent_without_a_memory_has_no_numbers_about_neurons() -> None:
     assert row_of(text, "attack") == ["held,", "10,000", "observations", "none"]
 
 
-def test_what_is_not_shown_for_one_action_is_not_shown_for_the_most_moved_one() -> None:
+def test_what_is_not_proved_for_one_action_is_not_proved_for_the_most_moved_one() -> None:
     one = certificate_of()
     first, second = one.actions
-    unknown = replace(one, actions=(first, replace(second, moved_now=None)))
-    assert row_of(side_by_side(one, unknown), "an error moves an action now by") == ["0.0125", "not", "shown"]
-    whole = replace(one, actions=(first, replace(second, moved_now=100.0)))
-    assert row_of(side_by_side(one, whole), "an error moves an action now by") == ["0.0125", "whole", "range"]
+    unknown = replace(one, actions=(first, replace(second, moved_in_step=None)))
+    assert row_of(side_by_side(one, unknown), "an error in one step moves an action by") == ["0.0125", "not", "proved"]
+    whole = replace(one, actions=(first, replace(second, moved_in_step=100.0)))
+    assert row_of(side_by_side(one, whole), "an error in one step moves an action by") == ["0.0125", "whole", "range"]
 
 
 def test_a_broken_claim_of_either_comes_first() -> None:

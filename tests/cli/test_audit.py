@@ -116,7 +116,7 @@ def test_an_attack_is_on_unless_it_is_switched_off(capsys: pytest.CaptureFixture
     assert found["attack"]["inputs"] >= ATTACK
     assert found["attack"]["longest"] >= 10_000
     assert found["attack"]["violations"] == []
-    assert "None. With --attack N the agent is searched" in printed(capsys, str(agent), *FAST)
+    assert "None: --attack N searches for observations" in printed(capsys, str(agent), *FAST)
 
 
 def test_an_attack_that_breaks_nothing_is_told(capsys: pytest.CaptureFixture[str], agent: Path) -> None:

@@ -12,7 +12,8 @@ from ncp_control.cli import main
 from ncp_control.rl import load_policy
 
 FAST = [
-    "--steps", "1600", "--iterations", "1", "--first", "0.5", "--batches", "3", "--batch", "4", "--length", "16",
+    "--steps", "1600", "--iterations", "1", "--demonstrations", "0.5", "--batches", "3", "--batch", "4",
+    "--length", "16",
     "--envs", "2", "--eval-episodes", "2", "--wiring", "AutoNCP(8, 3)",
 ]  # fmt: skip
 

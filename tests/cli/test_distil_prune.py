@@ -12,7 +12,7 @@ from ncp_control.cli import main
 
 WORDS = [
     "distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", "--cell", "cfc", "--steps", "1600",
-    "--iterations", "1", "--first", "0.5", "--batches", "3", "--batch", "4", "--length", "16", "--envs", "2",
+    "--iterations", "1", "--demonstrations", "0.5", "--batches", "3", "--batch", "4", "--length", "16", "--envs", "2",
     "--eval-episodes", "2",
 ]  # fmt: skip
 SMALL = [*WORDS, "--wiring", "AutoNCP(12, 4)", "--prune", "--prune-rounds", "2"]

@@ -134,7 +134,7 @@ def test_a_run_is_not_resumed_with_other_data(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_a_state_from_before_some_steps_did_not_count_is_read(tmp_path: Path) -> None:
-    settings = replace(SMALL, steps=800, first=0.5, iterations=1, envs=2)
+    settings = replace(SMALL, steps=800, demonstrations=0.5, iterations=1, envs=2)
     given: Any = {"env_kwargs": {"max_episode_steps": 30}, "settings": settings, "progress": False, "wiring": 6}
     first = distil(turning, ENV, out=tmp_path / "run", **given)
     path = tmp_path / "run" / STATE
@@ -173,7 +173,9 @@ def test_a_circuit_learns_the_choices_that_were_recorded() -> None:
     assert np.mean(found.returns) > 300  # over ten seeds 490 with a spread of 13; random actions have 20
 
 
-@pytest.mark.parametrize("name", ["first", "disturbance", "handover", "well", "kept", "patience"])
+@pytest.mark.parametrize(
+    "name", ["demonstrations", "disturbance", "handover", "handover_at", "teacher_share", "patience"]
+)
 def test_settings_of_a_teacher_that_acts_are_refused(name: str, tmp_path: Path) -> None:
     odd: Any = {name: 3 if name in ("handover", "patience") else 0.1}
     with pytest.raises(ValueError, match=f"learns from swings alone, where --{name} would mean nothing: leave it out"):

@@ -25,7 +25,9 @@ from ncp_control.wiring import AutoNCP
 
 ENV = "ncp/PendulumNoVel-v0"
 TEACHER = Path(__file__).resolve().parents[2] / "checkpoints" / "halfcheetah-teacher.safetensors"
-SMALL = DistilSettings(steps=2400, iterations=2, first=0.5, batches=4, batch=8, length=32, envs=2, eval_episodes=2)
+SMALL = DistilSettings(
+    steps=2400, iterations=2, demonstrations=0.5, batches=4, batch=8, length=32, envs=2, eval_episodes=2
+)
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(8, 3)", "settings": SMALL}
 FEW: Any = {"progress": False, "wiring": "FullyConnected(8, 3)", "settings": replace(SMALL, synapses=30)}
 
@@ -210,7 +212,7 @@ def test_choices_are_learnt_from_a_teacher_of_choices() -> None:
         return (observations[:, 2] + 0.5 * observations[:, 3] + 0.1 * observations[:, 1] > 0).astype(np.int64)
 
     settings = DistilSettings(
-        steps=6400, first=0.75, iterations=2, handover=2, batches=100, length=32, eval_episodes=4, envs=4
+        steps=6400, demonstrations=0.75, iterations=2, handover=2, batches=100, length=32, eval_episodes=4, envs=4
     )
     found = distil(balance, "CartPole-v1", "AutoNCP(12, 4)", "cfc", settings=settings, progress=False)
     assert np.mean(found.teacher_returns) == 500
@@ -258,7 +260,7 @@ def test_few_synapses_that_cannot_be_are_refused_before_anything_is_written(
 
 
 def test_a_teacher_whose_episodes_are_longer_than_the_first_steps_is_refused(tmp_path: Path) -> None:
-    settings = DistilSettings(steps=300, first=0.5, iterations=1, batches=1, length=8, warm_up=2)
+    settings = DistilSettings(steps=300, demonstrations=0.5, iterations=1, batches=1, length=8, warm_up=2)
     with pytest.raises(ValueError, match="no episode of the teacher ended within the first 150 steps"):
         distil(turning, ENV, out=tmp_path / "run", settings=settings, progress=False)
 
@@ -293,6 +295,6 @@ def test_a_share_is_one_minus_the_loss(found: float, teachers: float, share: flo
 @pytest.mark.slow
 def test_a_student_that_does_badly_takes_over_in_twice_as_many_iterations() -> None:
     for teacher, well, parts in ((swing_up, 1.0, [1, 0.5, 0.5, 0, 0, 0]), (turning, 0.0, [1, 0.5, 0, 0, 0, 0])):
-        settings = replace(SMALL, steps=6000, iterations=5, handover=2, well=well, batches=1, learning_rate=1e-6)
+        settings = replace(SMALL, steps=6000, iterations=5, handover=2, handover_at=well, batches=1, learning_rate=1e-6)
         found = distil(teacher, ENV, progress=False, wiring="AutoNCP(8, 3)", settings=settings)
         assert [row.teachers_part for row in found.rows] == parts

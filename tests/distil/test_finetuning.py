@@ -18,7 +18,9 @@ from ncp_control.rl.recipes.building import make_env
 from ncp_control.runs.run import BEST, LAST, STATE
 
 ENV = "ncp/PendulumNoVel-v0"
-SMALL = DistilSettings(steps=1200, iterations=1, first=0.5, batches=4, batch=8, length=32, envs=2, eval_episodes=2)
+SMALL = DistilSettings(
+    steps=1200, iterations=1, demonstrations=0.5, batches=4, batch=8, length=32, envs=2, eval_episodes=2
+)
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(8, 3)", "settings": SMALL}
 
 

@@ -12,7 +12,7 @@ from ncp_control.distil.lessons import Asking
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.runs.run import Run
 
-SETTINGS = DistilSettings(steps=600, iterations=6, first=0.4, handover=4, patience=5, envs=2)
+SETTINGS = DistilSettings(steps=600, iterations=6, demonstrations=0.4, handover=4, patience=5, envs=2)
 
 
 def asking(pupil: Any, settings: DistilSettings = SETTINGS) -> Asking:

@@ -32,7 +32,9 @@ from ncp_control.runs.run import seed_of
 from ncp_control.wiring import Wiring
 
 ENV = "ncp/PendulumNoVel-v0"
-SMALL = DistilSettings(steps=1600, iterations=1, first=0.5, batches=3, batch=4, length=16, envs=2, eval_episodes=2)
+SMALL = DistilSettings(
+    steps=1600, iterations=1, demonstrations=0.5, batches=3, batch=4, length=16, envs=2, eval_episodes=2
+)
 PRUNING = PruneSettings(share=0.25, rounds=2, eval_episodes=2)
 SEEN = numbered([40, 30], [True, False])
 QUIET: Any = {"progress": False, "wiring": "AutoNCP(16, 4)", "cell": "cfc", "settings": SMALL}

@@ -23,10 +23,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"disturbance": value}, "disturbance must be a number of at least 0") for value in (-0.1, nan, inf)),
     *(
         ({name: value}, f"{name} is a share from 0 to 1, got {value}")
-        for name in ("first", "kept", "begins", "well")
+        for name in ("demonstrations", "teacher_share", "start_share", "handover_at")
         for value in (-0.1, 1.1, nan)
     ),
-    ({"kept": 0.7, "begins": 0.4}, "kept and begins together are at most 1, got 0.7 and 0.4"),
+    (
+        {"teacher_share": 0.7, "start_share": 0.4},
+        "teacher_share and start_share together are at most 1, got 0.7 and 0.4",
+    ),
     ({"optimizer": "sgd"}, "optimizer is adam or muon, not 'sgd'"),
     *(({"synapses": value}, "synapses must be a whole number of at least 1") for value in (0, -300, 2.5)),
     ({"warm_up": 8, "length": 8}, "windows of 8 steps are too short for a warm-up of 8"),
@@ -46,8 +49,10 @@ def test_settings_that_make_no_sense_are_refused_by_their_name(given: dict[str, 
 
 def test_the_defaults_and_the_limits_are_accepted() -> None:
     DistilSettings()
-    DistilSettings(**dict.fromkeys(COUNTS, 1), iterations=0, warm_up=0, disturbance=0.0, kept=0.0, begins=0.0)
-    DistilSettings(first=1.0, kept=0.5, begins=0.5, well=1.0)
+    DistilSettings(
+        **dict.fromkeys(COUNTS, 1), iterations=0, warm_up=0, disturbance=0.0, teacher_share=0.0, start_share=0.0
+    )
+    DistilSettings(demonstrations=1.0, teacher_share=0.5, start_share=0.5, handover_at=1.0)
 
 
 def test_the_learning_rate_depends_on_the_cell_unless_one_is_given() -> None:
@@ -106,13 +111,13 @@ def test_the_learning_rate_rises_for_a_tenth_of_the_batches_and_falls_to_a_thous
     assert max(abs(one - other) for one, other in pairwise(rates)) < 0.02  # no jump
 
 
-@given(steps=st.integers(1, 10**7), iterations=st.integers(0, 60), first=st.floats(0, 1))
-def test_the_steps_of_all_iterations_add_up_to_the_steps(steps: int, iterations: int, first: float) -> None:
-    settings = DistilSettings(steps=steps, iterations=iterations, first=first)
+@given(steps=st.integers(1, 10**7), iterations=st.integers(0, 60), share=st.floats(0, 1))
+def test_the_steps_of_all_iterations_add_up_to_the_steps(steps: int, iterations: int, share: float) -> None:
+    settings = DistilSettings(steps=steps, iterations=iterations, demonstrations=share)
     until = [settings.steps_until(iteration) for iteration in range(iterations + 1)]
     assert until == sorted(until)
     assert until[-1] == steps
-    assert until[0] == (round(first * steps) if iterations else steps)
+    assert until[0] == (round(share * steps) if iterations else steps)
     shares = [after - before for before, after in pairwise(until)]
     assert not shares or max(shares) - min(shares) <= 1
 

@@ -169,7 +169,9 @@ def test_the_first_steps_of_a_window_count_only_from_where_an_episode_begins(
     begins: int | None, changed: slice, counts: bool
 ) -> None:
     losses = []
-    settings = DistilSettings(batches=3, batch=2, length=8, warm_up=3, kept=0.0, begins=0.0, learning_rate=0.01)
+    settings = DistilSettings(
+        batches=3, batch=2, length=8, warm_up=3, teacher_share=0.0, start_share=0.0, learning_rate=0.01
+    )
     for labels in (None, changed):
         student, given = student_of(pendulum), small_labels(numbered([9], [True]))
         if labels is not None:
@@ -193,7 +195,9 @@ def test_the_learning_rate_follows_the_batches_of_the_whole_distillation() -> No
 
 
 def test_shares_that_round_up_together_still_make_one_batch() -> None:
-    loss, *_ = trained(student_of(pendulum), small_labels(numbered([20], [True])), batch=3, kept=0.5, begins=0.5)
+    loss, *_ = trained(
+        student_of(pendulum), small_labels(numbered([20], [True])), batch=3, teacher_share=0.5, start_share=0.5
+    )
     assert np.isfinite(loss)
 
 

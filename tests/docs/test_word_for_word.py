@@ -43,7 +43,7 @@ SKIPPED = {
 }  # fmt: skip
 
 # The teachers' episodes have 1,000 steps, and one of them must end in the first half.
-FEW_BATCHES = "--steps 8000 --first 0.5 --envs 2 --iterations 2 --batches 20 --eval-episodes 2"
+FEW_BATCHES = "--steps 8000 --demonstrations 0.5 --envs 2 --iterations 2 --batches 20 --eval-episodes 2"
 # What takes minutes, as patterns of a line and what they become; the first pattern that matches the line counts.
 SMALLER = {
     r"^ncp-control train cartpole-positions .*": r"\g<0>",  # the datasets of its agent need episodes of some length
@@ -64,7 +64,7 @@ SMALLER = {
     r"^(ncp-control compare (?!.*list).*)": r"\1 --seeds 1 --epochs 1",
     r"^(ncp-control sweep .* --kind fit .*)epochs=50(.*)": r"\1epochs=1\2",
     r"^(ncp-control sweep .* --kind distil .*--set)(.*)":
-        r"\1 steps=8000 first=0.5 envs=2 iterations=2 batches=20 eval_episodes=2\2",
+        r"\1 steps=8000 demonstrations=0.5 envs=2 iterations=2 batches=20 eval_episodes=2\2",
     r"^(ncp-control sweep .*)--search 40(.*)": r"\1--search 3\2 --steps 1024 --eval-every 512",
     r"^(ncp-control sweep .*)": r"\1 --steps 1024 --eval-every 512",
     r"^(ncp-control evaluate .* --in .*)": r"\1 --episodes 2",

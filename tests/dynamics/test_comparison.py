@@ -19,7 +19,7 @@ from ncp_control.data.collect import collect_dataset
 from ncp_control.data.linear import linear_error
 from ncp_control.data.sources import write_trace
 from ncp_control.dynamics import load_model, one_step_error
-from ncp_control.dynamics.comparison import ROWS, Comparison, ComparisonRow, choose_rows, compare
+from ncp_control.dynamics.comparison import ROWS, Comparison, ComparisonRow, choose_rows, compare, read_result
 from ncp_control.dynamics.open_loop import open_loop
 from ncp_control.dynamics.questions import ask
 from ncp_control.runs.run import STATE
@@ -122,10 +122,10 @@ def test_open_loop_errors_are_means_over_the_seeds(data: Path, tmp_path: Path) -
     text = (out / "table.txt").read_text()
     assert "recorded 10" in text
     assert "recorded 50" not in text
-    assert "foreign" not in text
+    assert "off-policy" not in text
     row = table(out)[-1]
     assert float(row["recorded_10"]) == pytest.approx(np.mean(errors))
-    assert row["recorded_50"] == row["foreign_5"] == ""
+    assert row["recorded_50"] == row["off_policy_5"] == ""
 
 
 def test_rollouts_that_are_too_short_for_open_loops_are_compared_without(tmp_path: Path) -> None:
@@ -137,7 +137,14 @@ def test_rollouts_that_are_too_short_for_open_loops_are_compared_without(tmp_pat
     assert result.mean > 0
 
 
-def test_models_of_a_body_are_asked_of_foreign_actions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_of_an_earlier_version_is_read_by_the_names_of_today(tmp_path: Path) -> None:
+    ahead = {"recorded 10": 0.5, "foreign 5": 0.25}
+    result = {"error": 1.0, "seconds": 1.0, "parameters": 3, "rollouts": [], "open_loop": ahead}
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    assert read_result(tmp_path / "result.json")["open_loop"] == {"recorded 10": 0.5, "off-policy 5": 0.25}
+
+
+def test_models_of_a_body_are_asked_of_other_actions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco")
     pytest.importorskip("minari")
     monkeypatch.chdir(tmp_path)  # where MuJoCo writes its log
@@ -145,13 +152,13 @@ def test_models_of_a_body_are_asked_of_foreign_actions(tmp_path: Path, monkeypat
     result = compare(Comparison("./swims", 1, 1, actions=True), "out", SMALL, place=Here(), progress=False)[-1]
     model = load_model("out/fits/gru-s0/best.safetensors")
     answers = ask(model, Rollouts.load("./swims").split().test, 50)
-    assert answers.foreign is not None
-    foreign = answers.foreign.mean(0)
+    assert answers.off_policy is not None
+    off_policy = answers.off_policy.mean(0)
     assert result.open_loop == pytest.approx({
         "recorded 10": answers.recorded.mean[9], "recorded 50": answers.recorded.mean[49],
-        "foreign 5": foreign[4], "foreign 10": foreign[9],
+        "off-policy 5": off_policy[4], "off-policy 10": off_policy[9],
     })  # fmt: skip
-    assert foreign[9] != answers.recorded.mean[9]
+    assert off_policy[9] != answers.recorded.mean[9]
     blind = compare(Comparison("./swims", 1, 1), "blind", SMALL, place=Here(), progress=False)[-1]
     assert set(blind.open_loop) == {"recorded 10", "recorded 50"}
 
@@ -200,7 +207,7 @@ def test_rows_are_fitted_to_their_own_predictions(
     assert main([*words, "--horizon", "4", "--out", str(tmp_path / "4")]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][-1]
     assert told["open_loop"]["recorded 10"] == float(table(tmp_path / "4")[-1]["recorded_10"])
-    assert told["open_loop"]["foreign 5"] is None
+    assert told["open_loop"]["off-policy 5"] is None
     assert main([*words, "--out", str(tmp_path / "4")]) == 2
     assert "compared.horizon: 4 there, None here" in capsys.readouterr().err
     assert main([*words, "--horizon", "33", "--out", str(tmp_path / "new")]) == 2

@@ -134,15 +134,18 @@ def test_other_actions_have_intervals_of_their_own(tmp_path: Path, monkeypatch: 
         torch.nn.init.constant_(model.readout.bias, constant)  # a change that nobody's action has made
     ensemble = Ensemble(models)
     ensemble.calibrations = calibrate(ensemble, rollouts)
-    assert set(ensemble.calibrations) == {"recorded", "foreign"}
+    assert set(ensemble.calibrations) == {"recorded", "off-policy"}
     save_model(ensemble, tmp_path / "ensemble.safetensors")
     read = load_model(tmp_path / "ensemble.safetensors")
     history, actions = torch.zeros(2, 4, 8), torch.zeros(2, 8, 2)
     known = read.predict_interval(history, 5, actions)
-    other = read.predict_interval(history, 5, actions, foreign=True)
+    other = read.predict_interval(history, 5, actions, off_policy=True)
     torch.testing.assert_close(known, ensemble.predict_interval(history, 5, actions), rtol=0, atol=0)
-    torch.testing.assert_close(other, ensemble.predict_interval(history, 5, actions, foreign=True), rtol=0, atol=0)
+    torch.testing.assert_close(other, ensemble.predict_interval(history, 5, actions, off_policy=True), rtol=0, atol=0)
     assert not torch.equal(known.high, other.high)
+    ensemble.calibrations["foreign"] = ensemble.calibrations.pop("off-policy")  # as version 0.2.0 named it
+    save_model(ensemble, tmp_path / "earlier.safetensors")
+    assert set(load_model(tmp_path / "earlier.safetensors").calibrations) == {"recorded", "off-policy"}
 
 
 def test_what_is_not_known_is_said(calibrated: Ensemble, tmp_path: Path) -> None:
@@ -158,8 +161,8 @@ def test_what_is_not_known_is_said(calibrated: Ensemble, tmp_path: Path) -> None
         for ensemble in (bare, load_model(tmp_path / "bare.safetensors"), earlier):
             with pytest.raises(ValueError, match=r"has no calibration, as files of earlier versions"):
                 getattr(ensemble, name)(history, 3)
-        with pytest.raises(ValueError, match="no calibration for foreign actions"):
-            getattr(calibrated, name)(history, 3, foreign=True)
+        with pytest.raises(ValueError, match="no calibration for off-policy actions"):
+            getattr(calibrated, name)(history, 3, off_policy=True)
     answers = ask(single, oscillators(), 5, 5)
     assert confidences(single, answers) == {}
     found = confidences(bare, answers)["recorded"].as_values([1, 5])

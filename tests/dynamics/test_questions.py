@@ -53,31 +53,31 @@ class Body(Simulator):
 
 def test_the_simulator_itself_knows_what_other_actions_do(swings: Rollouts) -> None:
     found = ask(Body(swings, 0.0), swings, HORIZON, WARM_UP)
-    assert found.foreign is not None
-    assert found.foreign.shape == found.recorded.errors.shape == found.floors["foreign"].shape
-    for errors in (found.recorded.errors, found.foreign, *found.floors.values()):
+    assert found.off_policy is not None
+    assert found.off_policy.shape == found.recorded.errors.shape == found.floors["off-policy"].shape
+    for errors in (found.recorded.errors, found.off_policy, *found.floors.values()):
         assert errors.max() < 1e-10
     assert not found.unknown
 
 
 def test_a_floor_is_the_simulator_with_the_models_own_error(swings: Rollouts) -> None:
     found = ask(Body(swings, 0.1), swings, HORIZON, WARM_UP)
-    assert found.foreign is not None
+    assert found.off_policy is not None
     np.testing.assert_allclose(found.recorded.errors[:, 0], 0.01, rtol=1e-6)
-    np.testing.assert_allclose(found.foreign[:, 0], 0.01, rtol=1e-6)
+    np.testing.assert_allclose(found.off_policy[:, 0], 0.01, rtol=1e-6)
     for errors in found.floors.values():
         assert 0.003 < np.median(errors[:, 0]) < 0.05
     again = ask(Body(swings, 0.1), swings, HORIZON, WARM_UP)
-    np.testing.assert_array_equal(again.floors["foreign"], found.floors["foreign"])
+    np.testing.assert_array_equal(again.floors["off-policy"], found.floors["off-policy"])
     other = ask(Body(swings, 0.1), swings, HORIZON, WARM_UP, seed=1)
-    assert not np.array_equal(other.floors["foreign"], found.floors["foreign"])
+    assert not np.array_equal(other.floors["off-policy"], found.floors["off-policy"])
     rows = found.rows([1, 6])
     assert [row["horizon"] for row in rows] == [1, 6]
-    assert rows[1]["foreign_median"] == float(np.median(found.foreign[:, 5]))
+    assert rows[1]["off_policy_median"] == float(np.median(found.off_policy[:, 5]))
     assert rows[1]["floor_mean"] == found.floors["recorded"][:, 5].mean()
 
 
-def test_a_model_that_follows_the_recording_fails_with_foreign_actions(swings: Rollouts) -> None:
+def test_a_model_that_follows_the_recording_fails_with_other_actions(swings: Rollouts) -> None:
     """Its predictions are what was recorded, whatever the actions are."""
 
     class Parrot(Body):
@@ -90,9 +90,9 @@ def test_a_model_that_follows_the_recording_fails_with_foreign_actions(swings: R
             return found, torch.zeros(len(observations), 1)
 
     found = ask(Parrot(swings, 0.0), swings, HORIZON, WARM_UP)
-    assert found.foreign is not None
+    assert found.off_policy is not None
     assert found.recorded.errors.max() < 1e-10
-    assert found.foreign.mean() > 0.1
+    assert found.off_policy.mean() > 0.1
 
 
 def test_what_cannot_be_known_is_said(swings: Rollouts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +102,9 @@ def test_what_cannot_be_known_is_said(swings: Rollouts, tmp_path: Path, monkeypa
 
     def unknown(rollouts: Rollouts) -> str:
         found = ask(model, rollouts, HORIZON, WARM_UP)
-        assert found.foreign is None
+        assert found.off_policy is None
         assert not found.floors
-        assert found.rows([1])[0]["foreign_mean"] is None
+        assert found.rows([1])[0]["off_policy_mean"] is None
         return found.unknown
 
     assert "does not name a registered environment" in unknown(replace(swings, about={}))
@@ -122,7 +122,7 @@ def test_observations_that_are_no_state_have_no_floor(tmp_path: Path, monkeypatc
     rollouts = collect("random", short("ncp_envs:ncp/SwimmerNoVel-v0", 30), 2, progress=False)
     model = DynamicsModel.of(rollouts, "gru", 4, reads="observations+actions")
     found = ask(model, rollouts, HORIZON, WARM_UP)
-    assert found.foreign is not None
+    assert found.off_policy is not None
     assert not found.floors
     assert "not the simulator's positions and velocities" in found.unknown
     with pytest.raises(UnknownBodyError), Bodies(replace(rollouts, about={})):

@@ -86,7 +86,7 @@ def certificate_of(
                     for j, action in enumerate(actions)),
         forgetting=Forgetting(True, "every cycle passes on less than all of a difference.", 34, 0.91,
                               (((names[0], names[3]), 0.875),), 12 if attacked else None),
-        notes=("The time constant of inter0 is not shown, because its cell has none.",), seconds=0.25,
+        notes=("The time constant of inter0 is not proved, because its cell has none.",), seconds=0.25,
         attack=Attack(10_000, (), 1.5, 3.25, 4_000) if attacked else None,
     )  # fmt: skip
     return replace(found, **changes)

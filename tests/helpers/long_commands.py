@@ -94,7 +94,8 @@ EVERY = 32  # steps between checkpoints
 
 Words = list[str]
 DISTIL_FAST = [
-    "--steps", "200", "--iterations", "3", "--first", "0.4", "--batches", "2", "--batch", "4", "--length", "16",
+    "--steps", "200", "--iterations", "3", "--demonstrations", "0.4", "--batches", "2", "--batch", "4",
+    "--length", "16",
     "--envs", "2", "--eval-episodes", "1", "--wiring", "AutoNCP(7, 2)", "--patience", "5",
 ]  # fmt: skip
 

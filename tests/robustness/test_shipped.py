@@ -31,7 +31,7 @@ def name(path: Path) -> str:
 TEACHERS = {"halfcheetah-teacher", "hopper-teacher", "swimmer-teacher"}
 
 
-CIRCUITS = {"halfcheetah", "halfcheetah-positions", "halfcheetah-positions-cascade", "halfcheetah-positions-sparse"}
+CIRCUITS = {"halfcheetah", "halfcheetah-positions", "halfcheetah-positions-acyclic", "halfcheetah-positions-sparse"}
 
 
 def test_there_are_three_teachers_four_circuits_and_two_models() -> None:
@@ -77,7 +77,7 @@ def test_it_acts_in_its_space_and_always_alike(path: Path) -> None:
 AT_FIRST = {
     "halfcheetah": 585,
     "halfcheetah-positions": 588,
-    "halfcheetah-positions-cascade": 576,
+    "halfcheetah-positions-acyclic": 576,
     "halfcheetah-positions-sparse": 565,
     "halfcheetah-teacher": 605,
     "hopper-teacher": 228,
@@ -127,7 +127,7 @@ def evaluations_of(note: dict[str, Any]) -> dict[tuple[str, ...], Any]:
     return {("--random", f"{note['random']:g}"): note, ("--random", "0"): note["undisturbed"]}
 
 
-@pytest.mark.parametrize("stem", ["halfcheetah-dynamics", "halfcheetah-dynamics-foreign"])
+@pytest.mark.parametrize("stem", ["halfcheetah-dynamics", "halfcheetah-dynamics-off-policy"])
 def test_a_model_predicts_new_rollouts_as_well_as_its_card_says(stem: str) -> None:
     path = FOLDER / f"{stem}.safetensors"
     model, teacher = nc.load(path), nc.load(FOLDER / "halfcheetah-teacher.safetensors")

@@ -64,7 +64,7 @@ def nodes_of(certificate: Certificate, inputs: int) -> Wiring:
 
 
 def thickness(synapse: CertifiedSynapse, count: int) -> float:
-    """Returns how thick a synapse is drawn, by how far it can move an action; thin if nothing about that is shown.
+    """Returns how thick a synapse is drawn, by how far it can move an action; thin if nothing about that is proved.
 
     :param count: how many synapses the circuit has
     """

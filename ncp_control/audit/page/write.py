@@ -26,7 +26,7 @@ from ncp_control.base.text import shown
 AT_THE_TOP = ("BROKEN", "what is certified")
 MANY = 20  # a longer table is folded
 # The most important comes first; what has a row for every sensor, neuron or synapse comes last.
-ORDER = ("actions", "memory", "not shown", "attack")
+ORDER = ("actions", "memory", "not proved", "attack")
 MOST_SYNAPSES = 5000  # more than that, a browser draws too slowly
 
 
@@ -130,7 +130,7 @@ class Colouring(NamedTuple):
 
     key: a word for the script
     name: what the menu says
-    value: returns a neuron's number, or None if it is not shown
+    value: returns a neuron's number, or None if it is not proved
     tell: writes such a number
     """
 
@@ -173,7 +173,7 @@ def neuron_facts(neuron: CertifiedNeuron) -> list[tuple[str, str]]:
         ("its time constant lies from", words.span(neuron.time_constant)),
         (
             "it forgets after",
-            f"{neuron.forgets_after:,} steps" if neuron.forgets_after is not None else words.NOT_SHOWN,
+            f"{neuron.forgets_after:,} steps" if neuron.forgets_after is not None else words.NOT_PROVED,
         ),
         ("it can move an action by", words.share(neuron.matters)),
     ]
@@ -187,7 +187,7 @@ def synapse_facts(synapse: CertifiedSynapse) -> list[tuple[str, str]]:
     return [
         ("kind", synapse.kind),
         ("condition", synapse.condition),
-        ("its target", moves.get(synapse.sign, f"rises or falls with its source, which is {words.NOT_SHOWN}")),
+        ("its target", moves.get(synapse.sign, f"rises or falls with its source, which is {words.NOT_PROVED}")),
         ("it can move an action by", words.share(synapse.matters)),
         *tried(synapse),
     ]

@@ -20,8 +20,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def cheetahs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped circuit that sees positions, and another one that can be put beside it."""
-    cascade = ROOT / "checkpoints" / "halfcheetah-positions-cascade.safetensors"
-    return write(tmp_path_factory.mktemp("cheetahs"), exhibit_of(), exhibit_of(cascade))
+    acyclic = ROOT / "checkpoints" / "halfcheetah-positions-acyclic.safetensors"
+    return write(tmp_path_factory.mktemp("cheetahs"), exhibit_of(), exhibit_of(acyclic))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from ncp_control.rl.controller import Controller
 pytestmark = pytest.mark.browser
 
 CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
-TRAINED = ("halfcheetah", "halfcheetah-positions", "halfcheetah-positions-cascade")
+TRAINED = ("halfcheetah", "halfcheetah-positions", "halfcheetah-positions-acyclic")
 STEPS = 1000
 
 

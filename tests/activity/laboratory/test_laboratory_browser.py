@@ -133,7 +133,7 @@ def test_two_circuits_run_side_by_side_from_the_same_start(browser: Any, cheetah
     page.ask("ncp.advance(50)")
     assert page.ask("ncp.row('observations', 0, 'a')") == page.ask("ncp.row('observations', 0, 'b')")
     assert page.ask("ncp.row('neurons', 5, 'a')") != page.ask("ncp.row('neurons', 5, 'b')")
-    press(page, "B: halfcheetah-positions-cascade")
+    press(page, "B: halfcheetah-positions-acyclic")
     assert page.ask("ncp.side()") == "b"
     page.click_on("command0")
     press(page, "Silence")

@@ -78,7 +78,7 @@ def test_even_a_neuron_that_remembers_a_billion_steps_is_shown_to_forget() -> No
 
 
 @pytest.mark.parametrize("scale", [1.0, 4.0])
-def test_a_cascade_forgets_whatever_it_sees(scale: float) -> None:
+def test_a_circuit_without_cycles_forgets_whatever_it_sees(scale: float) -> None:
     torch.manual_seed(3)
     cell = DualLTC(3, CASCADE).requires_grad_(False)
     for weight in (cell.weight, cell.sensory_weight):

@@ -128,7 +128,7 @@ if (wiring) {
   });
 }
 
-// Tables: a range is sorted by its width, and what is not shown comes last.
+// Tables: a range is sorted by its width, and what is not proved comes last.
 
 function keyOf(cell) {
   const text = cell.textContent.trim().replaceAll(",", "");
