@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable
 from email import message_from_string
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
@@ -17,45 +16,7 @@ from pathlib import Path
 import pytest
 
 import ncp_control
-
-ROOT = Path(__file__).resolve().parents[1]
-# What a build reads; the rest of the tree, and whatever earlier builds left in it, stays out of the way.
-BUILD_INPUTS = (
-    "pyproject.toml",
-    "setup.py",
-    "MANIFEST.in",
-    "README.md",
-    "LICENSE",
-    "ncp_control",
-    "envs",
-    "checkpoints",
-)
-# What earlier builds and tests leave in them.
-MADE_HERE = ("__pycache__", ".*cache", ".hypothesis", "*.egg-info", "*.so", "*.tmp", "*.pyc")
-
-
-def copy_sources(names: Iterable[str], into: Path) -> Path:
-    """A copy of a part of the sources, without what builds and tests have left in them."""
-    into.mkdir()
-    for name in names:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, into / name, ignore=shutil.ignore_patterns(*MADE_HERE))
-        else:
-            shutil.copy2(ROOT / name, into / name)
-    return into
-
-
-def build_wheel(folder: Path, **environment: str) -> Path:
-    """A wheel built in `folder` from a copy of the sources, without a network."""
-    pytest.importorskip("setuptools", "77")
-    source = copy_sources(BUILD_INPUTS, folder / "source")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
-    built = subprocess.run(
-        [*command, "-w", str(folder), str(source)], capture_output=True, text=True, env={**os.environ, **environment}
-    )
-    assert built.returncode == 0, built.stderr
-    (path,) = folder.glob("*.whl")
-    return path
+from helpers.wheels import ROOT, build_wheel
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Every page is carried out as a reader would: in one folder, its files, commands and Python in the page's order.
 
+The package is installed from a wheel of the sources; `checkpoints` and `scripts` are those of the project's folder.
+
 FULL_LENGTH=1 runs every command as it stands, which takes hours; without it some are made smaller, as `SMALLER` says.
 """
 
@@ -11,7 +13,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import pytest
 
 from helpers.docs_pages import ROOT, SHELL, all_blocks, commands, name_of
+from helpers.wheels import build_wheel, install_wheel
 
 PAGES = [
     ROOT / "README.md",
@@ -129,11 +131,11 @@ def state_of(folder: Path) -> State:
 
 
 @contextmanager
-def session(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def session(python: Path, folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     """One process for all Python of a page."""
     with (folder.parent / "session.txt").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", SESSION], cwd=folder, env=environment, text=True, start_new_session=True,
+            [python, "-c", SESSION], cwd=folder, env=environment, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
         )  # fmt: skip
         try:
@@ -183,16 +185,28 @@ def is_skipped(line: str) -> bool:
     return any(line.startswith(beginning) for beginning in SKIPPED)
 
 
-def carry_out(page: Path, folder: Path) -> PageRun:
+def environment_of(programs: Path) -> dict[str, str]:
+    """The variables of a shell in which a virtual environment is active, and which finds nothing in the sources."""
+    without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**without, "PATH": os.pathsep.join([str(programs), os.environ["PATH"]])}
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment in which this project is installed from a wheel."""
+    folder = tmp_path_factory.mktemp("installed")
+    found = install_wheel(build_wheel(folder), folder / "environment")
+    where = [found / "python", "-c", "import ncp_control, ncp_envs; print(ncp_control.__file__, ncp_envs.__file__)"]
+    imported = subprocess.check_output(where, cwd=folder, env=environment_of(found), text=True).split()
+    assert [path for path in imported if not Path(path).is_relative_to(folder / "environment")] == []
+    return found
+
+
+def carry_out(page: Path, folder: Path, programs: Path) -> PageRun:
     """Does what a page says, in an empty folder."""
     shutil.copytree(ROOT / "checkpoints", folder / "checkpoints")
     (folder / "scripts").symlink_to(ROOT / "scripts")
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "envs")]),
-        "MINARI_DATASETS_PATH": str(folder / "minari"),
-    }
+    environment = {**environment_of(programs), "MINARI_DATASETS_PATH": str(folder / "minari")}
     start, ran, pasted, failed = time.monotonic(), 0, 0, []
 
     def note(number: int, what: str, begun: float, before: State, error: str) -> None:
@@ -203,7 +217,7 @@ def carry_out(page: Path, folder: Path) -> PageRun:
             print(error or lost, flush=True)
             failed.append(f"{name_of(page)}, line {number}: {what}\n{error or lost}")
 
-    with session(folder, environment) as process:
+    with session(programs / "python", folder, environment) as process:
         for block in all_blocks(page):
             begun, before = time.monotonic(), state_of(folder)
             if block.file:
@@ -244,10 +258,10 @@ def table(request: pytest.FixtureRequest) -> Iterator[list[PageRun]]:
 @pytest.mark.slow
 @pytest.mark.timeout(12 * 3600 if FULL_LENGTH else 1800)
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_page_does_what_it_says(page: Path, tmp_path: Path, table: list[PageRun]) -> None:
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, programs: Path, table: list[PageRun]) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
-    done = carry_out(page, folder)
+    done = carry_out(page, folder, programs)
     table.append(done)
     assert not done.failed, "\n\n".join(done.failed)
 
