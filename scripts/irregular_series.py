@@ -104,8 +104,8 @@ def main() -> None:
         name = "with the column of times" if times else "without it"
         print(f"{name:34}  {np.mean(errors):6.3f}  {min(errors):6.3f}  {max(errors):6.3f}")
     scores = rows[0][1][0][2]
-    print(f"{'telling the last known value':34}  {scores.normalised_last:6.3f}")
-    print(f"{'telling the mean':34}  {1:6.3f}")
+    print(f"{'predicting the last known value':34}  {scores.normalised_last:6.3f}")
+    print(f"{'predicting the mean':34}  {1:6.3f}")
 
 
 if __name__ == "__main__":

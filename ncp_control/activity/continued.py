@@ -1,4 +1,4 @@
-"""What a recorded model predicted without looking, as the page and the video show it beside what really happened."""
+"""What a recorded model predicted open loop, as the page and the video show it beside what really happened."""
 
 from __future__ import annotations
 

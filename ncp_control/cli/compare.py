@@ -103,4 +103,4 @@ def open_loop_words(results: Sequence[RowResult]) -> str:
     if not known:
         return ""
     off_policy = "; off-policy: after those of other episodes, in MuJoCo" if "off-policy" in known else ""
-    return f"recorded 10: error over variance 10 steps ahead, without looking, after the recorded actions{off_policy}\n"
+    return f"recorded 10: error over variance 10 steps ahead, open loop, after the recorded actions{off_policy}\n"

@@ -161,7 +161,7 @@ def steps(arguments: Arguments, checkpoints: Path) -> list[Step]:
         ("The teacher's rollouts, 5 % of its actions random", rollouts, ["collect", "--policy", teacher, *collecting]),
         ("A liquid circuit of 24 neurons learns the dynamics", model, ["fit", str(rollouts), *fitting]),
         (
-            "It predicts a rollout that it was not fitted to, without looking",
+            "It predicts a rollout that it was not fitted to, open loop",
             predicted,
             ["record", str(model / "best.safetensors"), *unseen, "--out", str(predicted)],
         ),
@@ -229,7 +229,7 @@ def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str
     return f"""
 Done in {seconds:.0f} s. What to do now:
 - open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
-- open {out / "predicted.html"}: the real body, and the body that the model predicts without looking
+- open {out / "predicted.html"}: the real body, and the body that the model predicts open loop
 {laboratory_words(out / "laboratory.html")}- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
 - ncp-control record {out / "student" / "best.safetensors"} --out {out / "student.npz"}    # what learnt just now
 - ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron

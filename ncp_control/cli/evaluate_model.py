@@ -137,7 +137,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def show_open_loop(result: dict[str, Any]) -> None:
-    """Prints how errors grow with the number of steps that a model predicts without looking."""
+    """Prints how errors grow with the number of steps that a model predicts open loop."""
     columns = [
         ("recorded", ""),
         ("simulator", "floor_"),
@@ -146,9 +146,7 @@ def show_open_loop(result: dict[str, Any]) -> None:
     ]
     known = [(name, key) for name, key in columns if result["open_loop"][0][key + "mean"] is not None]
     heads = [f"{name:>20}" for name, _ in known]
-    print(
-        f"\nsteps ahead, without looking: mean error over variance (median)\n{'':>5}{''.join(heads)}  {'no change':>10}"
-    )
+    print(f"\nsteps ahead, open loop: mean error over variance (median)\n{'':>5}{''.join(heads)}  {'no change':>10}")
     for row in result["open_loop"]:
         cells = [f"{row[key + 'mean']:.3g} ({row[key + 'median']:.2g})" for _, key in known]
         print(f"{row['horizon']:>5}{''.join(f'{cell:>20}' for cell in cells)}  {row['persistence']:>10.3g}")

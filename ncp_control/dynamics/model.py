@@ -238,7 +238,7 @@ class DynamicsModel(Simulator):
     def span(self, ahead: Tensor | float | None) -> Tensor | float:
         """Returns the elapsed time for the cell, in its unit."""
         if self.timed and ahead is None:
-            raise ValueError("this model was fitted to irregular time: tell it the time until each prediction (ahead)")
+            raise ValueError("this model was fitted to irregular time: pass it the time until each prediction (ahead)")
         return 1.0 if ahead is None else ahead if self.time_unit == 1.0 else ahead / self.time_unit
 
     def about(self) -> dict[str, Any]:

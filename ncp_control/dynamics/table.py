@@ -34,7 +34,7 @@ class RowResult:
     :param seconds: the mean duration of a fit; None if nothing was fitted
     :param published: mean and standard deviation in the LTC paper
     :param open_loop: mean errors over variances, by names such as "recorded 10", of what the models predict so many
-        steps ahead without looking; those that are known
+        steps ahead open loop; those that are known
     :param rollouts: for each seed the names of the test rollouts with their errors; nothing where that is not known
     """
 

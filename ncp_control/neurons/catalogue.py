@@ -112,7 +112,7 @@ NEURONS = (
     ),
     Neuron(
         "DualLTC", "dual.neuron",
-        "a liquid neuron with two weights a synapse: `dx/dt = (tanh(f - b x) - x) / tau(g)`",
+        "a liquid neuron with two weights per synapse: `dx/dt = (tanh(f - b x) - x) / tau(g)`",
         "states and time constants",
         ranges="KnownDual", code="dual_piece", page="dual_data", scripts=("layered/neuron.js", "dual/neuron.js"),
         kernels=("dual",),

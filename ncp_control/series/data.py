@@ -16,7 +16,7 @@ class Series:
     """One series of T rows.
 
     :param inputs: what is read, (T, I); NaN where a value is missing
-    :param targets: what is to be told: class numbers (T,), `NO_CLASS` where it is not known, or numbers (T, O), NaN
+    :param targets: what to predict: class numbers (T,), `NO_CLASS` where it is not known, or numbers (T, O), NaN
         where one is not known. Of a whole series there is one target, (1,) or (1, O)
     :param elapsed: the time since the row before, (T,); None where rows are equally far apart
     :param name: for messages

@@ -43,7 +43,7 @@ def draw_classes(scores: ClassScores, classes: Sequence[str], curve: Curve = ())
     names = [shown(name)[:18] for name in classes]  # longer labels would leave no room for the squares
     axes[0].set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     axes[0].set_yticks(range(len(names)), names, parse_math=False)
-    axes[0].set(xlabel="told", ylabel="true", title=f"accuracy {scores.accuracy:.3f}")
+    axes[0].set(xlabel="predicted", ylabel="true", title=f"accuracy {scores.accuracy:.3f}")
     if curve:
         draw_curve(axes[1], curve, "cross entropy")
     return figure
@@ -68,7 +68,7 @@ def draw_numbers(model: SeriesModel, data: SeriesData, curve: Curve = ()) -> Any
         for k, name in enumerate(columns):
             axes[k].plot(true[:, k], predicted[:, k], "o", color=BLUE, markersize=4)
             axes[k].axline((float(np.nanmean(true[:, k])),) * 2, slope=1, color=GREY, linewidth=1)
-            axes[k].set(xlabel="true", ylabel="told")
+            axes[k].set(xlabel="true", ylabel="predicted")
             axes[k].set_title(shown(name), parse_math=False)
             plain(axes[k])
     else:
@@ -88,7 +88,7 @@ def draw_series(axes: Any, series: Series, predicted: Floats, names: Sequence[st
     times = (times - times[0])[:ROWS]
     for k, name in enumerate(names):
         axes[k].plot(times, series.targets[:ROWS, k], "o", color=GREY, markersize=3, label="true")
-        axes[k].plot(times, predicted[:ROWS, k], color=ORANGE, linewidth=1.4, label="told")
+        axes[k].plot(times, predicted[:ROWS, k], color=ORANGE, linewidth=1.4, label="predicted")
         axes[k].set_ylabel(shown(name), parse_math=False)
         plain(axes[k])
     axes[0].set_title(f"test part: {shown(series.name)}", loc="left", parse_math=False)

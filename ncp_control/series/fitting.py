@@ -135,8 +135,8 @@ def check_settings(settings: FitSettings) -> None:
     if found:
         verb = "have" if len(found) > 1 else "has"
         raise ValueError(
-            f"{' and '.join(found)} {verb} no meaning for series, where each row is told from what was measured: leave "
-            "it out"
+            f"{' and '.join(found)} {verb} no meaning for series, where each row is predicted from what was measured: "
+            "leave it out"
         )
 
 

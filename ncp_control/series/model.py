@@ -89,7 +89,7 @@ class SeriesModel(nn.Module):
         if not self.inputs or not self.targets:
             raise ValueError("a model of series needs at least one input and one target")
         if len(self.classes) == 1 or (self.classes and len(self.targets) != 1):
-            raise ValueError(f"a model tells one of at least two classes of one column, not {len(self.classes)}")
+            raise ValueError(f"a model predicts one of at least two classes of one column, not {len(self.classes)}")
         self.whole, self.timed, self.clip = bool(whole), bool(timed), float(clip)
         self.flagged = tuple(map(bool, flagged)) or (False,) * len(self.inputs)
         if len(self.flagged) != len(self.inputs):
@@ -218,7 +218,7 @@ class SeriesModel(nn.Module):
     def span(self, elapsed: Tensor | float | None) -> Tensor | float:
         """Returns the elapsed time for the cell, in its unit."""
         if self.timed and elapsed is None:
-            raise ValueError("this model was fitted to irregular time: tell it the time since the row before (elapsed)")
+            raise ValueError("this model was fitted to irregular time: pass it the time since the row before (elapsed)")
         if not self.timed and elapsed is not None:
             raise ValueError("this model was fitted to rows that are equally far apart: give it no elapsed times")
         return 1.0 if elapsed is None else elapsed / self.time_unit

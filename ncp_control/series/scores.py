@@ -47,7 +47,7 @@ class ClassScores:
 
     @property
     def baseline(self) -> float:
-        """The accuracy of always telling the most frequent class of the training part."""
+        """The accuracy of always predicting the most frequent class of the training part."""
         return float(self.confusion[self.usual].sum() / self.confusion.sum())
 
     def as_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class NumberScores:
     """How well numbers were told, a value for each of O columns.
 
     :param errors: the mean squared error of the model, (O,)
-    :param mean_errors: that of always telling the mean of the training part, (O,)
+    :param mean_errors: that of always predicting the mean of the training part, (O,)
     :param last_errors: that of telling the last known value, (O,); None where the numbers are not of the next row
     :param targets: how many known numbers were told
     """
@@ -81,7 +81,7 @@ class NumberScores:
 
     @property
     def normalised(self) -> float:
-        """The error over that of always telling the mean, averaged over columns: 1 is as good as the mean, 0 exact."""
+        """The error over that of predicting the mean, averaged over columns: 1 is as good as the mean, 0 is exact."""
         return over(self.errors, self.mean_errors)
 
     @property
@@ -171,10 +171,10 @@ def words_of(scores: ClassScores | NumberScores) -> str:
         return (
             f"accuracy {scores.accuracy:.3f}, mean recall of the classes {scores.balanced_accuracy:.3f}, macro F1 "
             f"{scores.macro_f1:.3f}, on {scores.confusion.sum():,} known labels of the test part\n"
-            f"always telling the most frequent class of the training part: accuracy {scores.baseline:.3f}"
+            f"always predicting the most frequent class of the training part: accuracy {scores.baseline:.3f}"
         )
-    last = "" if scores.normalised_last is None else f"; telling the last known value: {scores.normalised_last:.4g}"
+    last = "" if scores.normalised_last is None else f"; predicting the last known value: {scores.normalised_last:.4g}"
     return (
         f"mean squared error {scores.mse:.4g}, normalised {scores.normalised:.4g}, on {scores.targets:,} known numbers "
-        f"of the test part\nalways telling the mean of the training part: normalised 1{last}"
+        f"of the test part\nalways predicting the mean of the training part: normalised 1{last}"
     )

@@ -52,8 +52,8 @@ def read_series(source: str | PathLike[str] | TableSource) -> SeriesData:
     - `read=C+D`: what is read; for a label or a value, by default all other columns of numbers that change.
     - `time=`, `group=` as in `Rollouts.load`, and `split=groups`, `split=time` or `split=none` (see `split_series`).
 
-    Inputs (T, I) and numbers to tell (T, O) are NaN where a cell is missing. `elapsed` (T,) is the time since the row
-    before; where the numbers of the next row are to be told, the time until that row.
+    Inputs (T, I) and numbers to predict (T, O) are NaN where a cell is missing. `elapsed` (T,) is the time since the
+    row before; if the numbers of the next row are to be predicted, the time until that row.
 
     :param source: such as "walks.csv:label=activity,group=person,time=t"
     """
@@ -119,7 +119,7 @@ def read_columns(table: DataTable, source: TableSource, targets: list[str]) -> t
     for name in table.columns:
         if name not in used:
             check_text(table, name)
-    chosen, left_out = changing(table, used, "from which to tell the label or value" if targets else "to predict")
+    chosen, left_out = changing(table, used, "from which to predict the label or value" if targets else "to predict")
     return [*chosen, *([] if targets else source.read)], left_out
 
 
@@ -188,7 +188,7 @@ def classes_of(table: DataTable, source: TableSource) -> tuple[NDArray[np.int64]
         # by value, so that 10 comes after 9 and not after 1
         seen = [word for _, word in sorted(zip(numbers, seen, strict=True), key=lambda pair: (pair[0] or 0.0, pair[1]))]
     if len(seen) == 1:
-        raise ValueError(f"{table.path}: the column {name!r} is {seen[0]!r} in every row: there is nothing to tell")
+        raise ValueError(f"{table.path}: the column {name!r} is {seen[0]!r} in every row: there is nothing to predict")
     place = {word: k for k, word in enumerate(seen)} | {"": NO_CLASS}
     return np.array([place[word] for word in words], np.int64), tuple(seen)
 

@@ -88,7 +88,7 @@ def test_evaluate_a_model(capsys: pytest.CaptureFixture[str], data: Path, fitted
     assert {name.removesuffix(".png") for name in names}.isdisjoint(FIGURES), "`view` draws into the same folder"
     assert main(["evaluate", file, "--data", str(data)]) == 0
     text = capsys.readouterr().out
-    assert "steps ahead, without looking" in text
+    assert "steps ahead, open loop" in text
     assert "long open-loop runs" in text
 
 

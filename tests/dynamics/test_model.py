@@ -103,7 +103,7 @@ def test_elapsed_time_reaches_the_cell_or_is_an_input() -> None:
         assert not torch.allclose(slow, fast)
         torch.testing.assert_close(model(seen, ahead=torch.full((2, 6), 2.0))[0], slow)
         assert model.predict(seen, 3, ahead=torch.ones(2, 8)).shape == (2, 3, 2)
-        with pytest.raises(ValueError, match="tell it the time"):
+        with pytest.raises(ValueError, match="pass it the time"):
             model(seen)
 
 

@@ -185,7 +185,9 @@ def test_a_run_that_was_killed_goes_on(
         for key, value in load_file(path).items():
             torch.testing.assert_close(found[key], value, **TOLERANCE)
     for path in finished.glob("*.csv"):
-        ours, theirs = (cells_of(folder / path.name, heads_of(path)) for folder in (out, finished))
+        heads = heads_of(path)
+        ours = cells_of(out / path.name, [head.replace("foreign_", "off_policy_") for head in heads])
+        theirs = cells_of(path, heads)
         assert [cell for cell in ours if isinstance(cell, str)] == [cell for cell in theirs if isinstance(cell, str)]
         numbers = [[cell for cell in cells if not isinstance(cell, str)] for cells in (ours, theirs)]
         assert numbers[0] == pytest.approx(numbers[1], rel=1e-4, abs=1e-6)

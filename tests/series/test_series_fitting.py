@@ -122,7 +122,7 @@ def test_the_report_names_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixtu
     source = f"{table(tmp_path)}:label=kind,group=g,time=t,read=x+y"
     assert main(["fit", source, *QUICK[:-1], "--out", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
-    assert "always telling the most frequent class of the training part: accuracy" in printed
+    assert "always predicting the most frequent class of the training part: accuracy" in printed
     assert "macro F1" in printed
     assert main(["describe", source]) == 0
     described = " ".join(capsys.readouterr().out.split())

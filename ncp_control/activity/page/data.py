@@ -181,7 +181,7 @@ def overall(continued: Continued) -> str:
 
 
 def _continued(activity: Activity) -> dict[str, Any] | None:
-    """Returns what the model predicted without looking. A row of its arrays is a step of one of the continuations."""
+    """Returns what the model predicted open loop. A row of its arrays is a step of one of the continuations."""
     continued = continued_of(activity)
     if continued is None:
         return None

@@ -18,7 +18,7 @@ text::
 
 and `wiring` is the wiring as JSON text. Loading unpickles nothing.
 
-A recording of a model of dynamics also holds what the model predicts without looking, from many steps: row i of
+A recording of a model of dynamics also holds what the model predicts open loop, from many steps: row i of
 `continuations` begins at step `continuation_starts[i]`, the first one that the model has not seen, after it has read
 all observations before. Rows end with NaN where the recording ends.
 

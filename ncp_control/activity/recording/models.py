@@ -1,4 +1,4 @@
-"""Recording what the circuit of a dynamics model does over a rollout, and what the model predicts without looking."""
+"""Recording what the circuit of a dynamics model does over a rollout, and what the model predicts open loop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def record_model(
     ahead: int = AHEAD,
     controller: str = "",
 ) -> Activity:
-    """Writes what the circuit of a dynamics model does over a rollout, and what the model predicts without looking.
+    """Writes what the circuit of a dynamics model does over a rollout, and what the model predicts open loop.
 
     The model reads the rollout's observations during the warm-up, and its own predictions after it. The recording keeps
     this one continuation. If the model looks at all steps, the recording keeps continuations of about 100 steps, which
@@ -115,7 +115,7 @@ def is_half_cheetah(model: Any) -> bool:
 def continued(
     model: Any, predictions: Tensor, states: Tensor, starts: Array, horizon: int, actions: Any, times: Any
 ) -> Array:
-    """Returns what a model predicts without looking from S steps on, (S, H, n).
+    """Returns what a model predicts open loop from S steps on, (S, H, n).
 
     :param model: a `DynamicsModel`
     :param predictions: its predictions of the next observations, (T, n)

@@ -197,7 +197,7 @@ class Scene:
             ahead = step - run.start
             shown = 0 <= ahead < len(run.ends) and bool(np.isfinite(run.ends[ahead]).all())
             outlined.set_verts(list(capsule_outlines(run.ends[ahead] - view.middle[step], body.radii)) if shown else [])
-            text = f"predicted without looking since step {run.start}" if shown else ""
+            text = f"open-loop prediction since step {run.start}" if shown else ""
             if shown and run.parted is not None and step >= run.parted:
                 text += f", parted at step {run.parted}"
             place = -view.width / 2 + 6 * metres_per_point, view.low + view.height - 10 * metres_per_point

@@ -129,7 +129,7 @@ def choose_renderer(
             raise ValueError('no body was recorded that could be drawn from capsules: leave the renderer at "auto"')
         return None, "the body is drawn from its capsules, as asked for"
     if run is not None and renderer == "auto":
-        return None, f"the predicted body is drawn over the real one, without looking from step {run.start} on"
+        return None, f"the predicted body is drawn over the real one, open loop from step {run.start} on"
     if not has_geometry(activity):
         why = "MuJoCo draws a body whose geometry was recorded, and this recording has none"
     else:

@@ -49,7 +49,7 @@ def show(description: Described) -> None:
         ("rows", f"{description['rows']:,}"),
         ("groups", f"{count:,} of {each}" if count > 1 else "one"),
         ("task", task),
-        ("known", f"{description['known_targets']:.1%} of what is to be told"),
+        ("known", f"{description['known_targets']:.1%} of the targets"),
     ]
     if description["classes"]:
         rows.append(("classes", ", ".join(f"{name} {number:,}" for name, number in description["classes"].items())))

@@ -36,11 +36,11 @@ def show(description: Described) -> None:
     what = f"one of {len(description['classes'])} classes" if description["classes"] else "numbers"
     facts.show(
         [
-            ("model", f"{description['circuit']['cell']}, {description['units']} neurons, tells {what} of {of}"),
+            ("model", f"{description['circuit']['cell']}, {description['units']} neurons, predicts {what} of {of}"),
             ("parameters", f"{description['parameters']:,}"),
             ("reads", ", ".join(description["inputs"])),
             ("may be missing", ", ".join(description["flagged"]) or "no column"),
-            ("tells", ", ".join(description["targets"])),
+            ("predicts", ", ".join(description["targets"])),
             *([("classes", ", ".join(description["classes"]))] if description["classes"] else []),
             ("time", f"irregular, in units of {description['time_unit']:.4g}" if description["timed"] else "regular"),
             *facts.rows_of(description["note"]),

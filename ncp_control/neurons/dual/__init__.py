@@ -1,1 +1,1 @@
-"""The liquid neuron with two weights a synapse."""
+"""The liquid neuron with two weights per synapse."""

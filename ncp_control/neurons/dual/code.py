@@ -1,4 +1,4 @@
-"""Liquid neurons with two weights a synapse as C."""
+"""Liquid neurons with two weights per synapse as C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A liquid time-constant cell with two weights a synapse: one drives a neuron, the other one sets its pace."""
+"""A liquid time-constant cell with two weights per synapse: one drives a neuron, the other one sets its pace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAM = ProgramForm("dual", INDEXES, STRUCT.parameters)
 
 
 class DualLTC(LayeredCell):
-    """Liquid time-constant cell with two weights a synapse. With linear maps f and g of x = [inputs, state]::
+    """Liquid time-constant cell with two weights per synapse. With linear maps f and g of x = [inputs, state]::
 
         dx/dt = (tanh(f - b x) - x) / tau,    tau = lo^s hi^(1 - s),    s = sigmoid(g)
 

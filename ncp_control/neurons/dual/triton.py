@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
-"""Liquid neurons with two weights a synapse, in Triton (neuron.py has the equations).
+"""Liquid neurons with two weights per synapse, in Triton (neuron.py has the equations).
 
 `layered/triton.py` has the circuit around the neurons.
 """

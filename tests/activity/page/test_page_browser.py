@@ -399,7 +399,7 @@ def test_the_models_body_is_shown_over_the_real_one_while_it_does_not_look(
     page.open()
     assert (page.ask("ncp.run()"), page.ask("ncp.step()")) == (1, 40)
     assert page.find("#parting").text == (
-        "The bodies part at step 50, after 11 steps without looking (0.55 s): the first error above 0.5 (dashed)."
+        "The bodies part at step 50, after 11 open-loop steps (0.55 s): the first error above 0.5 (dashed)."
     )
     assert page.find("#body-legend").is_displayed()
     orange = colour_of_the_model(page)
@@ -413,7 +413,7 @@ def test_the_models_body_is_shown_over_the_real_one_while_it_does_not_look(
     assert page.find("#error-now").text == "now 0.300, the model's body 0.300 m ahead"
     assert outlined(55) > 20
     assert outlined(70) == 0
-    assert page.find("#error-now").text == "now nothing is predicted"
+    assert page.find("#error-now").text == "no prediction here"
     assert page.errors() == []
 
 
@@ -448,7 +448,7 @@ def test_without_a_body_the_observations_are_compared(opener: Callable[..., Page
     assert page.find("#parting").text.startswith("The observations part at step 50, ")
     assert not page.find("#body-panel").is_displayed()
     assert page.colours("errors") > 5
-    assert "without looking from step 40 on" in page.find("#seeing-note").text
+    assert "open loop from step 40 on" in page.find("#seeing-note").text
     page.ask("ncp.setMoment(0)")
     assert not page.find("#ahead-panel").is_displayed()
     assert page.find("#seeing-note").text == ""

@@ -1,4 +1,4 @@
-"""What a recorded model predicts without looking, beside what really happened."""
+"""What a recorded model predicts open loop, beside what really happened."""
 
 from pathlib import Path
 

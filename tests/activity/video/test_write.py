@@ -105,7 +105,7 @@ def test_it_says_that_currents_are_not_known(tmp_path):
 def test_the_sentence_says_from_which_step_on_a_model_predicts(tmp_path):
     activity = with_continuations(with_body(steps=80))
     sentence = write_video(activity, tmp_path / "video.mp4", start=50, steps=2, **SIZE)
-    assert sentence.endswith("the predicted body is drawn over the real one, without looking from step 60 on")
+    assert sentence.endswith("the predicted body is drawn over the real one, open loop from step 60 on")
     assert "from step 10 on" in write_video(activity, tmp_path / "video.mp4", steps=2, look=10, **SIZE)
     with pytest.raises(ValueError, match="no prediction was recorded from step 12 on: the nearest begins at step 10"):
         write_video(activity, tmp_path / "video.mp4", look=12, **SIZE)

@@ -1,4 +1,4 @@
-// What a model predicted without looking: from which step on, how wrong it became, and its body over the real one.
+// What a model predicted open loop: from which step on, how wrong it became, and its body over the real one.
 
 // The row of the chosen continuation's arrays that belongs to a step, or -1.
 function rowAhead(step) {
@@ -136,7 +136,7 @@ class ErrorView {
     const apart = continued.body && row >= 0 ? continued.body.middle.at(row, 0) - body.along.at(state.step, 0) : NaN;
     const where = Math.abs(apart) >= 0.005 ? `, the model's body ${figure(Math.abs(apart))} m ${apart > 0 ? "ahead" : "behind"}` : "";
     byId("error-now").textContent = Number.isFinite(error) ? `now ${figure(error)}${where}`
-      : state.step < continued.starts[state.run] ? "now the model looks" : "now nothing is predicted";
+      : state.step < continued.starts[state.run] ? "the model reads observations here" : "no prediction here";
   }
 }
 
@@ -156,11 +156,11 @@ function showRun() {
   byId("run").setAttribute("aria-valuetext", `step ${start}`);
   const count = parted - start + 1, time = dt ? ` (${(count * dt).toFixed(2)} s)` : "";
   byId("parting").textContent = parted === null ? `The ${what} stay together until step ${end - 1}.`
-    : `The ${what} part at step ${parted}, after ${count} step${count === 1 ? "" : "s"} without looking${time}: `
+    : `The ${what} part at step ${parted}, after ${count} open-loop step${count === 1 ? "" : "s"}${time}: `
       + `the first error above ${continued.level} (dashed).`;
   byId("overall").textContent = continued.overall;
-  byId("circuit-looks").textContent = continued.ofCircuit ? "" : "The circuit is shown while it looks at every step.";
-  byId("seeing-note").textContent = `dashed: predicted one step earlier · orange: without looking from step ${start} on`;
+  byId("circuit-looks").textContent = continued.ofCircuit ? "" : "The circuit is shown while it reads every observation.";
+  byId("seeing-note").textContent = `dashed: predicted one step earlier · orange: open loop from step ${start} on`;
   if (parted !== null) byId("starts").append(element("i", { class: "parted", style: `left: ${parted / Math.max(1, steps - 1) * 100}%` }));
 }
 

@@ -38,7 +38,7 @@ class Series {
 
 const opened = new Map();
 
-// What a model predicted without looking: a row for each step of each continuation, one after the other.
+// What a model predicted open loop: a row for each step of each continuation, one after the other.
 function openContinued(packed) {
   const rows = packed.starts.length * packed.ahead, { body } = packed;
   const open = (values) => new Series(values, rows);
