@@ -22,17 +22,22 @@ def shortened(name: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def input_labels(activity: Activity) -> tuple[str, ...]:
-    """Returns a name for each input: its own name, or the name of the observation that it follows.
+    """Returns a name for each input: its own name in the wiring, or else what the recording says that it is, or the
+    name of the observation that it follows.
 
     Inputs are often scaled observations, and then the name of the observation says more than "input3".
     """
-    wiring, names = activity.wiring, observation_labels(activity)
-    if activity.observations.shape[1:] != (wiring.inputs,) or activity.steps < FEWEST_STEPS:
-        return wiring.input_names
-    own = default_names("input", wiring.inputs)
-    follows = np.diag(correlations(activity.inputs, activity.observations)) > 0.99
+    wiring = activity.wiring
+    own, names = default_names("input", wiring.inputs), activity.about.get("input_names") or ()
+    known = np.full(wiring.inputs, len(names) == wiring.inputs)
+    if not known.all():
+        if activity.observations.shape[1:] != (wiring.inputs,) or activity.steps < FEWEST_STEPS:
+            return wiring.input_names
+        # An input that is scaled and clipped still follows its observation; an input with another meaning does not.
+        known = np.diag(correlations(activity.inputs, activity.observations)) > 0.8
+        names = observation_labels(activity)
     return tuple(
-        names[k] if follows[k] and name == own[k] else name for k, name in enumerate(wiring.input_names)
+        str(names[k]) if known[k] and name == own[k] else name for k, name in enumerate(wiring.input_names)
     )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ncp_control.base.text import shown
+
 
 def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
     """Returns the scores of a model on the test part of a table, as JSON values.
@@ -20,7 +22,8 @@ def evaluate(path: Path, data: str, figures: Path | None) -> dict[str, Any]:
     model = load_series_model(path)
     test = test_part(with_classes(read_series(data), model.classes))
     scores = score(model, test)
-    result = {"checkpoint": str(path), "data": data, "series": len(test.series), **scores.as_json()}
+    named = {"columns": list(model.targets), **({"classes": list(model.classes)} if model.classes else {})}
+    result = {"checkpoint": str(path), "data": data, "series": len(test.series), **named, **scores.as_json()}
     if figures is not None:
         from ncp_control.base.pages import save_figure
 
@@ -41,5 +44,8 @@ def show(result: dict[str, Any]) -> None:
     """Prints what `evaluate` found."""
     count = result["series"]
     print(f"{Path(result['checkpoint']).name} on {count} test series of {result['data']}\n{result['words']}")
+    if "errors" in result and len(result["columns"]) > 1:
+        each = zip(result["columns"], result["errors"], strict=True)
+        print("squared error of " + ", ".join(f"{shown(name)} {error:.4g}" for name, error in each))
     if "figures" in result:
         print("pictures: " + ", ".join(result["figures"]))

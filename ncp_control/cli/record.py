@@ -102,9 +102,9 @@ def record_policy(arguments: Arguments) -> Any:
     from ncp_control.cli.models import name_of
     from ncp_control.rl import load_policy
 
+    policy = load_policy(arguments.checkpoint)
     if arguments.data is not None or arguments.look is not None:
         raise ValueError(f"--data and --look are for dynamics models, but {arguments.checkpoint} holds a policy")
-    policy = load_policy(arguments.checkpoint)
     note = policy.note
     name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
     env = trained_in.make(name, note, random=arguments.random)

@@ -107,6 +107,7 @@ class StoredRollouts(NamedTuple):
     parts: tuple[str, ...] | None = None
     action_range: Array | None = None
     choices: range | None = None
+    action_names: tuple[str, ...] = ()
 
 
 def as_array(name: str, key: str, values: Any) -> Array:

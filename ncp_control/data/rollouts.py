@@ -56,6 +56,8 @@ class Rollouts(Sequence[Rollout]):
         where the source does not say
     :param choices: what actions from a `Discrete` space are chosen from, such as range(5, 8) for
         `Discrete(3, start=5)`; None for other actions, or where the source does not say
+    :param action_names: a name for each entry of an action, such as a table's columns to read; empty where the source
+        does not say
     """
 
     rollouts: tuple[Rollout, ...]
@@ -64,6 +66,7 @@ class Rollouts(Sequence[Rollout]):
     parts: tuple[str, ...] | None = None
     action_range: Array | None = None
     choices: range | None = None
+    action_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rollouts = (self.rollouts,) if isinstance(self.rollouts, Rollout) else tuple(self.rollouts)
@@ -83,6 +86,7 @@ class Rollouts(Sequence[Rollout]):
         for what, entries, count in (
             ("observation_names", self.observation_names, self.features),
             ("parts", self.parts, len(rollouts)),
+            ("action_names", self.action_names or None, self.action_size),
         ):
             if entries is not None and len(entries) != count:
                 raise ValueError(f"there are {len(entries)} {what}, and there must be {count}")
@@ -135,7 +139,7 @@ class Rollouts(Sequence[Rollout]):
     def joined(cls, several: Sequence[Rollouts]) -> Rollouts:
         """Joins rollouts of several sources, which must have the same observations and actions, in their order.
 
-        Names of observations, choices and the range of actions are taken from the sources that have them; `about` keeps
+        Names, choices and the range of actions are taken from the sources that have them; `about` keeps
         the entries on which all sources agree.
         """
         first, *rest = several
@@ -144,8 +148,9 @@ class Rollouts(Sequence[Rollout]):
         names = {
             part.observation_names: part for part in several if part.observation_names != usual_names(part.features)
         }
+        acts = {part.action_names: part for part in several if part.action_names}
         choices = {part.choices: part for part in several if part.choices is not None}
-        for what, versions in (("observations", names), ("choices of actions", choices)):
+        for what, versions in (("observations", names), ("actions", acts), ("choices of actions", choices)):
             if len(versions) > 1:
                 one, other = list(versions)[:2]
                 raise ValueError(f"{what} differ, {one} and {other}: these rollouts do not belong together")
@@ -156,12 +161,19 @@ class Rollouts(Sequence[Rollout]):
             {key: value for key, value in first.about.items() if all(part.about.get(key) == value for part in rest)},
             action_range=np.stack([np.min(ranges, axis=0)[0], np.max(ranges, axis=0)[1]]) if ranges else None,
             choices=next(iter(choices), None),
+            action_names=next(iter(acts), ()),
         )
 
     @property
     def features(self) -> int:
         """The number of observations at each step, n."""
         return int(self.rollouts[0].observations.shape[1])
+
+    @property
+    def action_size(self) -> int:
+        """The number of numbers in an action, m; 0 without actions."""
+        actions = self.rollouts[0].actions
+        return 0 if actions is None else int(np.prod(actions.shape[1:]))
 
     @property
     def steps(self) -> int:
@@ -207,7 +219,9 @@ class Rollouts(Sequence[Rollout]):
         if self.choices is None or not need_one_hot(self.choices):
             return self
         rollouts = tuple(one_hot(rollout, self.choices) for rollout in self)
-        return replace(self, rollouts=rollouts, action_range=range_of_one_hot(self.choices), choices=None)
+        return replace(
+            self, rollouts=rollouts, action_range=range_of_one_hot(self.choices), choices=None, action_names=()
+        )
 
     def split(self, seed: int | None = None, series: bool | None = None) -> Split:
         """Splits rollouts into train, valid and test, 2 : 1 : 2.

@@ -62,7 +62,7 @@ def keep_on_disk(source: Any, scratch: Path, as_one_hot: bool = False) -> Stored
     check_room(scratch, size_on_disk(source))
     choices = stored.choices if as_one_hot and need_one_hot(stored.choices) else None
     if choices is not None:
-        stored = stored._replace(action_range=range_of_one_hot(choices), choices=None)
+        stored = stored._replace(action_range=range_of_one_hot(choices), choices=None, action_names=())
     writer = RolloutWriter(scratch)
 
     def written() -> Iterator[Rollout]:

@@ -198,6 +198,7 @@ def read_table_rollouts(source: TableSource) -> StoredRollouts:
         ),
         tuple(predict),
         {"source": str(source.path), "columns": columns},
+        action_names=source.read,
     )
 
 

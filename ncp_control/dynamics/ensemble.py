@@ -96,7 +96,7 @@ class Ensemble(Simulator):
                 )
         self.members = nn.ModuleList(members)
         self.features, self.action_size, self.timed = first.features, first.action_size, first.timed
-        self.observation_names = first.observation_names
+        self.observation_names, self.action_names = first.observation_names, first.action_names
         self.sizes = [member.state_size for member in members]
         self.calibrations = dict(calibrations or {})
         for calibration in self.calibrations.values():

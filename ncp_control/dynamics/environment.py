@@ -159,7 +159,7 @@ class DynamicsEnv(gym.Env[Array, Array]):
     ) -> None:
         self._episodes = SimulatedEpisodes(model, reward, action_space, ahead, 1)
         self.action_space, self.observation_space = self._episodes.action_space, self._episodes.observation_space
-        self.observation_names = model.observation_names
+        self.observation_names, self.action_names = model.observation_names, model.action_names
         self.max_episode_steps, self._steps = max_episode_steps, -1
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
@@ -208,7 +208,7 @@ class DynamicsVectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space = self._episodes.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.observation_names = model.observation_names
+        self.observation_names, self.action_names = model.observation_names, model.action_names
         self.max_episode_steps = max_episode_steps
         self._steps = np.full(num_envs, -1)
 

@@ -95,7 +95,7 @@ def draw_errors(errors: Array, names: Sequence[str], title: str = "") -> Any:
     figure = new_figure(7, 0.28 * len(names) + 1.2)
     axes = figure.subplots()
     axes.barh(range(len(names)), errors, color=BLUE)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_yticks(range(len(names)), list(map(shown, names)), fontsize=8, parse_math=False)
     axes.invert_yaxis()
     axes.set(xlabel="squared error of the next observation over its variance", title=title)
     plain(axes)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -122,7 +121,8 @@ class FitLoop(EpochLoop[DynamicsModel]):
     def recorded(self) -> dict[str, Any]:
         """Returns what the record says of the model and of the data, which tells them from any others."""
         about = self.model.about()
-        del about["action_range"]  # it belongs to the data, whose checksum is in the record, and is not fitted
+        # these belong to the data, whose checksum is in the record, and are not fitted
+        del about["action_range"], about["action_names"]
         wiring = hashlib.sha256(json.dumps(about.pop("wiring")).encode()).hexdigest()
         weights = first_weights(self.model.state_dict(), self.run.before)
         series = {SERIES: True} if self.parts.train.about.get(SERIES) else {}
@@ -247,14 +247,13 @@ def check(model: DynamicsModel, parts: Split) -> None:
             )
         if model.action_size and part[0].actions is None:
             raise ValueError(f"the model reads actions, and the {name} rollouts have none")
-        width = 0 if part[0].actions is None else int(np.prod(part[0].actions.shape[1:]))
-        if model.action_size and width != model.action_size:
+        if model.action_size and part.action_size != model.action_size:
             raise ValueError(
-                f"the {name} rollouts have {width} actions a step, and the model reads {model.action_size}"
+                f"the {name} rollouts have {part.action_size} actions a step, and the model reads {model.action_size}"
             )
     check_digits(parts.train, parts.train.observation_names)
     if model.action_size:
-        check_digits(parts.train, [f"action {k}" for k in range(model.action_size)], "actions")
+        check_digits(parts.train, model.action_names, "actions")
 
 
 def longest(rollouts: Rollouts) -> int:

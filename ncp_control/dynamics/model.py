@@ -13,6 +13,7 @@ from torch.nn.functional import linear
 
 from ncp_control.data import Rollouts, Scaler
 from ncp_control.data.rollout import in_words, need_one_hot
+from ncp_control.data.rollouts import usual_names
 from ncp_control.data.scaler import blocks
 from ncp_control.dynamics.simulator import Array, Simulator
 from ncp_control.neurons import Cell, cell_config, make_cell, named_cell
@@ -55,6 +56,7 @@ class DynamicsModel(Simulator):
         the model diverge
     :param settings: further arguments of the cell
     :param observation_names: the names of the features
+    :param action_names: the names of the rollouts' actions, also of a model that does not read them
     :param action_range: the smallest and the largest value of each action in the data, (2, m), for `DynamicsEnv`; -1
         and 1 by default
     :param starts: first observations of episodes, (S, n), from which a simulated episode may start
@@ -81,6 +83,7 @@ class DynamicsModel(Simulator):
         clip: float = 10.0,
         settings: dict[str, Any] | None = None,
         observation_names: tuple[str, ...] = (),
+        action_names: tuple[str, ...] = (),
         action_range: Any = None,
         starts: Any = None,
         backend: str = "auto",
@@ -104,7 +107,8 @@ class DynamicsModel(Simulator):
         self.features = len(scaler.mean)
         self.action_size = 0 if action_scaler is None else len(action_scaler.mean)
         self.action_range = read_range(action_range, self.action_size)
-        self.observation_names = tuple(observation_names) or tuple(f"observation {k}" for k in range(self.features))
+        self.observation_names = tuple(observation_names) or usual_names(self.features)
+        self.action_names = tuple(action_names) or tuple(f"action {k}" for k in range(self.action_size))
         kind = named_cell(cell)
         self.tells_time = self.timed and not kind.uses_elapsed
         width = self.features + self.action_size + int(self.tells_time)
@@ -164,6 +168,7 @@ class DynamicsModel(Simulator):
             timed=any(rollout.elapsed is not None for rollout in train),
             time_unit=usual_time(train),  # cells compute best where a usual step takes 1
             observation_names=train.observation_names,
+            action_names=train.action_names,
             action_range=range_of_actions(train) if with_actions else None,
             starts=np.stack([rollout.observations[0] for rollout in train[:STARTS]]),
             **arguments,
@@ -247,7 +252,8 @@ class DynamicsModel(Simulator):
             "cell": cell_config(self.rnn.cell), "wiring": json.loads(self.rnn.wiring.to_json()), "inputs": self.reads,
             "residual": self.residual, "timed": self.timed, "clip": self.clip,
             **({} if self.time_unit == 1.0 else {"time_unit": self.time_unit}),
-            "observation_names": list(self.observation_names), "action_range": self.action_range.tolist(),
+            "observation_names": list(self.observation_names), "action_names": list(self.action_names),
+            "action_range": self.action_range.tolist(),
         }  # fmt: skip
 
     def extra_repr(self) -> str:

@@ -123,7 +123,9 @@ def build(
         clip=described["clip"],
         settings=settings,
         observation_names=tuple(described["observation_names"]),
-        action_range=described.get("action_range"),  # which the first files did not have
+        # which the first files did not have
+        action_names=tuple(described.get("action_names", ())),
+        action_range=described.get("action_range"),
         starts=scales["starts"],
         backend=backend,
     )

@@ -31,6 +31,7 @@ class Simulator(nn.Module, ABC):
     :ivar action_range: the smallest and the largest value of each action in the rollouts it was made for, (2, m)
     :ivar timed: whether it must be told the time between observations
     :ivar observation_names: the names of the observed values
+    :ivar action_names: the names of the actions; empty if nobody has named them
     :ivar mean: the mean of the observations it was made for, (n,)
     :ivar std: their standard deviation, (n,)
     :ivar starts: first observations of episodes, (S, n)
@@ -42,6 +43,7 @@ class Simulator(nn.Module, ABC):
     action_range: Array
     timed: bool
     observation_names: tuple[str, ...]
+    action_names: tuple[str, ...] = ()
     mean: Tensor
     std: Tensor
     starts: Tensor

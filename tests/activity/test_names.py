@@ -14,7 +14,6 @@ from helpers.recordings import make_recording
 from ncp_control.activity.figures import raster_figure, tuning_figure, wiring_figure
 from ncp_control.activity.layout import text_width
 from ncp_control.activity.names import correlations, input_labels
-from ncp_control.activity.page.data import input_names
 from ncp_control.activity.video.scene import Scene
 from ncp_control.base.pages import save_figure
 from ncp_control.wiring import FullyConnected, Wiring
@@ -58,14 +57,12 @@ def test_a_short_recording_gives_no_input_the_name_of_an_observation(steps: int)
     seen = np.random.default_rng(0).normal(size=(steps, 2))
     activity = make_recording(wiring, steps, observations=seen, about={"observation_names": ["height", "speed"]})
     assert input_labels(activity) == ("input0", "input1")
-    assert input_names(activity) == ["input0", "input1"]
 
 
 def test_inputs_that_follow_observations_have_their_names() -> None:
     wiring = FullyConnected(3, 1).build(3)
     activity = make_recording(wiring, 40, about={"observation_names": ["height", "speed", "angle"]})
     assert input_labels(activity) == ("height", "speed", "angle")
-    assert input_names(activity) == ["height", "speed", "angle"]
 
 
 def test_correlations_of_numbers_that_are_not_finite_or_very_large_are_silent() -> None:

@@ -47,6 +47,8 @@ def test_groups_become_rollouts_with_their_own_times(tmp_path: Path) -> None:
     found = Rollouts.load(source)
     assert [one.name for one in found] == ["site a", "site b"]
     assert found.observation_names == ("temperature", "wind")
+    assert found.action_names == Rollouts.stream(source).action_names == Rollouts.joined([found, found]).action_names
+    assert found.action_names == ("heater",)
     assert found[0].observations.tolist() == [[1.0, 5.0], [3.0, 7.0], [5.0, 9.0]]
     assert found[0].actions is not None
     assert found[0].actions.tolist() == [[0.0], [0.5]]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body, heights
 from ncp_control.activity.continued import PARTED, WARM_UP, Continued, continued_of
-from ncp_control.activity.names import FEWEST_STEPS
 from ncp_control.activity.recording.activity import Activity, Array
 from ncp_control.base.liveliness import saturated, still
 from ncp_control.base.pages import base64_of
@@ -111,24 +110,6 @@ def numbers(values: Array) -> list[float | None]:
 
 def _edges(edges: Edges) -> dict[str, list[int]]:
     return {key: getattr(edges, key).tolist() for key in ("source", "target")}
-
-
-def input_names(activity: Activity) -> list[str]:
-    """Returns the inputs' names.
-
-    If the wiring has no names for them and each input follows an observation, the names are those of the observations.
-    """
-    wiring, names = activity.wiring, activity.about.get("observation_names")
-    unnamed = wiring.input_names == tuple(f"input{k}" for k in range(wiring.inputs))
-    enough = activity.steps >= FEWEST_STEPS and activity.observations.shape[1:] == (wiring.inputs,)
-    if unnamed and enough and isinstance(names, list) and len(names) == wiring.inputs:
-        inputs, seen = _float(activity.inputs), _float(activity.observations)
-        inputs, seen = inputs - inputs.mean(axis=0), seen - seen.mean(axis=0)
-        # An input that is scaled and clipped still follows its observation; an input with another meaning does not.
-        along = np.abs((inputs * seen).sum(axis=0))
-        if (along >= 0.8 * np.sqrt((inputs**2).sum(axis=0) * (seen**2).sum(axis=0))).all():
-            return [str(name) for name in names]
-    return list(wiring.input_names)
 
 
 def _names(given: object, values: Array | None, otherwise: str) -> list[str]:

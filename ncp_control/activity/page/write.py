@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from ncp_control.activity.page.data import activity_data, curve_data, heading_of, input_names, wiring_data
+from ncp_control.activity.names import input_labels
+from ncp_control.activity.page.data import activity_data, curve_data, heading_of, wiring_data
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import all_shown, filled, page_head, script_json
@@ -52,7 +53,7 @@ def write_page(
     title = shown(heading_of(first) if title is None else title)
     data = {
         "title": title,
-        "wiring": wiring_data(first.wiring, input_names(first)),
+        "wiring": wiring_data(first.wiring, input_labels(first)),
         "activities": [activity_data(each) for each in activities],
         "curve": curve_data(curve),
     }

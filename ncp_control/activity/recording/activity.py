@@ -10,6 +10,7 @@ text::
     env, controller, seeds     where, who, and the seeds of the episodes' resets; null where there are none
     dt                         seconds between two steps, or null
     observation_names, action_names
+    input_names                what each input of the circuit is, where that is known
     silenced                   neurons that were held and synapses that were cut, in words
     body                       null without a body, or whether it is seen from the "side" (so at first) or from
                                "above" (seen_from), whether it stays in the plane that is seen from there (flat), and
@@ -52,7 +53,7 @@ OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_act
             *CONTINUED)  # fmt: skip
 # Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
 FEW_COLUMNS = 10_000
-LISTS = ("seeds", "observation_names", "action_names", "silenced")
+LISTS = ("seeds", "observation_names", "action_names", "input_names", "silenced")
 
 
 class ActivityError(ValueError):

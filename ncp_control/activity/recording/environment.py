@@ -50,9 +50,12 @@ def vector_names(env: Any) -> list[str]:
 
 
 def action_names(env: Any) -> list[str]:
-    """Returns a name for each entry of an action: MuJoCo's names of the actuators or of their joints, if it has any."""
+    """Returns a name for each entry of an action: the environment's `action_names`, or MuJoCo's names of the
+    actuators or of their joints, if it has any."""
     unwrapped = getattr(env, "unwrapped", env)
     size = int(np.prod(env.action_space.shape)) if env.action_space.shape else 1
+    if len(own := getattr(unwrapped, "action_names", ())) == size:
+        return list(own)
     model: Any = getattr(unwrapped, "model", None)
     if getattr(model, "nu", None) == size:
         from ncp_envs.joints import actuator_names

@@ -63,8 +63,9 @@ def record_model(
     has_body = is_half_cheetah(model)
     about = {
         "kind": "model", "cell": cell_config(model.rnn.cell), "env": None, "controller": controller,
-        "seeds": [rollout.seed], "dt": SECONDS if has_body else None, "action_names": [], "silenced": [],
-        "observation_names": list(model.observation_names), "note": {"looks": warm_up_steps},
+        "seeds": [rollout.seed], "dt": SECONDS if has_body else None, "silenced": [],
+        "observation_names": list(model.observation_names), "action_names": list(model.action_names),
+        "input_names": input_names(model), "note": {"looks": warm_up_steps},
     }  # fmt: skip
     with Writer(out, about, model.rnn.wiring) as writer, Tap(model.rnn) as tap, torch.no_grad():
         writer.fix(**bounds_of(model.rnn))
@@ -103,6 +104,12 @@ def record_model(
         writer.append(**rows, **tap.take())
         writer.fix(saliency=tap.saliency())
     return Activity.load(out)
+
+
+def input_names(model: Any) -> list[str]:
+    """Returns what each input of a model's circuit is: an observation, an action, or the elapsed time."""
+    acts = model.action_names if model.action_size else ()
+    return [*model.observation_names, *acts, *(["elapsed time"] if model.tells_time else [])]
 
 
 def is_half_cheetah(model: Any) -> bool:

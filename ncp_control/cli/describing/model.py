@@ -27,6 +27,7 @@ def describe(path: Path) -> Described:
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "observations": list(model.observation_names),
         "actions": model.action_size,
+        "action_names": list(model.action_names),
         "timed": model.timed,
         "note": model.note,
     }
@@ -40,8 +41,8 @@ def show(description: Described) -> None:
         rows.append(("model", f"{member['cell']}, {member['units']} neurons, predicts {predicts}"))
     rows += [
         ("parameters", f"{description['parameters']:,}"),
-        ("observations", f"{len(description['observations'])}: {', '.join(description['observations'])}"),
-        ("actions", str(description["actions"]) if description["actions"] else "none are read"),
+        ("observations", numbered(description["observations"])),
+        ("actions", numbered(description["action_names"]) if description["actions"] else "none are read"),
         ("time", "irregular" if description["timed"] else "regular"),
         *facts.rows_of(description["note"]),
     ]
@@ -51,3 +52,8 @@ def show(description: Described) -> None:
         print()
         facts.show(network.rows_of(circuit))
         network.show_bounds(circuit)
+
+
+def numbered(names: list[str]) -> str:
+    """Returns how many names there are, and the names."""
+    return f"{len(names)}: {', '.join(names)}"
