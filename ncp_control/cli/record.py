@@ -70,10 +70,13 @@ def run(arguments: Arguments) -> int:
     import torch
 
     from ncp_control.base.kinds import Kind, kind_of
+    from ncp_control.base.progress import say
 
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     is_model = kind_of(arguments.checkpoint) is Kind.DYNAMICS
     activity = record_model(arguments) if is_model else record_policy(arguments)
+    if reason := activity.about.get("pictures", {}).get("reason"):
+        say(f"a video of this recording shows the circuit alone: {reason}")
     rewards = activity.get("rewards")
     episodes = int(activity.episode_starts.sum())
     gained = "" if rewards is None else f", reward {float(rewards.sum()):,.1f}"
@@ -107,7 +110,7 @@ def record_policy(arguments: Arguments) -> Any:
         raise ValueError(f"--data and --look are for dynamics models, but {arguments.checkpoint} holds a policy")
     note = policy.note
     name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
-    env = trained_in.make(name, note, random=arguments.random)
+    env = trained_in.make_drawing(name, note, random=arguments.random)
     try:
         return record(
             policy,

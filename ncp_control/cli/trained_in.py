@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +67,21 @@ def make(name: str, note: dict[str, Any], **asked: float | None) -> Any:
     if not isinstance(arguments, dict):
         raise ValueError(f"the checkpoint's note on its environment is not readable: {arguments!r}")
     return make_env(name, layers(note, **asked), arguments)
+
+
+def make_drawing(name: str, note: dict[str, Any], **asked: float | None) -> Any:
+    """Makes the environment as `make` does. One that MuJoCo does not draw draws itself, if it can."""
+    from ncp_control.activity.recording.environment import BodyPoses
+    from ncp_control.activity.recording.pictures import MODE, offers_pictures
+
+    env = make(name, note, **asked)
+    if offers_pictures(env) and env.render_mode != MODE and BodyPoses(env).about is None:
+        arguments = {**(note.get("env_kwargs") or {}), "render_mode": MODE}
+        with suppress(ValueError):  # a class need not take what its metadata name
+            drawn = make(name, {**note, "env_kwargs": arguments}, **asked)
+            env.close()
+            return drawn
+    return env
 
 
 def layers(note: dict[str, Any], **asked: float | None) -> list[Any]:

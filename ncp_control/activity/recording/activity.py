@@ -15,6 +15,7 @@ text::
     body                       null without a body, or whether it is seen from the "side" (so at first) or from
                                "above" (seen_from), whether it stays in the plane that is seen from there (flat), and
                                the height of the ground in metres, or null (ground)
+    pictures                   height and width of the environment's own pictures (size), or why there are none (reason)
     note                       anything else
 
 and `wiring` is the wiring as JSON text. Loading unpickles nothing.
@@ -45,12 +46,12 @@ Array = NDArray[Any]
 FORMAT, VERSION = "ncp_control.activity", 1
 # Arrays without a row for each step.
 CONTINUED = ("continuation_starts", "continuations", "continuation_errors", "continuation_ends")
-FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency", *CONTINUED)
+FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency", "pictures", *CONTINUED)
 NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_currents", "currents", "gap_currents",
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
-            "body_ends", "body_radii", "body_places", "body_shapes", "saliency", "real_observations",
-            *CONTINUED)  # fmt: skip
+            "body_ends", "body_radii", "body_places", "body_shapes", "saliency", "real_observations", "pictures",
+            "picture_sizes", *CONTINUED)  # fmt: skip
 # Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
 FEW_COLUMNS = 10_000
 LISTS = ("seeds", "observation_names", "action_names", "input_names", "silenced")
@@ -83,9 +84,10 @@ class Activity:
         of both ends of K capsules, or x and y of a body that is seen from above, with their radii `body_radii` (K,);
         `body_places` (T, K, 7), the positions in space and the orientations (quaternions) of K pieces of geometry, with
         their MuJoCo types, sizes and colours `body_shapes` (K, 8); `saliency` (N, I), how much a neuron's next state
-        changes with an input; `real_observations` (T, n), where a model read its own predictions instead; and from S
-        steps `continuation_starts` (S,) on, H steps each, `continuations` (S, H, n), their `continuation_errors` (S, H)
-        and the bodies in them, `continuation_ends` (S, H, K, 2, 2)
+        changes with an input; `pictures` (B,) uint8, what the environment drew before each step, one after the other,
+        each compressed by zlib to `picture_sizes` (T,) bytes; `real_observations` (T, n), where a model read its own
+        predictions instead; and from S steps `continuation_starts` (S,) on, H steps each, `continuations` (S, H, n),
+        their `continuation_errors` (S, H) and the bodies in them, `continuation_ends` (S, H, K, 2, 2)
     """
 
     about: dict[str, Any]
@@ -180,7 +182,10 @@ class Activity:
         if missing:
             raise ActivityError(f"{path} lacks {', '.join(missing)}: the file was altered")
         # Other programs may have written whole numbers, in which nothing can be computed.
-        arrays = {name: own.astype(np.float32) if own.dtype.kind in "iu" else own for name, own in arrays.items()}
+        arrays = {
+            name: own.astype(np.float32) if own.dtype.kind in "iu" and name != "pictures" else own
+            for name, own in arrays.items()
+        }
         needed = {name: arrays[name] for name in NEEDED}
         extras = {name: arrays[name] for name in OPTIONAL if name in arrays}
         activity = cls(about, wiring, **needed, extras=extras)
@@ -208,7 +213,8 @@ class Activity:
             "sensory_currents": (steps, len(wiring.sensory)), "currents": (steps, len(wiring.synapses)),
             "gap_currents": (steps, len(wiring.gap_junctions)), "outputs": (steps, wiring.outputs),
             "state_bounds": (2, wiring.units), "time_constant_bounds": (2, wiring.units),
-            **dict.fromkeys(("episode_starts", "rewards", "values", "is_random", "elapsed"), (steps,)),
+            **dict.fromkeys(("episode_starts", "rewards", "values", "is_random", "elapsed", "picture_sizes"), (steps,)),
+            "pictures": (int(np.nan_to_num(self.extras.get("picture_sizes", np.zeros(1))).sum(dtype=np.float64)),),
             "saliency": (wiring.units, wiring.inputs),
             "body_ends": (steps, len(self.extras.get("body_radii", ())), 2, 2),
             "body_places": (steps, len(self.extras.get("body_shapes", ())), 7),

@@ -22,6 +22,7 @@ from ncp_control.activity.recording.environment import (
     vector_names,
 )
 from ncp_control.activity.recording.interventions import cell_without_holds, circuit_of, intervened
+from ncp_control.activity.recording.pictures import Pictures
 from ncp_control.activity.recording.tap import Tap, bounds_of
 from ncp_control.activity.recording.writer import Writer
 from ncp_control.base.progress import tracked
@@ -60,7 +61,8 @@ def record(
     :param actor: a policy from `load_policy`, or a model of Stable-Baselines3 whose policy has a circuit: a recurrent
         one of this package, or one with `NCPExtractor`
     :param env: a Gymnasium environment, without the `VecNormalize` that the model was trained with: the model brings
-        its own normalisation
+        its own normalisation. One without a MuJoCo body is shown in videos if it was made with
+        `render_mode="rgb_array"`
     :param out: the `.npz` file; after a Ctrl-C it holds the steps that were recorded until then
     :param steps: how many steps to record, over as many episodes as they take; 1000 if `episodes` is not given either
     :param episodes: how many whole episodes to record instead
@@ -91,6 +93,8 @@ def record(
             writer.fix(**bounds_of(circuit.rnn), **recorder.body.fixed)
             # The list of seeds still grows; the description is written at the end.
             writer.about |= {"seeds": recorder.seeds, "body": recorder.body.about}
+            if recorder.pictures is not None:
+                writer.about["pictures"] = recorder.pictures.about
             try:
                 with tracked("recording", steps or episodes or 0, unit="steps", shown=progress) as tracker:
                     while (recorder.steps < steps) if steps is not None else (recorder.episodes < (episodes or 0)):
@@ -137,6 +141,7 @@ class EpisodeRecorder:
         self.steps = self.episodes = 0
         self.rows: dict[str, list[Any]] = {}
         self.body = BodyPoses(env)
+        self.pictures = Pictures(env) if self.body.about is None else None
         self.normalize = normalizer_of(actor)
         is_trained = getattr(actor, "has_trained_critic", True)
         self.critic = CriticValues(policy, getattr(actor, "normalize", self.normalize), is_trained)
@@ -154,6 +159,8 @@ class EpisodeRecorder:
         self.observations.append(self.observation)
         self.keep("episode_starts", starts)
         self.body.keep()
+        if self.pictures is not None:
+            self.pictures.keep()
         masks = {"action_masks": mask_of(self.env)} if self.is_masked else {}
         action, self.state = self.actor.predict(
             self.normalize(self.observation), self.state, np.array([starts]), deterministic=self.deterministic, **masks
@@ -190,6 +197,9 @@ class EpisodeRecorder:
         if values is not None:
             rows["values"] = values
         rows |= self.body.take(count)
+        if self.pictures is not None:
+            rows |= self.pictures.take(count)
+            self.writer.fix(**self.pictures.fixed)
         circuit = self.tap.take()
         self.writer.append(**rows, **{name: own[:count] for name, own in circuit.items()})
         self.rows = {}

@@ -65,7 +65,9 @@ class Writer:
 
     def fix(self, **arrays: Array) -> None:
         """Sets arrays that do not have a row for each step."""
-        self._fixed |= {name: np.asarray(values, np.float32) for name, values in arrays.items()}
+        for name, values in arrays.items():
+            array = np.asarray(values)
+            self._fixed[name] = array if array.dtype == np.uint8 else array.astype(np.float32)  # bytes stay bytes
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

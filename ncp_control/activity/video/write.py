@@ -8,18 +8,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.activity.body import flat_body
 from ncp_control.activity.continued import BodyAhead, continued_of
 from ncp_control.activity.figures.states import last_step
 from ncp_control.activity.recording.activity import Activity
+from ncp_control.activity.recording.pictures import pictures_of
 from ncp_control.activity.video.encoder import encoder
 from ncp_control.activity.video.frame import body_box, pixels
 from ncp_control.activity.video.geometry import has_geometry
 from ncp_control.activity.video.rendered import DEFAULT_FPS, RendererError, mujoco_pictures
 from ncp_control.activity.video.scene import Scene
 from ncp_control.base.progress import tracked
+from ncp_control.base.text import shown
 
 Array = NDArray[Any]
 SUFFIXES, RENDERERS = (".mp4", ".gif"), ("auto", "mujoco", "capsules")
@@ -54,7 +57,8 @@ def write_video(
     :param start: the first step shown
     :param steps: how many steps are shown; all by default
     :param renderer: what draws the body: "capsules" draws the recorded capsules; "mujoco" renders its geometry, which
-        needs OpenGL; "auto" is MuJoCo where it can draw, and otherwise capsules
+        needs OpenGL; "auto" is MuJoCo where it can draw, and otherwise capsules. Without a body it shows what the
+        environment drew of itself
     :param progress: show a progress bar
     :param look: of a recorded model, the first step that it does not see: from there on the outline of the body that
         it predicts is drawn over the real one, from capsules. By default the step from which on the two stay together
@@ -120,8 +124,8 @@ def choose_renderer(
 
     :param stack: ends MuJoCo's process when it is closed
     :param run: what a model predicted, if its body is drawn over the real one
-    :return: a function that returns the next picture from MuJoCo, or None if MuJoCo does not draw; and a clause that
-        says how the body is drawn, and why
+    :return: a function that returns the next picture, of MuJoCo or of the environment, or None; and a clause that says
+        how the body is drawn, and why
     """
     capsules = flat_body(activity) is not None
     if renderer == "capsules":
@@ -130,6 +134,9 @@ def choose_renderer(
         return None, "the body is drawn from its capsules, as asked for"
     if run is not None and renderer == "auto":
         return None, f"the predicted body is drawn over the real one, open loop from step {run.start} on"
+    if renderer == "auto" and "pictures" in activity.extras:
+        size, own = pixels(body_box(width, height), height), pictures_of(activity, start, stop)
+        return lambda: fitted(next(own), size), "the pictures are those that the environment draws"
     if not has_geometry(activity):
         why = "MuJoCo draws a body whose geometry was recorded, and this recording has none"
     else:
@@ -147,4 +154,14 @@ def choose_renderer(
         raise ValueError(f'{why}; set the renderer to "capsules" or "auto" to draw without MuJoCo')
     if capsules:
         return None, f"the body is drawn from its capsules: {why}"
+    described = activity.about.get("pictures")
+    if isinstance(described, dict) and "reason" in described:
+        why = f"{shown(str(described['reason']))}, and MuJoCo draws bodies whose geometry was recorded"
     return None, f"no body is drawn, because none was recorded: {why}"
+
+
+def fitted(picture: Array, size: tuple[int, int]) -> Array:
+    """Returns a picture in the middle of a white one of that width and height, as large as it fits."""
+    from PIL import Image, ImageOps
+
+    return np.asarray(ImageOps.pad(Image.fromarray(picture), size, color="white"))
