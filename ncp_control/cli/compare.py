@@ -94,6 +94,9 @@ def run(arguments: Arguments) -> int:
             + open_loop_words(results)
             + f"written to {out}"
         )
+    failed = [row for row in results if row.trouble]
+    if failed and all(row.seconds is None for row in results):  # only a row whose fits ended has a duration
+        raise ValueError(f"all fits failed; the first, {failed[0].name}: {failed[0].trouble}")
     return 0
 
 

@@ -102,7 +102,10 @@ def run(arguments: Arguments) -> int:
     if outcome.failed:
         name, reason = next(iter(outcome.failed.items()))
         more = f", and {len(outcome.failed) - 1} more" if len(outcome.failed) > 1 else ""
-        raise ValueError(f"{name} failed{more}: {reason} (its log is {out}/logs/{name}.txt; --resume tries again)")
+        every = "" if any(row.results for row in outcome.rows) or not more else "all runs failed; "
+        raise ValueError(
+            f"{every}{name} failed{more}: {reason} (its log is {out}/logs/{name}.txt; --resume tries again)"
+        )
     return 0
 
 
@@ -127,5 +130,10 @@ def run_search(arguments: Arguments, what: Any, place: Any) -> int:
         print(trials_text(what.kind, outcome.trials))
         print(f"\nwritten to {out}")
     if best is None:
-        raise ValueError(f"no trial was finished: the logs are in {out}/logs, and --resume tries the failed ones again")
+        reason = next(
+            (f"; trial {trial.number} failed: {trial.reason}" for trial in outcome.trials if trial.reason), ""
+        )
+        raise ValueError(
+            f"no trial was finished{reason} (the logs are in {out}/logs, and --resume tries the failed ones again)"
+        )
     return 0

@@ -346,6 +346,7 @@ def result_of(row: ComparisonRow, what: Comparison, fits: Path, in_paper: bool) 
         published=row.published if in_paper else None,
         open_loop=mean_of_all([result["open_loop"] for result in whole]),
         rollouts=[result["rollouts"] for result in results],
+        trouble=next((str(result["trouble"]) for result in results if result.get("trouble")), ""),
     )
 
 

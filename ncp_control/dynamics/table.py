@@ -36,6 +36,7 @@ class RowResult:
     :param open_loop: mean errors over variances, by names such as "recorded 10", of what the models predict so many
         steps ahead open loop; those that are known
     :param rollouts: for each seed the names of the test rollouts with their errors; nothing where that is not known
+    :param trouble: why the first fit failed; empty if none did
     """
 
     name: str
@@ -45,6 +46,7 @@ class RowResult:
     published: tuple[float, float] | None = None
     open_loop: Mapping[str, float] = field(default_factory=dict)
     rollouts: Sequence[Sequence[tuple[str, float | None]]] = ()
+    trouble: str = ""
 
     @property
     def found(self) -> list[float]:

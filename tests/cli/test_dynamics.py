@@ -171,3 +171,16 @@ def test_bad_words_are_refused(capsys: pytest.CaptureFixture[str], data: Path, f
     assert not out.exists()
     assert main(["compare", str(data), "--rows", "list"]) == 0
     assert "Neural ODE" in capsys.readouterr().out
+
+
+def test_a_comparison_whose_fits_all_fail_says_so_with_the_first_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{1e25 * np.sin(k / 9)},{1e25 * np.cos(k / 9)}" for k in range(200)]
+    (tmp_path / "huge.csv").write_text("\n".join(["x,y", *rows]))
+    words = ["compare", str(tmp_path / "huge.csv"), "--rows", "CfC", "LTC", "--seeds", "1", "--epochs", "1"]
+    words += ["--workers", "1", "--out", str(tmp_path / "compared")]
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert "failed" in out
+    assert "all fits failed; the first, CfC: the loss of epoch 1 is not a finite number" in err.splitlines()[-1]

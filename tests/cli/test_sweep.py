@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from helpers.command_line import printed, refused
 from helpers.long_commands import PPO_RECIPE, fit_words
 from ncp_control.cli import main
+from ncp_control.scale.search import Trial
+from ncp_control.scale.sweep import Sweep, Swept
+from ncp_control.scale.table import SettingRow
 
 pytest.importorskip("sb3_contrib")
 FAST = ("--steps", "64", "--eval-every", "32")
@@ -133,3 +138,25 @@ def test_a_run_that_fails_is_named_with_its_log(here: Path, capfd: pytest.Captur
 def make(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+def test_a_sweep_of_which_nothing_is_left_says_so_with_the_first_reason(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverged(what: Sweep, out: Path, *_: object, **__: object) -> Swept:
+        return Swept(out, [SettingRow("small", 2, [])], {"small-s0": "it diverged", "small-s1": "it, too"})
+
+    monkeypatch.setattr(sys.modules["ncp_control.scale.sweep"], "sweep", diverged)  # the package has a function so
+    assert main(["sweep", "small.yml", "--seeds", "0", "1"]) == 2
+    assert "all runs failed; small-s0 failed, and 1 more: it diverged" in capsys.readouterr().err
+
+
+def test_a_search_without_a_finished_trial_says_why(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(trials=[Trial(0, {}, "ended early"), Trial(1, {}, "failed", reason="it diverged")])
+    found.best = lambda: None
+    monkeypatch.setattr(sys.modules["ncp_control.scale.search"], "search", lambda *_, **__: found)
+    (here / "ranges.yml").write_text("learning_rate: {low: 1e-4, high: 1e-2}\n")
+    assert main(["sweep", "small.yml", "--search", "2", "--ranges", "ranges.yml"]) == 2
+    assert "no trial was finished; trial 1 failed: it diverged (" in capsys.readouterr().err
