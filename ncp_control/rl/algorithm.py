@@ -18,6 +18,16 @@ from ncp_control.rl.policies.circuit import CELL_OF_0_2, DEFAULT_CELL
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
 
 
+def warn_without_gpu(model: BaseAlgorithm, device: torch.device | str) -> None:
+    """Warns that a model computes on the CPU although a GPU was asked for: Stable-Baselines3 does so without a word."""
+    if device != "auto" and torch.device(device).type == "cuda" and model.device.type == "cpu":
+        warnings.warn(
+            f"there is no GPU that torch can use here, so {type(model).__name__} computes on the CPU: choose device "
+            "cpu, or auto",
+            stacklevel=level_outside(),
+        )
+
+
 class CircuitAlgorithm(BaseAlgorithm):
     """An algorithm of Stable-Baselines3 whose policy is made of circuits.
 
@@ -29,14 +39,7 @@ class CircuitAlgorithm(BaseAlgorithm):
         # Loading makes a model without its parts, then sets the attributes in the file; files of 0.2.0 lack this one.
         self.default_cell = DEFAULT_CELL if kwargs.get("_init_setup_model", True) else CELL_OF_0_2
         super().__init__(*args, **kwargs)
-        device = kwargs.get("device", "auto")
-        if device != "auto" and torch.device(device).type == "cuda" and self.device.type == "cpu":
-            # Stable-Baselines3 falls back without a word
-            warnings.warn(
-                f"there is no GPU that torch can use here, so {type(self).__name__} computes on the CPU: choose device "
-                "cpu, or auto",
-                stacklevel=level_outside(),
-            )
+        warn_without_gpu(self, kwargs.get("device", "auto"))
 
     def _setup_model(self) -> None:
         if self.default_cell != DEFAULT_CELL and issubclass(self.policy_class, tuple(self.policy_aliases.values())):

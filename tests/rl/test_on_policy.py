@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from helpers.memory_tasks import Recall
 from helpers.on_policy_models import CRITICS, SPACES, WIRING, build, envs
 from helpers.weights import assert_same, moved, weights
-from ncp_control.rl import RecurrentA2C, RecurrentPPO, RecurrentSAC, RecurrentTD3
+from ncp_control.rl import SAC, RecurrentA2C, RecurrentPPO, RecurrentSAC, RecurrentTD3
 from ncp_control.rl.policies.circuit import Circuit
 
 
@@ -198,17 +198,18 @@ def test_a_model_that_is_loaded_does_not_warn_again(tmp_path: Any) -> None:
         RecurrentPPO.load(tmp_path / "model", device="cpu")
 
 
-@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3])
+@pytest.mark.parametrize("kind", [RecurrentPPO, RecurrentA2C, RecurrentSAC, RecurrentTD3, SAC])
 def test_a_gpu_that_is_not_there_is_warned_of(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    small: dict[str, Any] = {"policy_kwargs": {"wiring": 4}}
+    policy, sizes = ("MlpPolicy", {"net_arch": [4]}) if kind is SAC else ("NCPPolicy", {"wiring": 4})
+    small: dict[str, Any] = {"policy_kwargs": sizes}
     sentence = f"there is no GPU .* so {kind.__name__} computes on the CPU: choose device cpu, or auto"
     with pytest.warns(UserWarning, match=f"^{sentence}$") as caught:
-        model = kind("NCPPolicy", "Pendulum-v1", device="cuda", **small)
+        model = kind(policy, "Pendulum-v1", device="cuda", **small)
     (warning,) = caught
     assert warning.filename == __file__
     assert model.device == torch.device("cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for device in ("cpu", "auto"):
-            kind("NCPPolicy", "Pendulum-v1", device=device, **small)
+            kind(policy, "Pendulum-v1", device=device, **small)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import stable_baselines3
@@ -16,6 +16,8 @@ from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN, SACPolicy
 from torch import Tensor, nn
 
 import ncp_envs  # noqa: F401 (registers its environments)
+from ncp_control.rl.algorithm import warn_without_gpu
+from ncp_control.rl.arguments import hands_on_to
 
 TINY = 1e-6  # added by Stable-Baselines3 before the logarithm of 1 - a^2
 _masked = torch.ops.aten.threshold_backward.grad_input  # the gradient of ReLU, written into a given tensor
@@ -29,6 +31,13 @@ class SAC(stable_baselines3.SAC):
     gradients from the actor's loss; and Adam is fused. This applies to an `MlpPolicy` with ReLU on a CPU, without gSDE.
     Anything else is trained by Stable-Baselines3's own code.
     """
+
+    if not TYPE_CHECKING:  # a type checker knows the arguments from Stable-Baselines3
+
+        @hands_on_to(stable_baselines3.SAC.__init__)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            warn_without_gpu(self, kwargs.get("device", "auto"))
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Updates the networks, as the method of Stable-Baselines3 does.
