@@ -181,7 +181,6 @@ def train(
                 model.learn(
                     left, CallbackList([callback, log, *callbacks]), log_interval=1, reset_num_timesteps=kept is None
                 )
-                callback.finish()
             except Exception as error:
                 if isinstance(error, Diverged) or has_diverged(model, error):
                     raise Diverged(model, run.out) from error
@@ -235,8 +234,8 @@ class RunCallback(BaseCallback):
         if self.num_timesteps // self.schedule.eval_every > self._evaluated:
             self._evaluate()
 
-    def finish(self) -> None:
-        """Evaluates for the last time and writes the last checkpoint."""
+    def _on_training_end(self) -> None:
+        """Evaluates for the last time, before callbacks that show it, and writes the last checkpoint."""
         self._show_steps()
         if not self.curve.rows or self.curve.rows[-1][0] != self.num_timesteps:
             self._evaluate()

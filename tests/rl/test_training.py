@@ -104,10 +104,9 @@ def test_a_run_of_version_0_1_that_names_no_cell_goes_on_as_the_ltc_that_it_was(
 
     class Stop(BaseCallback):
         def _on_step(self) -> bool:
-            return self.num_timesteps < 300
-
-        def _on_training_end(self) -> None:
-            raise Stopped
+            if self.num_timesteps >= 300:
+                raise Stopped
+            return True
 
     out = tmp_path / "parts"
     with pytest.raises(Stopped):
@@ -319,3 +318,20 @@ def test_a_run_is_also_evaluated_in_the_other_environments_that_its_recipe_names
     again = train(alone, tmp_path / "alone", **QUIET | {"eval_every": 80})
     assert again.curve == result.curve
     assert (tmp_path / "alone" / CURVE).read_text().startswith("steps,mean_return,std_return\n")
+
+
+def test_the_last_evaluation_is_there_when_callbacks_end(tmp_path: Path) -> None:
+    """Such as the one that draws the page of --watch."""
+    written: list[str] = []
+
+    class Reads(BaseCallback):
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_training_end(self) -> None:
+            written.append((tmp_path / "run" / CURVE).read_text())
+
+    recipe = load_recipe(recipe_file(tmp_path, RECIPES["ppo"]))
+    # after 512 steps none is due
+    train(recipe, tmp_path / "run", callbacks=[Reads()], **QUIET | {"eval_every": 300})
+    assert written == [(tmp_path / "run" / CURVE).read_text()]
