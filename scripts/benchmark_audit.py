@@ -47,14 +47,14 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--episodes", type=int, default=25, help="recorded episodes of each kind")
     parser.add_argument("--attack", type=int, default=1_000_000, help="observations of the attack")
-    parser.add_argument("--deviations", type=float, default=None, help="the box, in standard deviations")
+    parser.add_argument("--box", type=float, default=None, help="the box, in standard deviations")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     torch.set_num_threads(1)
     agent = nc.load(given.checkpoint)
-    times = [audit(agent, box=given.deviations, attack=0).seconds for _ in range(REPEATS)]
+    times = [audit(agent, box=given.box, attack=0).seconds for _ in range(REPEATS)]
     print(f"audit: {statistics.median(times):.2f} s, the median of {REPEATS}")
-    found = audit(agent, box=given.deviations, attack=given.attack, seed=given.seed)
+    found = audit(agent, box=given.box, attack=given.attack, seed=given.seed)
     assert found.attack is not None
     print(
         f"attack: {found.attack.inputs:,} inputs in {found.attack.seconds:.1f} s, "
@@ -65,7 +65,7 @@ def main() -> None:
     if found.attack.tightness is not None:
         print(f"certified width of a state over the widest found: {found.attack.tightness:.2f} in the median")
     controller = Controller(agent)
-    observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], given.deviations)
+    observations, _ = observation_box(controller, read_vector(agent.observation_space)[1], given.box)
     seen = examine(controller, observations, Elapsed(1.0, 1.0))
     if isinstance(seen.known, KnownLTC):
         ratio = plain_widths(seen.known, seen) / seen.states.width

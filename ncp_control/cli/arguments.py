@@ -36,6 +36,7 @@ FORMER = {
     "--well": "--handover-at",
     "--kept": "--teacher-share",
     "--begins": "--start-share",
+    "--deviations": "--box",
 }
 TAKES = {int: "a whole number", float: "a number"}
 

@@ -19,7 +19,7 @@ class Arguments:
     """Prove what an agent can never do: the ranges of its actions and neurons, how far errors move it, whether it
     forgets, which parts cannot matter. The proof holds for all observations inside a box, and an attack tests it.
 
-    Example: ncp-control audit checkpoints/halfcheetah-positions.safetensors --deviations 3 --attack 1000000
+    Example: ncp-control audit checkpoints/halfcheetah-positions.safetensors --box 3 --attack 1000000
     """
 
     checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
@@ -31,7 +31,7 @@ class Arguments:
     within: Annotated[Path | None, tyro.conf.arg(metavar="EPISODE")] = None
     """Take the range of a recording's observations, widened by a tenth, as the box. Default: the observation space."""
 
-    deviations: float | None = None
+    box: float | None = None
     """Take this many standard deviations around the mean of the training as the box."""
 
     elapsed: Annotated[tuple[float, ...], tyro.conf.arg(metavar="LEAST MOST")] = ()
@@ -80,8 +80,8 @@ def run(arguments: Arguments) -> int:
 
 def check(arguments: Arguments) -> None:
     """Refuses what cannot be done before the work begins."""
-    if arguments.within is not None and arguments.deviations is not None:
-        raise ValueError("--within and --deviations are two boxes: give one of the two")
+    if arguments.within is not None and arguments.box is not None:
+        raise ValueError("--within and --box are two boxes: give one of the two")
     if len(arguments.elapsed) not in (0, 2):
         raise ValueError(
             f"--elapsed takes two numbers, the shortest and the longest time, and got {len(arguments.elapsed)}"
@@ -115,7 +115,7 @@ def certificate_of(arguments: Arguments, agent: Any) -> Any:
     elapsed = (arguments.elapsed[0], arguments.elapsed[1]) if arguments.elapsed else None
     certificate = audit(
         agent,
-        box=arguments.deviations if recording is None else recording.observations,
+        box=arguments.box if recording is None else recording.observations,
         elapsed=elapsed,
         error=arguments.error,
         epsilon=arguments.epsilon,

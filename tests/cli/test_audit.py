@@ -21,7 +21,7 @@ from ncp_control.rl.monitor import OBSERVATION, Monitor
 from ncp_control.wiring import FullyConnected
 
 ENV = "ncp/PendulumNoVel-v0"
-FAST = ("--deviations", "2", "--attack", "0")
+FAST = ("--box", "2", "--attack", "0")
 
 
 def made(path: Path, seed: int, note: dict[str, object]) -> Path:
@@ -90,7 +90,7 @@ def test_a_file_cannot_have_a_module_imported_for_its_names(
 
 def test_json_is_the_certificate(capsys: pytest.CaptureFixture[str], agent: Path) -> None:
     words = (
-        "--deviations",
+        "--box",
         "2",
         "--elapsed",
         "0.5",
@@ -112,7 +112,11 @@ def test_json_is_the_certificate(capsys: pytest.CaptureFixture[str], agent: Path
 
 
 def test_an_attack_is_on_unless_it_is_switched_off(capsys: pytest.CaptureFixture[str], agent: Path) -> None:
-    found = json.loads(printed(capsys, str(agent), "--deviations", "2", "--json").splitlines()[-1])
+    assert main(["audit", str(agent), "--deviations", "2", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "--deviations is now --box; the old name will go with 0.3\n" in err
+    found = json.loads(out.splitlines()[-1])
+    assert found["box"] == "at most 2 in every sensor's own unit"
     assert found["attack"]["inputs"] >= ATTACK
     assert found["attack"]["longest"] >= 10_000
     assert found["attack"]["violations"] == []
@@ -169,7 +173,7 @@ def test_the_monitor_raises_a_flag_outside_of_the_box_alone(
     capsys: pytest.CaptureFixture[str], agent: Path, tmp_path: Path
 ) -> None:
     ranges = tmp_path / "monitor.json"
-    printed(capsys, str(agent), "--deviations", "0.5", "--monitor", str(ranges), "--attack", "0")
+    printed(capsys, str(agent), "--box", "0.5", "--monitor", str(ranges), "--attack", "0")
     controller = Controller(load_policy(agent), "reference", Monitor.from_json(ranges.read_text(encoding="utf-8")))
     state = controller.initial_state(2)
     _, _, flags = controller(torch.tensor([[0.4, -0.4], [0.4, 0.6]]), state)
@@ -236,12 +240,12 @@ def test_bad_arguments_are_refused_in_one_sentence(
     other = write_recording(make_recording(FullyConnected(4, 1).build(3)), tmp_path / "other.npz")
     start = str(agent)
     assert "holds 3 observations a step, and pendulum reads 2" in refused(capsys, start, "--within", str(other))
-    assert "give one of the two" in refused(capsys, start, "--within", str(other), "--deviations", "2")
+    assert "give one of the two" in refused(capsys, start, "--within", str(other), "--box", "2")
     assert "no recorded rollout" in refused(capsys, start, "--within", str(tmp_path / "none.npz"))
     assert "takes two numbers" in refused(capsys, start, "--elapsed", "0.5")
     assert "takes a number, not 'long'" in refused(capsys, start, "--elapsed", "0.5", "long")
     assert "0 <= shortest <= longest" in refused(capsys, start, "--elapsed", "2", "0.5")
-    assert "wider than zero" in refused(capsys, start, "--deviations", "0")
+    assert "wider than zero" in refused(capsys, start, "--box", "0")
     assert "above 0" in refused(capsys, start, "--error", "0")
     assert "epsilon" in refused(capsys, start, "--epsilon", "1.5")
     assert "attack" in refused(capsys, start, "--attack", "-1")

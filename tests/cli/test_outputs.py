@@ -57,8 +57,8 @@ def test_what_took_work_is_never_overwritten(
         (("view", "episode.npz", "--html", "page.html"), "page.html"),
         (("view", "episode.npz", "--figures", "pictures"), "pictures/raster.png"),
         (("ablate", AGENT, "--episodes", "1", "--neurons", "inter0", "--out", "table.csv"), "table.csv"),
-        (("audit", AGENT, "--deviations", "3", "--attack", "0", "--html", "proof.html"), "proof.html"),
-        (("audit", AGENT, "--deviations", "3", "--attack", "0", "--monitor", "ranges.json"), "ranges.json"),
+        (("audit", AGENT, "--box", "3", "--attack", "0", "--html", "proof.html"), "proof.html"),
+        (("audit", AGENT, "--box", "3", "--attack", "0", "--monitor", "ranges.json"), "ranges.json"),
     ],
 )
 def test_what_is_made_in_a_moment_is_replaced(words: tuple[str, ...], made: str, here: Path) -> None:

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], Words], str]] = {
     "evaluate": (lambda place: ["evaluate", AGENT, "--episodes", "1"], ""),
     "plan": (lambda place: ["plan", "--simulator", "--steps", "2", "--plans", "9", "--best", "3", "--out", "p"], "p"),
     "ablate": (lambda place: ["ablate", AGENT, "--neurons", "inter0", "--episodes", "1", "--out", "a.csv"], "a.csv"),
-    "audit": (lambda place: ["audit", AGENT, "--deviations", "2", "--attack", "0", "--markdown", "a.md"], "a.md"),
+    "audit": (lambda place: ["audit", AGENT, "--box", "2", "--attack", "0", "--markdown", "a.md"], "a.md"),
     "export": (lambda place: ["export", AGENT, "--to", "pt2", "--out", "e", "--steps", "9"], "e/controller.pt2"),
     "record": (lambda place: ["record", AGENT, "--steps", "5", "--out", "e.npz"], "e.npz"),
     "view": (lambda place: ["view", "e.npz", "--html", "page.html"], "page.html"),
