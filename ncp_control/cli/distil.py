@@ -15,7 +15,7 @@ from ncp_control.distil.settings import DistilSettings, PruneSettings
 from ncp_control.neurons.catalogue import words
 
 SELDOM = (
-    "set", "threads", "learning_rate", "optimizer", "iterations", "demonstrations", "disturbance", "handover",
+    "threads", "learning_rate", "optimizer", "iterations", "demonstrations", "disturbance", "handover",
     "handover_at", "batches", "batch", "length", "warm_up", "teacher_share", "start_share", "average", "max_grad_norm",
     "patience", "envs", "eval_episodes", "prune_rounds", "teacher_env",
 )  # fmt: skip
@@ -43,13 +43,13 @@ class Arguments:
     """A plan or a number of neurons; by default an NCP of 48."""
 
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE ...")] = ()
-    """Settings of the cell, such as "time_constants=[0.05, 3.5]"."""
+    """Settings of the cell, such as time_constants=[0.05,3.5]."""
 
     noise: Annotated[float, tyro.conf.arg(metavar="STD")] = 0.0
     """Add Gaussian noise to what the student sees."""
 
     dropout: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
-    """The probability that the student sees zeros instead."""
+    """The probability that the student sees zeros."""
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
     """Replace this share of the actions by random ones."""

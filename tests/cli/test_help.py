@@ -94,6 +94,10 @@ def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         assert option.word in page
 
 
+def test_the_page_of_distil_explains_what_its_guide_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\n  --set KEY=VALUE ...  Settings of the cell" in helped(capsys, "distil", "--help")
+
+
 @dataclass
 class Arguments:
     """Do something.
