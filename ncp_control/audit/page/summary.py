@@ -37,10 +37,11 @@ def ranges(certificate: Certificate) -> str:
     if not known:
         return f"That they stay in any range is {words.NOT_PROVED}."
     if len(spans) == 1:
-        who = "The action lies" if len(every) == 1 else f"{len(known):,} of {len(every):,} lie"
-        return f"{who} from {next(iter(spans))} while the observations stay within theirs."
+        many = f"All {len(every):,}" if len(known) == len(every) else f"{len(known):,} of {len(every):,}"
+        who = "The action lies" if len(every) == 1 else f"{many} actions lie"
+        return f"{who} from {next(iter(spans))} while the observations stay in their ranges."
     named = [f"{action.name} from {words.span(action.value)}" for action in known]
-    return f"{words.listed(named, FEW)} while the observations stay within theirs."
+    return f"{words.listed(named, FEW)} while the observations stay in their ranges."
 
 
 def synapses(certificate: Certificate) -> str:
