@@ -2,7 +2,7 @@
 
 Notable here:
 
-- 48 liquid neurons (DualLTC) in three layers, with two weights a synapse: what to move towards, and how fast
+- 48 liquid neurons (DualLTC) in three layers, with two weights per synapse: what to move towards, and how fast
 - no cycles: each layer reads the sensors and the layers before it, so the circuit provably forgets
 - a loop over time with few operations, three a step forwards and by hand one backwards; weights are applied before it
 - DAgger: the circuit acts, a teacher that sees more says what it would have done, and the circuit learns that
