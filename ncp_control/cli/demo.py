@@ -32,34 +32,34 @@ EXTRAS = (None, "envs", "rl", "data", "plot")  # whose packages the steps use; t
 
 @dataclass
 class Arguments:
-    """A tour of a minute or two: a small circuit runs the half-cheetah and is recorded; the recording becomes
-    a page and a video; another circuit learns to run from a teacher, while you watch; and a third one learns
-    the half-cheetah's dynamics from rollouts: a page shows the body that it predicts beside the real one, and its error
-    is compared. Where npm can fetch MuJoCo's WebAssembly, a page in which the circuit runs live is written last.
+    """Take a tour of a minute or two. A small circuit runs the half-cheetah and is recorded, and you get a page and a
+    video of it. Another circuit learns to run from a teacher. A third one is fitted to the half-cheetah's dynamics, and
+    a page shows its predictions beside the real body. At the end you get a page in which a circuit runs live, if npm
+    can download MuJoCo's WebAssembly build.
 
-    Each step prints its command, so that you can run it yourself. The folder also gets checkpoints/, the trained agents
-    and the model that the README's commands name. Files that exist already are kept.
+    Each step prints its command, so that you can run it yourself. The folder also contains checkpoints/, the agents and
+    models that the README's commands use. Existing files are kept.
 
     Example: ncp-control demo --out ncp-demo
     """
 
     out: Path = Path("ncp-demo")
-    """The folder for everything that the demo makes."""
+    """The folder for all files of the demo."""
 
     only_checkpoints: bool = False
     """Only copy the checkpoints into the folder."""
 
     episodes: int = 10
-    """Number of episodes that are collected."""
+    """Number of episodes to collect."""
 
     epochs: int = 40
-    """How many epochs the fit takes."""
+    """Number of epochs of the fit."""
 
     video_steps: int = 200
-    """How many steps of the recording become a video."""
+    """Number of steps in the video."""
 
     distil_steps: int = 40_000
-    """How many steps a circuit learns from a teacher."""
+    """Number of environment steps of the distillation."""
 
 
 def run(arguments: Arguments) -> int:

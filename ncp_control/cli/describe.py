@@ -18,9 +18,9 @@ Described = dict[str, Any]
 
 @dataclass
 class Arguments:
-    """Say what is in a file, a folder or a plan. Of a wiring, a plan or a checkpoint: layers, synapses, the cell, its
-    bounds, and whether they are guaranteed. Of a policy or a model of the dynamics: also how it was made. Of rollouts:
-    returns, random actions and ranges. Of a recording: what was recorded. Of a run's folder: how far the run is.
+    """Show what is in a file, a folder or a wiring plan. Wirings and checkpoints: layers, synapses, the cell, its
+    bounds, and whether they are guaranteed; policies and models: also how they were made. Rollouts: returns, random
+    actions and ranges. Recordings: what was recorded. Runs: their progress.
 
     Example: ncp-control describe checkpoints/halfcheetah.safetensors
     Example: ncp-control describe "AutoNCP(40, 16)" --inputs 17
@@ -32,10 +32,10 @@ class Arguments:
     such as FILE.csv:time=COLUMN,group=COLUMN."""
 
     inputs: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """How many inputs a plan is built for; files know theirs."""
+    """The number of inputs of a plan; files know theirs."""
 
     figure: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Also draw rollouts, into a .png, .svg or .pdf file."""
+    """Also draw the rollouts, into a .png, .svg or .pdf file."""
 
     json: bool = False
     """Print one JSON object; a bound that does not exist is null."""

@@ -22,9 +22,9 @@ from ncp_control.cli.packages import PACKAGES, Package
 
 @dataclass
 class Arguments:
-    """Look at this machine and say what is installed, what can run, and how to fix what cannot.
+    """Check what is installed on this machine and what can run, and say how to fix what cannot.
 
-    The exit code is 0 when the core works, and 1 when something that it needs is missing or broken.
+    The exit code is 0 if the core works, and 1 if something that it needs is missing or broken.
 
     Example: ncp-control doctor --json
     """

@@ -18,23 +18,23 @@ SELDOM = ("doubt", "best", "spread", "colour")
 
 @dataclass
 class Arguments:
-    """Let a planner run the real body: before every step it tries many plans in a model of the dynamics, and executes
-    the first action of the best one. Print the returns.
+    """Control the real body by planning: before every step, try many plans in a dynamics model and execute the first
+    action of the best one. Print the returns.
 
     Example: ncp-control plan runs/cheetah/best.safetensors --env HalfCheetah-v5 --steps 200
     """
 
     models: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="MODEL ...")] = ()
-    """Files of models of the dynamics that read actions; several are an ensemble."""
+    """Files of dynamics models that read actions; several make an ensemble."""
 
     simulator: bool = False
-    """Imagine in MuJoCo itself in place of a model: what a perfect model would be worth."""
+    """Plan in MuJoCo itself instead of a model, as an upper bound for any model."""
 
     env: Annotated[str, tyro.conf.arg(metavar="ID")] = "HalfCheetah-v5"
     """The environment, whose observations and actions are those of the model."""
 
     steps: int = 1000
-    """Number of steps of an episode, unless the environment ends it before."""
+    """The most steps of an episode."""
 
     episodes: int = 1
     """Number of episodes."""
@@ -43,10 +43,10 @@ class Arguments:
     """Seed of the first episode; the following episodes use the following numbers."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """A new folder for the episodes as traces, for example for `ncp-control fit`."""
+    """A new folder for the episodes as traces, to fit another model to them."""
 
     doubt: float = 0.0
-    """Standard deviations of an ensemble's returns that are taken off their mean."""
+    """Subtract this many standard deviations of an ensemble's returns from their mean."""
 
     json: bool = False
     """Print one JSON object last."""

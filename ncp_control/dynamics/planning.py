@@ -31,10 +31,10 @@ class PlanSettings:
     """Number of actions in a plan, H."""
 
     plans: int = 120
-    """Number of plans that the first iteration draws, K; each further one draws a fifth less."""
+    """Number of plans in the first iteration, K; each further iteration draws a fifth less."""
 
     best: int = 10
-    """Number of best plans from which the next iteration goes on, E."""
+    """Number of best plans, E, from which the next iteration is drawn."""
 
     iterations: int = 3
     """Number of iterations of a search."""
@@ -43,8 +43,8 @@ class PlanSettings:
     """Standard deviation of a plan's actions in the first iteration, as a share of half the range of the actions."""
 
     colour: float = 1.0
-    """The power of a plan's noise falls with its frequency f as f^-colour. 0 is white noise; bodies answer slowly, so
-    plans that tremble go nowhere."""
+    """Colour of a plan's noise, whose power falls with the frequency f as f^-colour; 0: white noise. Bodies respond
+    slowly, so white noise moves them little."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "plans", "best", "iterations"):
