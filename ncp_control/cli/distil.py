@@ -147,7 +147,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         "episodes": len(distilled.returns), "steps": distilled.steps, "seconds": distilled.seconds,
         "parameters": distilled.parameters,
     }  # fmt: skip
-    took, whose = f"{distilled.steps:,} steps in {distilled.seconds / 60:.1f} minutes", "the teacher's"
+    took, whose = f"{distilled.steps:,} environment steps in {distilled.seconds / 60:.1f} minutes", "the teacher's"
     if distilled.agent.note.get("method") == METHOD:
         random = distilled.agent.note["teacher"]["random"]
         summary |= {"method": METHOD, "recorded_random": random}
@@ -174,7 +174,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         is_better = np.mean(more.returns) >= np.mean(distilled.returns)
         best = folder / BEST if distilled.pruned is None and is_better else best
         text += (
-            f"fine-tuned for {more.steps:,} steps in {more.seconds / 60:.1f} minutes: return "
+            f"fine-tuned for {more.steps:,} environment steps in {more.seconds / 60:.1f} minutes: return "
             f"{in_words(more.returns)}, {100 * share:.1f} % of {whose}\n"
             f"written to {folder}\n"
         )
