@@ -198,8 +198,8 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     if ":" in recipe.env:  # a file never chooses which module is imported
         see += ["--env", recipe.env]
     return found, (
-        f"{result.steps:,} environment steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- {spread:,.1f}, the "
-        f"best {best:,.1f} at step {best_step:,}\n"
+        f"{result.steps:,} environment steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- "
+        f"{spread:,.1f}, the best {best:,.1f} at step {best_step:,}\n"
         f"written to {out}\n"
         f"see it act:  {shlex.join(see)}"
     )
