@@ -12,6 +12,7 @@ import torch
 from ncp_control._version import __version__
 from ncp_control.activity.body import flattened, heights
 from ncp_control.activity.laboratory.controllers import controller_data
+from ncp_control.activity.laboratory.recognised import STARTS
 from ncp_control.activity.laboratory.world import world_data
 from ncp_control.activity.page.data import cell_in_words, circuit_in_words, numbers, wiring_data
 from ncp_control.activity.recording.activity import FORMAT, VERSION
@@ -84,7 +85,7 @@ def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
         "body": body_data(env),
         "bounds": dict(zip(("low", "high"), map(numbers, bounds["state_bounds"]), strict=True)),
         "constantBounds": dict(zip(("low", "high"), map(numbers, bounds["time_constant_bounds"]), strict=True)),
-        "facts": facts(exhibit, rnn.wiring, cell_config(rnn.cell)),
+        "facts": facts(exhibit, rnn.wiring, cell_config(rnn.cell), world["unknown"]),
     }
     return {**exact, **all_shown(seen)}
 
@@ -102,8 +103,11 @@ def means_of(controller: Controller) -> list[float]:
     return [0.0] * len(controller.sensors) if mean is None else [float(value) for value in mean]
 
 
-def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns terms and their values."""
+def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any], unknown: str | None = None) -> list[tuple[str, str]]:
+    """Returns terms and their values.
+
+    :param unknown: why the page does not know the task of the environment; None if it does
+    """
     note = exhibit.agent.note
     trained = note.get("steps")
     terms = [
@@ -112,6 +116,10 @@ def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any]) -> list[tuple[
         ("Cell", cell_in_words(cell)),
         ("Circuit", circuit_in_words(wiring)),
         ("Trained for", f"{trained:,} steps" if isinstance(trained, int) else None),
+        ("Starts", f"those of Python for the seeds 0 to {STARTS - 1}, and the same again from seed {STARTS} on")
+        if unknown
+        else ("Starts", None),
+        ("Reward and end", f"not known to this page, because {unknown}" if unknown else None),
         ("SHA-256", exhibit.agent.sha256),
     ]
     return [(term, str(text)) for term, text in terms if text]

@@ -1,7 +1,9 @@
 """An environment as a laboratory builds it anew in a browser: its body, its task and its wrappers.
 
 Everything that the page computes follows from these data, and from a seed: the same starts, the same random actions and
-the same noise as in Python, bit for bit, and the same movements as far as two builds of one simulator agree.
+the same noise as in Python, bit for bit, and the same movements as far as two builds of one simulator agree. Of a task
+that this package does not know, the page has the starts of some seeds and what is observed, and no reward; see
+`recognised.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
 
 import ncp_envs
+from ncp_control.activity.laboratory.recognised import NEEDED, recognised, twin_of
 from ncp_control.activity.laboratory.world_model import body_names, model_data
 from ncp_control.activity.recording.environment import action_names, vector_names
 from ncp_control.base.pages import packed
@@ -50,22 +53,19 @@ _MODULUS = 1 << 128  # its state has 128 bits
 def world_data(env: Any) -> dict[str, Any]:
     """Returns what `World` of `world.js` needs of an environment, as JSON values.
 
-    :param env: an environment of Gymnasium with one of its MuJoCo bodies, with its wrappers. What the page cannot
+    :param env: an environment with a MuJoCo body, such as those of Gymnasium, with its wrappers. What the page cannot
         build is refused with a ValueError
     """
     body = env.unwrapped
-    task = task_name(body)
+    task, unknown = task_name(body)
     layers, below = layers_data(env)
+    if unknown and any(layer["kind"] == "previous" and layer["reward"] for layer in layers):
+        raise ValueError(f"a laboratory cannot build PreviousAction with the reward, which it does not know: {unknown}")
     space = env.action_space
     return {
         "task": task,
-        "settings": settings_of(body),
-        "start": {
-            "positions": packed(body.init_qpos),
-            "velocities": packed(body.init_qvel),
-            "noise": float(body._reset_noise_scale),
-            "normal": task in NORMAL_STARTS,
-        },
+        "unknown": unknown,
+        **(task_data(body, task) if unknown is None else recognised(body)),
         "frames": int(body.frame_skip),
         "dt": float(body.dt),
         "model": model_data(body),
@@ -81,37 +81,48 @@ def world_data(env: Any) -> dict[str, Any]:
     }
 
 
-def task_name(body: Any) -> str:
-    """Returns the name of an environment's task, such as "HalfCheetah".
+def task_name(body: Any) -> tuple[str, str | None]:
+    """Returns the name of an environment's task, such as "HalfCheetah", and None; or "Recognised", and why the page
+    does not know the task.
 
     :param body: the environment without its wrappers
     """
     from ncp_envs.mujoco_bodies import class_of, kind_of, obstacle
 
     reason = obstacle(body)
-    if reason is not None:
-        raise ValueError(f"a laboratory cannot build this environment: {reason}")
-    kind = class_of(body)
-    known = kind_of(kind)
-    own = next((name for name in RESETS if getattr(kind, name) is not getattr(known, name) or name in vars(body)), None)
-    if own is not None:
-        raise ValueError(f"a laboratory cannot build this environment: {kind.__name__} has a {own} of its own")
-    task = str(known.__name__).removesuffix("Env")
-    if not starts_as_known(body, task):
-        raise ValueError(
-            "a laboratory cannot build this environment: this version of Gymnasium begins the episodes of "
-            f"{kind.__name__} in another way"
-        )
-    return task
+    if reason is None:
+        kind = class_of(body)
+        known = kind_of(kind)
+        task = str(known.__name__).removesuffix("Env")
+        of_its_own = (name for name in RESETS if getattr(kind, name) is not getattr(known, name) or name in vars(body))
+        own = next(of_its_own, None)
+        if own is not None:
+            reason = f"{kind.__name__} has a {own} of its own"
+        elif starts_as_known(body, task):
+            return task, None
+        else:
+            reason = f"this version of Gymnasium begins the episodes of {kind.__name__} in another way"
+    if not all(hasattr(body, name) for name in NEEDED):
+        raise ValueError(f"a laboratory cannot build this environment: {reason}, and no MujocoEnv of Gymnasium")
+    return "Recognised", reason
+
+
+def task_data(body: Any, task: str) -> dict[str, Any]:
+    """Returns the settings and the starts of a task that the page knows."""
+    return {
+        "settings": settings_of(body),
+        "start": {
+            "positions": packed(body.init_qpos),
+            "velocities": packed(body.init_qvel),
+            "noise": float(body._reset_noise_scale),
+            "normal": task in NORMAL_STARTS,
+        },
+    }
 
 
 def starts_as_known(body: Any, task: str) -> bool:
     """Whether an environment draws its starts as the page does."""
-    import mujoco
-
-    # A twin, so that the environment's own body and generator stay as they are.
-    twin: Any = object.__new__(type(body))
-    twin.__dict__.update(vars(body), data=mujoco.MjData(body.model))
+    twin = twin_of(body)
     scale = body._reset_noise_scale
     for seed in range(SEEDS):
         twin._np_random = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ function lookAt(step = state.activity.steps - 1) {
   slider.setAttribute("aria-valuetext", byId("now").textContent);
   for (const side of bench.other ? bench.sides : []) {
     const { series, steps: taken } = bench.runs[side], at = state.step === steps - 1 ? taken - 1 : Math.min(state.step, taken - 1);
-    byId(`return-${side}`).textContent = `return ${figure(series.returns.at(at, 0))}`;
+    if (series.returns) byId(`return-${side}`).textContent = `return ${figure(series.returns.at(at, 0))}`;
   }
   (state.playing ? drawSeen : drawAll)();
 }
@@ -84,7 +84,7 @@ function ended() {
   pause();
   say(bench.sides.map((side) => {
     const run = bench.runs[side];
-    return `${bench.other ? `${letterOf(side)}: ` : ""}${ENDINGS[run.over]} after ${run.steps} steps, return ${figure(run.return)}`;
+    return `${bench.other ? `${letterOf(side)}: ` : ""}${ENDINGS[run.over]} after ${run.steps} steps${run.world.isRewarded ? `, return ${figure(run.return)}` : ""}`;
   }).join("; "));
 }
 
@@ -134,6 +134,12 @@ function showFacts() {
   byId("facts").replaceChildren(...exhibit.facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]));
   byId("gap-legend").hidden = !GAPS.length;
   showCurrentsLegend();
+  // Of a task that the page does not know, there is no reward, and of a body on a fixed joint no speed.
+  byId("returns-panel").hidden = !returnLines().length;
+  if (!bench.run.world.isRewarded) {
+    byId("returns-title").textContent = "Speed";
+    byId("returns").setAttribute("aria-label", "speed over time");
+  }
 }
 
 const letterOf = (side) => side.toUpperCase();
@@ -179,7 +185,9 @@ const returnLines = () => {
       low: second ? Math.min(own.low[0], second.low[0]) : own.low[0], high: second ? Math.max(own.high[0], second.high[0]) : own.high[0],
     };
   };
-  return [line("returns", "return so far"), line("speeds", "speed in m/s"), line("rewards", "reward")];
+  const { isRewarded, shape } = bench.run.world, speed = line("speeds", "speed in m/s");
+  if (isRewarded) return [line("returns", "return so far"), speed, line("rewards", "reward")];
+  return shape.forward < 0 ? [] : [speed];
 };
 const actionLines = () => linesOf("actions", state.activity.actionNames, "executed_actions");
 

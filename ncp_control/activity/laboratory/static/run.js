@@ -17,10 +17,10 @@ class Run {
       observations: series(this.world.observationNames.length), inputs: series(wiring.inputs), neurons: series(cell.units),
       constants: series(cell.units, true), sensory: series(wiring.sensory.source.length),
       synapses: series(wiring.synapses.source.length), gaps: series(wiring.gaps.length), outputs: series(cell.outputs),
-      actions: series(this.world.actionNames.length), executed: series(this.world.actionNames.length), rewards: series(1),
-      random: series(1), places: series(7 * exhibit.body.radii.length), returns: series(1), speeds: series(1),
-      elapsed: series(1),
+      actions: series(this.world.actionNames.length), executed: series(this.world.actionNames.length),
+      random: series(1), places: series(7 * exhibit.body.radii.length), speeds: series(1), elapsed: series(1),
     };
+    if (this.world.isRewarded) Object.assign(this.series, { rewards: series(1), returns: series(1) });
     if (cell.stateSize !== cell.units) this.series.states = series(cell.stateSize);
     this.body = new LiveBody(exhibit.body);
     this.series.ends = this.body.poses;
@@ -98,8 +98,8 @@ class Run {
     const found = world.step(action);
     this.return += found.reward;
     series.executed.push(found.executed);
-    series.rewards.push([found.reward]);
-    series.returns.push([this.return]);
+    series.rewards?.push([found.reward]);
+    series.returns?.push([this.return]);
     series.random.push([found.isRandom ? 1 : 0]);
     series.speeds.push([world.speed()]);
     if (found.isRandom) activity.random.push(activity.steps);

@@ -107,7 +107,23 @@ class DoublePendulumTask extends BodyTask {
   }
 }
 
+// A task that Python does not know. What it observes was found in the simulator's state, see recognised.py; how it rewards
+// and when it ends is Python code, which the page does not have.
+const SEEN_AS = { same: (value) => value, clipped: (value) => Math.min(Math.max(value, -10), 10), sin: Math.sin, cos: Math.cos };
+
+class RecognisedTask extends BodyTask {
+  observe() {
+    const { sources, single } = this.settings, { physics } = this;
+    return Float64Array.from(sources, ([how, field, entry, other, less]) => {
+      const value = SEEN_AS[how](physics.get(field)[entry]) - (other ? physics.get(other)[less] : 0);
+      return single ? Math.fround(value) : value;
+    });
+  }
+
+  outcome() { return { reward: NaN, terminated: false }; }
+}
+
 const BODY_TASKS = {
   HalfCheetah: RunningTask, Walker2d: WalkerTask, Hopper: HopperTask, Swimmer: SwimmerTask, Ant: AntTask,
-  InvertedPendulum: BodyTask, InvertedDoublePendulum: DoublePendulumTask,
+  InvertedPendulum: BodyTask, InvertedDoublePendulum: DoublePendulumTask, Recognised: RecognisedTask,
 };

@@ -131,7 +131,8 @@ class Tour {
     const isFull = (steps, k) => steps === measure[k].to - measure[k].from;
     const items = found.filter(({ steps }, k) => run.over || isFull(steps, k)).map(({ words, steps, mean }, k) => {
       const change = k && found[0].mean > 0 && mean >= 0 ? `, ${percentOf(mean / found[0].mean)} of what it was` : "";
-      return `${words}: mean reward ${figure(mean)} a step${change}${isFull(steps, k) ? "" : `, for ${steps} steps`}`;
+      const measured = run.world.isRewarded ? `mean reward ${figure(mean)} a step` : `the actions change by ${figure(mean)} a step`;
+      return `${words}: ${measured}${change}${isFull(steps, k) ? "" : `, for ${steps} steps`}`;
     });
     const now = measure.findLast(({ from }) => from <= run.steps);
     if (run.over === "fell") items.push(`then it fell, at step ${run.steps}`);

@@ -33,8 +33,8 @@ function tourChoices({ series, exhibit, world }) {
 }
 
 // Returns the steps of the tour: { title, text: paragraphs, look: ids of panels, neuron and synapse: what is chosen, line,
-// measure: [{ words, from, to }] }. `line` is the experiment, and `measure` its parts, whose mean reward is compared; a
-// step without a line has only words.
+// measure: [{ words, from, to }] }. `line` is the experiment, and `measure` its parts, which are compared; a step
+// without a line has only words.
 //
 // run: one that took up to LONGEST_TOUR steps without a change
 // vocabulary: of its experiments
@@ -52,7 +52,8 @@ function tourSteps(run, vocabulary) {
     text: [
       `The circuit moves the body live, in this page. Each circle of the wiring is one of its ${wiring.neuronNames.length} neurons. A neuron has one number that changes, its state, and its colour shows it: from dark, for low, to yellow, for high.`,
       `The ${world.observationNames.length} senses come in at the first column, and the neurons of the last one drive the ${world.actionNames.length === 1 ? "motor" : `${world.actionNames.length} motors`}. A line is a synapse, through which one neuron acts on another. Blue pushes it up and orange pushes it down; a wide line does more at this moment.`,
-      `The reward says how well the body does what it was trained for. Press “Try it” and watch. Nothing is changed yet.${falls}`,
+      `${world.isRewarded ? "The reward says how well the body does what it was trained for."
+        : "This page does not know the reward, so the tour measures how much the actions change from one step to the next."} Press “Try it” and watch. Nothing is changed yet.${falls}`,
     ],
     look: ["wiring-panel", "bodies-panel"], parts: [],
   }, {
@@ -119,12 +120,18 @@ function tourExperiment(parts, steps, vocabulary) {
 }
 
 // Returns [{ words, steps, mean }] of the parts of an experiment that a run has come to: how many steps of each it took,
-// and their mean reward.
+// and their mean reward, or, if the page does not know it, how much an action differs from the one before on average.
 function tourResults(run, measure) {
+  const { rewards, actions } = run.series;
+  const measured = rewards ? (step) => rewards.at(step, 0) : (step) => {
+    let change = 0;
+    for (let k = 0; step > 0 && k < actions.columns; k++) change += Math.abs(actions.at(step, k) - actions.at(step - 1, k));
+    return change / actions.columns;
+  };
   return measure.filter(({ from }) => from < run.steps).map(({ words, from, to }) => {
     const end = Math.min(to, run.steps);
     let sum = 0;
-    for (let step = from; step < end; step++) sum += run.series.rewards.at(step, 0);
+    for (let step = from; step < end; step++) sum += measured(step);
     return { words, steps: end - from, mean: sum / (end - from) };
   });
 }

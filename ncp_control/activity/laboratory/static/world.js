@@ -4,7 +4,7 @@
 class BodyLayer {
   // onSubstep: is called after each step of the simulator.
   constructor(physics, data, onSubstep) {
-    Object.assign(this, { physics, frames: data.frames, onSubstep });
+    Object.assign(this, { physics, frames: data.frames, onSubstep, number: -1 });
     const settings = {};
     for (const [name, value] of Object.entries(data.settings)) settings[name] = value.data ? unpacked(value) : value;
     this.task = new BODY_TASKS[data.task](physics, settings, data.dt);
@@ -13,11 +13,20 @@ class BodyLayer {
   }
 
   reset(seed) {
-    const { random } = this, { positions, velocities, noise, normal } = this.start;
+    const { random } = this, { positions, velocities, noise, normal, count } = this.start;
+    if (count) return this.startAs((seed ?? this.number + 1) % count);
     if (seed !== null) random.restart(seed);
     const uniform = (value) => value + random.uniform(-noise, noise);
     const first = positions.map(uniform);
     this.physics.reset(first, velocities.map(normal ? (value) => value + noise * random.normal() : uniform));
+    return this.task.observe();
+  }
+
+  // Starts as Python did with a seed that was tried there.
+  startAs(number) {
+    const { positions, velocities, count } = this.start, { physics } = this;
+    this.number = number;
+    physics.reset(...[positions, velocities].map((rows) => rows.subarray(number * rows.length / count, (number + 1) * rows.length / count)));
     return this.task.observe();
   }
 
@@ -32,7 +41,7 @@ class World {
   // mujoco: from openSimulator; data: of `world_data` in Python, and `means`: what an observation that is hidden reads.
   constructor(mujoco, data) {
     const { dt, observationNames, actionNames } = data;
-    Object.assign(this, { data, dt, observationNames, actionNames, bodies: data.bodies });
+    Object.assign(this, { data, dt, observationNames, actionNames, bodies: data.bodies, isRewarded: data.task !== "Recognised" });
     this.low = unpacked(data.low);
     this.high = unpacked(data.high);
     this.physics = new Physics(mujoco, data.model, data.geometry.root);
@@ -56,6 +65,7 @@ class World {
 
   layer(given) {
     const more = { kind: given.kind };
+    if (given.kind === "finite") more.isRewarded = this.isRewarded;
     if (given.kind === "random") Object.assign(more, { low: this.low, high: this.high });
     if (given.kind === "noise" && given.std) more.std = unpacked(given.std);
     if (given.kind === "delay") more.first = given.first ? unpacked(given.first) : new Float64Array(this.low.length);

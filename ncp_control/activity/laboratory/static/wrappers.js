@@ -27,7 +27,7 @@ class LimitLayer extends WorldLayer {
 class FiniteLayer extends WorldLayer {
   step(action) {
     const found = this.inner.step(action);
-    if (!Number.isFinite(found.reward) || !found.observation.every(Number.isFinite))
+    if ((this.isRewarded && !Number.isFinite(found.reward)) || !found.observation.every(Number.isFinite))
       throw new Error("The simulation has failed: what the body senses is not finite any more.");
     return found;
   }
