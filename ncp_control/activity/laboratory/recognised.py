@@ -81,12 +81,16 @@ def tried(body: Any) -> tuple[Array, Array, list[tuple[str, int]], dict[str, lis
     """
     import mujoco
 
+    from ncp_envs.body import Body
+
     refuse = f"a laboratory cannot build this environment: {type(body).__name__}"
     model, twin = body.model, twin_of(body)
     plain: Any = mujoco.MjData(model)
     space, random = twin.action_space, np.random.default_rng(0)
     if not (isinstance(space, gym.spaces.Box) and space.shape == (model.nu,) and model.nu and model.njnt):
         raise ValueError(f"{refuse} needs joints, and actions that are one number for each actuator")
+    if not model.body_weldid[model.geom_bodyid[Body(model).geoms]].any():
+        raise ValueError(f"{refuse} has nothing to draw that moves: give a moving body a geom that is shown")
     space.seed(0)
     places = [(field, entry) for field in FIELDS for entry in range(getattr(plain, field).size)]
     seen: list[Array] = []

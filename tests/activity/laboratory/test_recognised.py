@@ -89,6 +89,13 @@ def test_what_a_page_cannot_compute_is_refused_with_the_reason(tmp_path: Path, k
         world_data(kind(tmp_path))
 
 
+def test_a_body_without_anything_to_draw_is_refused(tmp_path: Path) -> None:
+    env: Any = Pole(tmp_path)
+    env.model.geom_rgba[:2, 3] = 0  # those of the cart and the pole, and not that of the goal
+    with pytest.raises(ValueError, match="Pole has nothing to draw that moves"):
+        world_data(env)
+
+
 def test_an_environment_that_cannot_be_copied_is_refused(tmp_path: Path) -> None:
     env: Any = Pole(tmp_path)
     env.rows = (row for row in range(3))
