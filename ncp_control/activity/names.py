@@ -35,6 +35,10 @@ def input_labels(activity: Activity) -> tuple[str, ...]:
             return wiring.input_names
         # An input that is scaled and clipped still follows its observation; an input with another meaning does not.
         known = np.diag(correlations(activity.inputs, activity.observations)) > 0.8
+        # A goal may never change, nor may its input: if all that changes follows, they stand for each other.
+        still = (np.ptp(activity.inputs, axis=0) == 0) & (np.ptp(activity.observations, axis=0) == 0)
+        if known.any() and (known | still).all():
+            known |= still
         names = observation_labels(activity)
     return tuple(
         str(names[k]) if known[k] and name == own[k] else name for k, name in enumerate(wiring.input_names)

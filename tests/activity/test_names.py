@@ -65,6 +65,17 @@ def test_inputs_that_follow_observations_have_their_names() -> None:
     assert input_labels(activity) == ("height", "speed", "angle")
 
 
+def test_an_input_that_is_as_constant_as_its_observation_has_its_name() -> None:
+    """Such as a goal that is the same in every episode."""
+    seen = np.random.default_rng(0).normal(size=(40, 3))
+    seen[:, 2] = -0.3
+    wiring, about = FullyConnected(3, 1).build(3), {"observation_names": ["height", "speed", "goal"]}
+    activity = make_recording(wiring, 40, observations=seen, inputs=2 * seen, about=about)
+    assert input_labels(activity) == ("height", "speed", "goal")
+    activity = make_recording(wiring, 40, observations=seen, inputs=seen[:, [1, 0, 2]], about=about)
+    assert input_labels(activity) == ("input0", "input1", "input2")
+
+
 def test_correlations_of_numbers_that_are_not_finite_or_very_large_are_silent() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(size=(50, 4))
