@@ -49,6 +49,10 @@ class Arguments:
     seed: int = 0
     """Seed of the attack."""
 
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The environment that names observations and actions. The default is the one that the checkpoint was trained in.
+    """
+
     html: Path | None = None
     """A page with the wiring, every neuron and every synapse."""
 
@@ -122,7 +126,7 @@ def certificate_of(arguments: Arguments, agent: Any) -> Any:
         recording=recording,
         attack=arguments.attack,
         seed=arguments.seed,
-        **names_in_training(agent),
+        **names_in(agent, arguments.env),
     )
     if arguments.within is None:
         return certificate
@@ -161,14 +165,18 @@ def recorded(path: Path, agent: Any) -> Any:
     return RecordedPath(observations, np.asarray(elapsed, dtype=np.float64), activity.episode_starts.astype(bool))
 
 
-def names_in_training(agent: Any) -> dict[str, Any]:
-    """Returns the names of sensors and actions in the environment of the training, as far as it can be made here."""
+def names_in(agent: Any, asked: str | None) -> dict[str, Any]:
+    """Returns the names of sensors and actions in the environment that was asked for, or else in that of the training,
+    as far as it can be made here.
+    """
     from ncp_control.cli import trained_in
     from ncp_control.cli.named_numbers import names_of
 
     try:
-        env = trained_in.make(trained_in.env_name(Path(agent.name), agent.note, None), agent.note)
+        env = trained_in.make(trained_in.env_name(Path(agent.name), agent.note, asked), agent.note)
     except Exception:  # whatever is missing here: names are a service, and an audit needs no environment
+        if asked:
+            raise
         return {}
     try:
         return names_of(env, agent)

@@ -9,17 +9,16 @@ def names_of(env: Any, agent: Any) -> dict[str, Any]:
     """Returns the environment's names of sensors and actions, as `Controller` takes them, where it has any."""
     from gymnasium import spaces
 
+    from ncp_control.activity.recording.environment import action_names
     from ncp_control.rl.controller import read_vector
-    from ncp_envs.joints import actuator_names
     from ncp_envs.names import observation_names
 
     named: dict[str, Any] = {}
     acted, size = agent.action_space, read_vector(agent.observation_space)[1].shape[0]
     if len(sensors := observation_names(env)) >= size:
         named["sensors"] = sensors[:size]
-    model = getattr(env.unwrapped, "model", None)
-    if hasattr(model, "actuator_trntype") and isinstance(acted, spaces.Box):
-        moves = actuator_names(model)
-        if len(moves) == spaces.flatdim(acted):
-            named["actions"] = moves
+    moves = action_names(env)
+    unnamed = [f"action {k}" for k in range(len(moves))]
+    if isinstance(acted, spaces.Box) and len(moves) == spaces.flatdim(acted) and moves != unnamed:
+        named["actions"] = moves
     return named

@@ -24,6 +24,7 @@ class Cart(gym.Env):
 
     observation_space = gym.spaces.Box(-9, 9, (1,), np.float32)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
+    observation_names, action_names = ("place",), ("push",)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -67,6 +68,14 @@ def test_an_agent_learns_in_a_class_of_ones_own_and_every_command_goes_on_with_i
     assert "if importing springcart is safe" in refused(capsys, "collect", "--policy", agent, "--out", "./cart-v0")
     assert main(["collect", "--policy", agent, *words, "--episodes", "2", "--out", "./cart-v0"]) == 0
     assert Rollouts.load(folder / "cart-v0").steps == 40
+    capsys.readouterr()
+    assert "push" not in printed(capsys, "audit", agent, "--attack", "0")
+    certificate = printed(capsys, "audit", agent, *words, "--attack", "0")
+    assert "\npush " in certificate
+    assert "\nplace " in certificate
+    assert "there is no environment" in refused(capsys, "audit", agent, "--env", "springcart:Cat")
+    assert main(["export", agent, *words, "--to", "pt2", "--out", "robot", "--steps", "10"]) == 0
+    assert "   0  push    -1 to 1\n" in (folder / "robot" / "README.txt").read_text()
     distilling = ["--steps", "1000", "--eval-episodes", "2", "--batches", "2", "--out", "student"]
     assert main(["distil", agent, *words, *distilling]) == 0
 
