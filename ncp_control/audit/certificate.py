@@ -183,7 +183,7 @@ class Attack:
 class Certificate:
     """What is certified about an agent, for every sequence of observations inside a box.
 
-    :param agent: the file's name without its ending
+    :param agent: the name of its file without the ending, or of its run's folder
     :param sha256: the checksum of the policy file
     :param cell: the cell's name with its solver, such as "LTC (fused, 3 unfolds)"; "none" for an agent without a memory
     :param counts: inputs, neurons, sensory synapses, synapses, gap junctions, actions

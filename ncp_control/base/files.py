@@ -20,6 +20,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
+def name_of(path: str | Path) -> str:
+    """Returns how pages name what is in a file. A run calls its best `best`, and its folder says which run it was."""
+    path = Path(path).resolve()
+    name = path.name.removesuffix(".safetensors")
+    return path.parent.name if name == "best" else name
+
+
 def write_atomically(path: str | Path, content: bytes, durable: bool = True) -> None:
     """Writes a file under a temporary name beside `path`, then renames it; a failure leaves nothing behind.
 

@@ -205,7 +205,8 @@ def read_policy(text: str) -> tuple[Any, str]:
         return text, text
     from ncp_control.rl import load_policy
 
-    return load_policy(text), Path(text).stem
+    policy = load_policy(text)
+    return policy, policy.name
 
 
 def default_id(env: str, name: str, random: float) -> str:

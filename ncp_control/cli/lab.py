@@ -46,8 +46,8 @@ def run(arguments: Arguments) -> int:
     """Writes the page and says where it is."""
     from ncp_control.activity.laboratory import Exhibit, write_laboratory
     from ncp_control.activity.laboratory.simulator import simulator
+    from ncp_control.base.files import name_of
     from ncp_control.cli import trained_in
-    from ncp_control.cli.models import name_of
     from ncp_control.rl import load_policy
 
     paths = arguments.checkpoints

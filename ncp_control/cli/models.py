@@ -7,12 +7,6 @@ from pathlib import Path
 from typing import Any
 
 
-def name_of(path: Path) -> str:
-    """Returns how pages name what is in a file. A run calls its best `best`, and its folder says which run it was."""
-    path = path.resolve()
-    return path.parent.name if path.stem == "best" else path.stem
-
-
 def read_model(paths: Sequence[Path]) -> Any:
     """Reads a model; several files become one ensemble of all their members."""
     from ncp_control.dynamics import Ensemble, load_model

@@ -101,8 +101,8 @@ def run(arguments: Arguments) -> int:
 def record_policy(arguments: Arguments) -> Any:
     """Records an agent."""
     from ncp_control.activity import record
+    from ncp_control.base.files import name_of
     from ncp_control.cli import trained_in
-    from ncp_control.cli.models import name_of
     from ncp_control.rl import load_policy
 
     policy = load_policy(arguments.checkpoint)
@@ -146,7 +146,7 @@ def held(arguments: Arguments) -> dict[str, float]:
 def record_model(arguments: Arguments) -> Any:
     """Records a dynamics model."""
     from ncp_control.activity import record_model
-    from ncp_control.cli.models import name_of
+    from ncp_control.base.files import name_of
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import load_model
 

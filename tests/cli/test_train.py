@@ -71,6 +71,7 @@ def test_an_agent_learns_in_a_class_of_ones_own_and_every_command_goes_on_with_i
     capsys.readouterr()
     assert "push" not in printed(capsys, "audit", agent, "--attack", "0")
     certificate = printed(capsys, "audit", agent, *words, "--attack", "0")
+    assert certificate.startswith("agent         cart-s2 (SHA-256 ")
     assert "\npush " in certificate
     assert "\nplace " in certificate
     assert "there is no environment" in refused(capsys, "audit", agent, "--env", "springcart:Cat")

@@ -30,7 +30,7 @@ class LoadedPolicy:
 
     :param policy: the Stable-Baselines3 policy, which reads normalised observations
     :param normalizer: normalises the observations; None if the policy was trained without
-    :param name: the file's name without its ending
+    :param name: the name of its file without the ending; of a run's `best`, the name of the folder
     :param sha256: the file's checksum
     :param note: the note that was saved with the policy
     """

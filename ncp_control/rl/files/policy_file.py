@@ -18,6 +18,7 @@ from gymnasium.envs.registration import EnvSpec
 from stable_baselines3.common.base_class import BaseAlgorithm
 from torch import nn
 
+from ncp_control.base.files import name_of
 from ncp_control.base.notes import read_note, read_object, write_note
 from ncp_control.base.tensors import building, described_in, read_tensors, write_tensors
 from ncp_control.data.normalizing import normalization_of
@@ -120,8 +121,7 @@ def load_policy(path: str | Path, device: str | torch.device = "cpu", cells: Ite
         normalizer = None if normalize is None else Normalizer.read(normalize, tensors, observation_space)
         note = read_note(metadata["note"])
         policy.set_training_mode(False)
-        name = Path(path).name.removesuffix(".safetensors")
-        return LoadedPolicy(policy.to(device), normalizer, name, metadata["sha256"], note)
+        return LoadedPolicy(policy.to(device), normalizer, name_of(path), metadata["sha256"], note)
 
 
 def with_note(source: str | Path, path: str | Path, note: dict[str, Any], critics: bool = True) -> None:
