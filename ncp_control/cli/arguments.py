@@ -119,7 +119,7 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
     """Raises ValueError, with one sentence, for the first word that the command cannot take."""
     flags = {option.word: option for option in options if option.is_flag}
     places = [option for option in options if not option.is_flag]
-    left, count = list(words), 0
+    left, count, seen = list(words), 0, set()
     while left:
         word = left.pop(0)
         if not word.startswith("--"):
@@ -133,6 +133,7 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
             near = get_close_matches(name, flags, 1, cutoff=0.6) or [flag for flag in flags if flag.startswith(name)]
             advice = f"did you mean {near[0]}?" if near else f"`{command} --help` lists what there is"
             raise ValueError(f"{command.split()[-1]} has no option {name}; {advice}")
+        seen.add(option.word)
         values = [value] if equals else []
         while option.kind is not bool and left and not left[0].startswith("--") and (option.many or not values):
             values.append(left.pop(0))
@@ -143,8 +144,9 @@ def check(options: Sequence[Option], command: str, words: Sequence[str]) -> None
                 raise ValueError(f"{name} takes {TAKES.get(option.kind, 'a value')}, not {value!r}")
             if option.word == SEED and not 0 <= int(value) <= LARGEST_SEED:
                 raise ValueError(f"{name} takes a whole number from 0 to {LARGEST_SEED}, not {value}")
-    missing = [option for option in places if option.needed]
-    if missing and not count:
+    missing = [option for option in places if option.needed and not count]
+    missing += [option for option in options if option.is_flag and option.needed and option.word not in seen]
+    if missing:
         about = f"{missing[0].text[:1].lower()}{missing[0].text[1:].rstrip('.')}"
         raise ValueError(f"{missing[0].word} is missing: {about} (see `{command} --help`)")
 

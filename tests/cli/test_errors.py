@@ -49,6 +49,7 @@ def test_a_wrong_argument_is_refused(capsys: pytest.CaptureFixture[str]) -> None
         (("collect", "--env"), "--env takes a value, and got nothing"),
         (("doctor", "--json", "3"), "doctor does not know what to do with 3"),
         (("view",), "EPISODE ... is missing: "),
+        (("export", "x", "--out", "y"), "--to is missing: what to write: c (C99, "),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(
