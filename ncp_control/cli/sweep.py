@@ -23,6 +23,7 @@ class Arguments:
     With --kind fit or distil, the subjects are rollouts or teachers, and --set gives options of that command.
 
     Example: ncp-control sweep pendulum-positions --seeds 0 1 2 --set learning_rate=1e-3,3e-3 --out runs/rates
+    Example: ncp-control sweep default --set env=Pendulum-v1 --seeds 0 1 2 --out runs/pendulum
     Example: ncp-control sweep ./cheetah-v0 --kind fit --set cell=ltc,cfc epochs=50 --out runs/cells
     """
 

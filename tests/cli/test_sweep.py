@@ -35,6 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", "RECIPE ... is missing: recipes"),
         ("pendulum-position", "there is no recipe 'pendulum-position': did you mean pendulum-positions"),
         ("pendulum-positions nope", "there is no recipe 'nope'"),
+        ("Hopper-v5", "there is no recipe 'Hopper-v5': name an environment with `train --env Hopper-v5`, or with"),
         ("missing.yml", "there is no recipe at missing.yml"),
         ("small.yml --set learning_rat=1", "it has no 'learning_rat': did you mean learning_rate?"),
         ("small.yml --set learning_rate=1e-3,much", "learning_rate must be a number of at least 0"),

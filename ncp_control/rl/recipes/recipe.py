@@ -243,6 +243,8 @@ def text_of(source: str | Path) -> tuple[str, str]:
     if name not in shipped():
         near = get_close_matches(name, shipped(), 3, cutoff=0.7)
         advice = f"did you mean {' or '.join(near)}?" if near else f"give a .yml file, or one of {', '.join(shipped())}"
+        if ":" in name or re.search(r"-v\d+$", name):
+            advice = f"name an environment with `train --env {name}`, or with `sweep default --set env={name}`"
         raise ValueError(f"there is no recipe {str(source)!r}: {advice}")
     if name != source:
         warnings.warn(
