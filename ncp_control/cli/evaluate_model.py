@@ -23,6 +23,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
     """
     import numpy as np
 
+    from ncp_control.cli.models import check_columns
     from ncp_control.data import Rollouts, Scaler, Windows
     from ncp_control.dynamics import load_model
     from ncp_control.dynamics.confidence import confidences
@@ -38,6 +39,7 @@ def evaluate(path: Path, data: str, figures: Path | None, progress: bool = False
     test = rollouts if len(rollouts) == 2 else split_of_model(rollouts, model.note).test
     if test.features != model.features:
         raise ValueError(f"{path} predicts {model.features} observations, and {data} has {test.features} a step")
+    check_columns(model, path, rollouts, data)
     shortest = min(rollout.steps for rollout in test)
     raw = squared_errors(model, Windows(test, min(WARM_UP, shortest), 10)).double().mean((0, 1)).numpy()
     over = raw / Scaler.fit(test).std ** 2

@@ -147,6 +147,7 @@ def record_model(arguments: Arguments) -> Any:
     """Records a dynamics model."""
     from ncp_control.activity import record_model
     from ncp_control.base.files import name_of
+    from ncp_control.cli.models import check_columns
     from ncp_control.data import Rollouts
     from ncp_control.dynamics import load_model
 
@@ -158,6 +159,7 @@ def record_model(arguments: Arguments) -> Any:
     if not 0 <= arguments.rollout < len(rollouts):
         raise ValueError(f"{arguments.data} has {len(rollouts)} rollouts: --rollout is 0 to {len(rollouts) - 1}")
     model = load_model(arguments.checkpoint)
+    check_columns(model, arguments.checkpoint, rollouts, arguments.data)
     rollout = rollouts[arguments.rollout]
     return record_model(
         model, rollout, arguments.out, warm_up=arguments.look, steps=arguments.steps,

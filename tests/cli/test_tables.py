@@ -4,12 +4,13 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from helpers.command_line import ROOT
+from helpers.command_line import ROOT, refused
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
 from ncp_control.dynamics import DynamicsModel, load_model
@@ -79,6 +80,27 @@ def test_recordings_pages_and_environments_of_a_model_know_the_columns(
     assert f'"inputNames":{shown}' in (tmp_path / "page.html").read_text()
     assert activity.about["action_names"] == ["heater"]
     assert action_names(gym.Wrapper(DynamicsEnv(model, lambda *_: np.zeros(1)))) == ["heater"]
+
+
+def test_a_model_refuses_columns_of_another_order_or_other_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ncp_control.dynamics import save_model
+
+    table = house(tmp_path).partition(":")[0]
+    file = str(tmp_path / "model.safetensors")
+    rollouts = Rollouts.load(f"{table}:group=room,predict=minute+temperature,read=heater")
+    save_model(DynamicsModel.of(rollouts, "gru", 4, reads="observations+actions"), file)
+    swapped = f"{table}:group=room,predict=temperature+minute,read=heater"
+    other = str(tmp_path / "other.csv:group=room,predict=minute+temperature,read=stove")
+    (tmp_path / "other.csv").write_text(Path(table).read_text().replace("heater", "stove"))
+    for command in (["evaluate", file], ["record", file, "--out", str(tmp_path / "episode.npz")]):
+        line = refused(capsys, *command, "--data", swapped)
+        assert f"predicts minute, temperature, and {swapped} has temperature, minute there: give the same" in line
+        assert f"reads heater, and {other} has stove there" in refused(capsys, *command, "--data", other)
+    unnamed = replace(rollouts, observation_names=(), action_names=())
+    save_model(DynamicsModel.of(unnamed, "gru", 4, reads="observations+actions"), file)
+    assert main(["record", file, "--data", swapped, "--out", str(tmp_path / "episode.npz")]) == 0
 
 
 def test_the_errors_of_several_columns_are_told_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
