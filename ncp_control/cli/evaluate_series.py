@@ -37,7 +37,9 @@ def picture(model: Any, test: Any, scores: Any, curve: Any = ()) -> Any:
     """Returns the picture that suits what a model tells."""
     from ncp_control.series.figures import draw_classes, draw_numbers
 
-    return draw_classes(scores, model.classes, curve) if model.classes else draw_numbers(model, test, curve)
+    if model.classes:
+        return draw_classes(scores, model.classes, model.targets[0], curve)
+    return draw_numbers(model, test, curve)
 
 
 def show(result: dict[str, Any]) -> None:

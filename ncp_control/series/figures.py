@@ -22,11 +22,12 @@ Curve = Sequence[tuple[float, float]]
 Floats = NDArray[np.float64]
 
 
-def draw_classes(scores: ClassScores, classes: Sequence[str], curve: Curve = ()) -> Any:
+def draw_classes(scores: ClassScores, classes: Sequence[str], label: str, curve: Curve = ()) -> Any:
     """Returns a matplotlib Figure: the share of each class that was told as each class, and the curve.
 
     :param scores: the scores of the test part
     :param classes: the names of the classes
+    :param label: the name of the column of classes
     :param curve: training and validation error of every epoch; without them no curve is drawn
     """
     size = max(3.6, 1.6 + 0.45 * len(classes))
@@ -43,7 +44,8 @@ def draw_classes(scores: ClassScores, classes: Sequence[str], curve: Curve = ())
     names = [shown(name)[:18] for name in classes]  # longer labels would leave no room for the squares
     axes[0].set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     axes[0].set_yticks(range(len(names)), names, parse_math=False)
-    axes[0].set(xlabel="predicted", ylabel="true", title=f"accuracy {scores.accuracy:.3f}")
+    axes[0].set(xlabel="predicted", ylabel="true")
+    axes[0].set_title(f"{shown(label)[:18]}, accuracy {scores.accuracy:.3f}", parse_math=False)
     if curve:
         draw_curve(axes[1], curve, "cross entropy")
     return figure

@@ -172,13 +172,18 @@ def test_a_file_has_the_model(tmp_path: Path, classes: bool) -> None:
 
 
 def test_scores_of_classes_and_numbers() -> None:
+    pytest.importorskip("matplotlib")
+    from helpers.figure_texts import boxes_of
     from ncp_control.series import ClassScores, NumberScores
+    from ncp_control.series.figures import draw_classes
 
     found = ClassScores(np.array([[3, 1, 0], [0, 2, 2], [0, 0, 0]]), usual=0)
     assert found.accuracy == pytest.approx(5 / 8)
     assert found.balanced_accuracy == pytest.approx((3 / 4 + 2 / 4) / 2)
     assert found.macro_f1 == pytest.approx((6 / 7 + 4 / 7 + 0) / 3)
     assert found.baseline == pytest.approx(4 / 8)
+    texts = " ".join(boxes_of(draw_classes(found, ["sit", "walk", "run"], "activity")))
+    assert "activity, accuracy 0.625" in texts
     data = some(False)
     model = SeriesModel.of(data, "cfc", 4)
     torch.nn.init.zeros_(model.readout.weight)
