@@ -24,7 +24,8 @@ class Arguments:
     """The .safetensors file of a policy or of a model."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
-    """The environment; by default the one that the checkpoint was trained in."""
+    """The environment; by default the one that the checkpoint was trained in, or a model's rollouts were collected
+    in."""
 
     inside: Annotated[tuple[Path, ...], tyro.conf.arg(name="in", metavar="MODEL ...")] = ()
     """For a policy: dynamics models that predict its return; several make an ensemble."""
@@ -85,6 +86,10 @@ def run_model(arguments: Arguments) -> int:
         needs = "the table for it" if kind is Kind.SERIES else "the rollouts for it"
         raise ValueError(f"{arguments.policy} holds {kind.value if kind else 'a model'}: add --data, {needs}")
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
+    if arguments.env:
+        from ncp_control.data.env_specs import import_for
+
+        import_for(arguments.env)
     if kind is Kind.SERIES:
         result = evaluate_series.evaluate(arguments.policy, arguments.data, arguments.figures)
     else:

@@ -238,7 +238,9 @@ def make_recorded(rollouts: Rollouts) -> gym.Env[Any, Any]:
     try:
         env = make(spec_of(name))
     except ValueError as error:
-        raise UnknownBodyError(str(error)) from error
+        unregistered = isinstance(error.__cause__, gym.error.UnregisteredEnv)
+        where = f"{name} is not registered here, so that other actions cannot be tried in it"
+        raise UnknownBodyError(where if unregistered else str(error)) from error
     if not all(hasattr(env.unwrapped, part) for part in ("model", "data", "frame_skip")):
         env.close()
         raise UnknownBodyError(f"{name} is not simulated by MuJoCo")

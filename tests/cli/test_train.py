@@ -11,6 +11,7 @@ import pytest
 from helpers.command_line import printed, refused
 from ncp_control.cli import main
 from ncp_control.data import Rollouts
+from ncp_control.dynamics import DynamicsModel, save_model
 from ncp_control.rl import load_policy
 from ncp_control.rl.recipes.recipe import DEFAULTS, load_recipe, shipped
 
@@ -79,6 +80,23 @@ def test_an_agent_learns_in_a_class_of_ones_own_and_every_command_goes_on_with_i
     assert "   0  push    -1 to 1\n" in (folder / "robot" / "README.txt").read_text()
     distilling = ["--steps", "1000", "--eval-episodes", "2", "--batches", "2", "--out", "student"]
     assert main(["distil", agent, *words, *distilling]) == 0
+
+
+def test_a_model_is_evaluated_beside_the_environment_that_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "springcart.py").write_text(CART.replace("self.steps >= 20", "self.steps >= 60"))
+    words = ["--env", "springcart:Cart"]
+    assert main(["collect", *words, "--episodes", "2", "--out", "./cart-v0"]) == 0
+    gym.registry.pop("springcart/Cart")
+    model = DynamicsModel.of(Rollouts.load("cart-v0"), "gru", 4, reads="observations+actions")
+    save_model(model, "model.safetensors")
+    evaluating = ["evaluate", "model.safetensors", "--data", "cart-v0"]
+    capsys.readouterr()
+    assert main(evaluating) == 0
+    assert "not known: springcart/Cart is not registered here" in capsys.readouterr().out
+    assert main([*evaluating, *words]) == 0
+    assert "not known: springcart/Cart is not simulated by MuJoCo" in capsys.readouterr().out
 
 
 def test_classes_of_the_same_name_in_two_modules_are_two_environments(folder: Path) -> None:

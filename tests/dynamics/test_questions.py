@@ -113,7 +113,7 @@ def test_what_cannot_be_known_is_said(swings: Rollouts, tmp_path: Path, monkeypa
     assert "CartPole-v1 is not simulated by MuJoCo" in unknown(replace(swings, about={"env": "CartPole-v1"}))
     moved = tuple(replace(one, observations=one.observations + 0.01) for one in swings)
     assert "does not repeat what was recorded" in unknown(replace(swings, rollouts=moved))
-    assert "there is no environment" in unknown(replace(swings, about={"env": "Nowhere-v0"}))
+    assert "Nowhere-v0 is not registered here" in unknown(replace(swings, about={"env": "Nowhere-v0"}))
     assert ask(Exact(), oscillators(steps=100), 5, 5).unknown == "the model reads no actions"
 
 
