@@ -185,7 +185,7 @@ def outcome_of_ranks(arguments: Arguments, command: str, ranks: Ranks) -> tuple[
         f"{arguments.cell}, {summary['parameters']:,} parameters, {summary['epochs']} epochs in "
         f"{summary['seconds'] / 60:.1f} minutes\n"
         f"mean squared error of the next observation on the test rollouts: {summary['test_mse']:.4g} "
-        f"(normalised {summary['test_normalised_mse']:.4g})\n"
+        f"(over the variances in training {summary['test_normalised_mse']:.4g})\n"
         f"{memory}written to {out}\n"
         f"evaluate it with:  {evaluate}"
     )

@@ -62,6 +62,9 @@ def test_fit_tells_what_came_of_it(capsys: pytest.CaptureFixture[str], data: Pat
     record = json.loads((tmp_path / "one" / "run.json").read_text())
     assert record["settings"]["epochs"] == 3
     assert "torch" in record["versions"]
+    assert main([*words[:-1], "--out", str(tmp_path / "three")]) == 0
+    share = f"{found['test_normalised_mse']:.4g}"
+    assert f"{found['test_mse']:.4g} (over the variances in training {share})" in capsys.readouterr().out
 
 
 def test_fit_an_ensemble(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
