@@ -87,12 +87,13 @@ def assumptions(certificate: Certificate) -> Section:
     times = f"{low} before every step" if low == high else f"from {low} to {high}, another one before every step"
     pairs = zip(certificate.sensors, certificate.observations, strict=True)
     free = [name for name, one in pairs if not math.isfinite(one.high - one.low)]
+    unlimited = "all of them" if len(free) == len(certificate.sensors) else words.listed(free)
     took = f"{certificate.seconds:,.1f} s"
     cell = "no memory" if certificate.cell == "none" else certificate.cell
     rows = (
         ("agent", f"{certificate.agent} (SHA-256 {certificate.sha256[:16]}...), audited in {took}"),
         ("circuit", f"{cell}; {words.counts_of(certificate)}"),
-        ("observations", certificate.box + (f"; without limits for {words.listed(free)}" if free else "")),
+        ("observations", certificate.box + (f"; without limits for {unlimited}" if free else "")),
         ("elapsed time", f"{times}, in steps of the training"),
         ("holds for", "every sequence of such observations, of any length, from the start of an episode. Ranges "
          "include the rounding of float32; what moves, forgets or matters is computed in exact arithmetic. All "

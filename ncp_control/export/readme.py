@@ -137,7 +137,7 @@ def results(controller: Controller) -> str:
 def sensors_text(controller: Controller, origin: Origin) -> list[str]:
     """Returns the list of the sensors."""
     whose = f"by {shown(origin.env)}" if origin.env else "by its environment"
-    head = f"The observation: {len(controller.sensors)} numbers, as they are returned {whose}, in its units"
+    head = f"The observation: {counted(len(controller.sensors))}, as returned {whose}, in its units"
     ranges = [""] * len(controller.sensors)
     if controller.watch is not None:
         head += ", and the certified range of each"
@@ -153,7 +153,12 @@ def actions_text(controller: Controller) -> list[str]:
         return ["The action: one of these choices", *names]
     low, high = controller.low.tolist(), controller.high.tolist()
     ranges = [f"    {least:.6g} to {most:.6g}" for least, most in zip(low, high, strict=True)]
-    return [f"The action: {len(controller.actions)} numbers", *numbered(controller.actions, ranges)]
+    return [f"The action: {counted(len(controller.actions))}", *numbered(controller.actions, ranges)]
+
+
+def counted(size: int) -> str:
+    """Writes how many numbers there are."""
+    return f"{size} number{'s' * (size != 1)}"
 
 
 def numbered(names: tuple[str, ...], ranges: list[str]) -> list[str]:

@@ -57,6 +57,7 @@ def test_it_says_what_was_certified_and_under_which_assumptions() -> None:
     assert "0.01 in every sensor's own unit" in " ".join(as_text(certificate_of(error_units=(1.0,) * 4)).split())
     free = (Range(-math.inf, math.inf), *certificate_of().observations[1:])
     assert "without limits for cart position" in as_text(certificate_of(observations=free))
+    assert "without limits for all of them" in as_text(certificate_of(observations=(free[0],) * 4))
 
 
 def test_every_action_stands_with_its_ranges_and_with_how_far_errors_move_it() -> None:

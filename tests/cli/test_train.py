@@ -70,6 +70,8 @@ def test_an_agent_learns_in_a_class_of_ones_own_and_every_command_goes_on_with_i
     assert main(["collect", "--policy", agent, *words, "--episodes", "2", "--out", "./cart-v0"]) == 0
     assert Rollouts.load(folder / "cart-v0").steps == 40
     capsys.readouterr()
+    assert "1 number a step" in printed(capsys, "describe", "cart-v0")
+    capsys.readouterr()
     assert "push" not in printed(capsys, "audit", agent, "--attack", "0")
     certificate = printed(capsys, "audit", agent, *words, "--attack", "0")
     assert certificate.startswith("agent         cart-s2 (SHA-256 ")
@@ -77,7 +79,7 @@ def test_an_agent_learns_in_a_class_of_ones_own_and_every_command_goes_on_with_i
     assert "\nplace " in certificate
     assert "there is no environment" in refused(capsys, "audit", agent, "--env", "springcart:Cat")
     assert main(["export", agent, *words, "--to", "pt2", "--out", "robot", "--steps", "10"]) == 0
-    assert "   0  push    -1 to 1\n" in (folder / "robot" / "README.txt").read_text()
+    assert "The action: 1 number\n   0  push    -1 to 1\n" in (folder / "robot" / "README.txt").read_text()
     distilling = ["--steps", "1000", "--eval-episodes", "2", "--batches", "2", "--out", "student"]
     assert main(["distil", agent, *words, *distilling]) == 0
 

@@ -72,7 +72,8 @@ def counts(summary: Described) -> list[tuple[str, str]]:
         rows.append(("actions", "none stored"))
     else:
         shape = summary["action_shape"]
-        rows.append(("actions", " x ".join(map(str, shape)) + " numbers a step" if shape else "one choice a step"))
+        size = " x ".join(map(str, shape))
+        rows.append(("actions", f"{size} number{'s' * (size != '1')} a step" if shape else "one choice a step"))
     if random := summary["random_actions"]:
         wanted = "" if random["wanted"] is None else f"; {random['wanted']:.2%} was wanted"
         measured = f"{random['share']:.2%} ({random['count']:,} of {random['of']:,})"
