@@ -44,7 +44,7 @@ def test_fine_tuning_is_printed_beside_the_distillation(folder: Path, capsys: py
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", "--finetune", "1024", *FAST]
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "fine-tuned for 1,024 steps in" in out
+    assert "fine-tuned for 1,024 environment steps in" in out
     assert main([*words, "--resume", "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["finetuned"]["steps"] == 1024
