@@ -13,12 +13,14 @@ def check_columns(model: Any, path: Path, rollouts: Any, data: str) -> None:
     """Refuses rollouts whose observations or actions have other names than those that a model was fitted to, or
     another order. Names that nobody has given, such as "observation 0", fit every other.
     """
+    from ncp_control.data.rollouts import usual_names
+
     names = [("predicts", model.observation_names, rollouts.observation_names)]
     if model.action_size:
         names.append(("reads", model.action_names, rollouts.action_names))
     for verb, own, others in names:
         kind = "observation" if verb == "predicts" else "action"
-        if any(list(side) == [f"{kind} {k}" for k in range(len(side))] for side in (own, others)):
+        if any(side == usual_names(len(side), kind) for side in (own, others)):
             continue
         if own != others:
             raise ValueError(

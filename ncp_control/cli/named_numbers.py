@@ -10,6 +10,7 @@ def names_of(env: Any, agent: Any) -> dict[str, Any]:
     from gymnasium import spaces
 
     from ncp_control.activity.recording.environment import action_names
+    from ncp_control.data.rollouts import usual_names
     from ncp_control.rl.controller import read_vector
     from ncp_envs.names import observation_names
 
@@ -18,7 +19,7 @@ def names_of(env: Any, agent: Any) -> dict[str, Any]:
     if len(sensors := observation_names(env)) >= size:
         named["sensors"] = sensors[:size]
     moves = action_names(env)
-    unnamed = [f"action {k}" for k in range(len(moves))]
-    if isinstance(acted, spaces.Box) and len(moves) == spaces.flatdim(acted) and moves != unnamed:
+    named_by_nobody = tuple(moves) == usual_names(len(moves), "action")
+    if isinstance(acted, spaces.Box) and len(moves) == spaces.flatdim(acted) and not named_by_nobody:
         named["actions"] = moves
     return named

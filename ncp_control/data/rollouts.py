@@ -265,9 +265,9 @@ class Rollouts(Sequence[Rollout]):
         return replace(self, rollouts=rollouts, about={**self.about, "series": series})
 
 
-def usual_names(count: int) -> tuple[str, ...]:
-    """Returns the names of observations that nobody has named."""
-    return tuple(f"observation {k}" for k in range(count))
+def usual_names(count: int, kind: str = "observation") -> tuple[str, ...]:
+    """Returns the names of observations, or of another kind of numbers, that nobody has named."""
+    return tuple(f"{kind} {k}" for k in range(count))
 
 
 def check_same_form(first: Rollout, second: Rollout) -> None:

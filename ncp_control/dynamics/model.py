@@ -108,7 +108,7 @@ class DynamicsModel(Simulator):
         self.action_size = 0 if action_scaler is None else len(action_scaler.mean)
         self.action_range = read_range(action_range, self.action_size)
         self.observation_names = tuple(observation_names) or usual_names(self.features)
-        self.action_names = tuple(action_names) or tuple(f"action {k}" for k in range(self.action_size))
+        self.action_names = tuple(action_names) or usual_names(self.action_size, "action")
         kind = named_cell(cell)
         self.tells_time = self.timed and not kind.uses_elapsed
         width = self.features + self.action_size + int(self.tells_time)

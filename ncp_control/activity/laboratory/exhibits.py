@@ -110,15 +110,14 @@ def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any], unknown: str |
     """
     note = exhibit.agent.note
     trained = note.get("steps")
+    starts = f"those of Python for the seeds 0 to {STARTS - 1}, and the same again from seed {STARTS} on"
     terms = [
         ("Agent", exhibit.name),
         ("Environment", env_id(exhibit.env)),
         ("Cell", cell_in_words(cell)),
         ("Circuit", circuit_in_words(wiring)),
         ("Trained for", f"{trained:,} steps" if isinstance(trained, int) else None),
-        ("Starts", f"those of Python for the seeds 0 to {STARTS - 1}, and the same again from seed {STARTS} on")
-        if unknown
-        else ("Starts", None),
+        ("Starts", starts if unknown else None),
         ("Reward and end", f"not known to this page, because {unknown}" if unknown else None),
         ("SHA-256", exhibit.agent.sha256),
     ]

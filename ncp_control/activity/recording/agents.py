@@ -101,12 +101,9 @@ def record(
                         ended = recorder.step()
                         tracker.advance(done=1 if steps is not None else int(ended), work=1)
             except KeyboardInterrupt:
-                recorder.flush()
-                if tap.sample:  # nothing, if it was interrupted in the first step
-                    writer.fix(saliency=tap.saliency())
+                recorder.finish()
                 raise
-            recorder.flush()
-            writer.fix(saliency=tap.saliency())
+            recorder.finish()
     return Activity.load(out)
 
 
@@ -199,10 +196,17 @@ class EpisodeRecorder:
         rows |= self.body.take(count)
         if self.pictures is not None:
             rows |= self.pictures.take(count)
-            self.writer.fix(**self.pictures.fixed)
         circuit = self.tap.take()
         self.writer.append(**rows, **{name: own[:count] for name, own in circuit.items()})
         self.rows = {}
+
+    def finish(self) -> None:
+        """Gives the writer the last steps, and the arrays that are whole only at the end."""
+        self.flush()
+        if self.tap.sample:  # nothing, if it was interrupted in the first step
+            self.writer.fix(saliency=self.tap.saliency())
+        if self.pictures is not None:
+            self.writer.fix(**self.pictures.fixed)
 
 
 class CriticValues:

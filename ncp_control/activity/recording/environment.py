@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.data.rollouts import usual_names
+
 Array = NDArray[Any]
 
 
@@ -46,7 +48,7 @@ def vector_names(env: Any) -> list[str]:
 
     names = list(observation_names(env))
     size = len(as_vector(env.observation_space.sample()))
-    return names if len(names) == size else [f"observation {k}" for k in range(size)]
+    return names if len(names) == size else list(usual_names(size))
 
 
 def action_names(env: Any) -> list[str]:
@@ -61,7 +63,7 @@ def action_names(env: Any) -> list[str]:
         from ncp_envs.joints import actuator_names
 
         return actuator_names(model)
-    return [f"action {k}" for k in range(size)]
+    return list(usual_names(size, "action"))
 
 
 class BodyPoses:

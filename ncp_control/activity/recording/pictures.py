@@ -77,7 +77,7 @@ class Pictures:
     @property
     def fixed(self) -> dict[str, Array]:
         """The array of a recording that has all pictures, one after the other."""
-        return {"pictures": np.frombuffer(bytes(self.kept), np.uint8)} if "size" in self.about else {}
+        return {"pictures": np.frombuffer(self.kept, np.uint8)} if "size" in self.about else {}
 
 
 def pictures_of(activity: Activity, start: int, stop: int) -> Iterator[Array]:
