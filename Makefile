@@ -13,7 +13,7 @@ STAMP := $(VENV)/installed
 INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/cpu/kernels/* ncp_control/neurons/*/kernel.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-system test-slow lint types format docs release clean
+.PHONY: help venv demo test test-system test-slow test-clients lint types format docs release clean
 
 help: ## list these tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,10 +26,13 @@ test: lint ## lint, types, and the tests of what a user relies on: five minutes
 	  wait $$types || { echo "mypy has found something: \`make types\` shows it."; exit 1; }; exit $$tests
 
 test-system: $(STAMP) ## kills, full disks, compilers, wheels, browsers, clusters, all cells: ten minutes
-	$(PYTEST) -m "system and not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "system and not slow and not clients" $(PYTEST_ARGS)
 
 test-slow: $(STAMP) ## learning, shipped agents over many episodes, long sweeps: hours
 	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-clients: $(STAMP) ## other people's libraries, such as rsl_rl, each installed in a folder of its own (build/clients)
+	$(BIN)/python scripts/clients.py $(CLIENTS)
 
 lint: $(STAMP) ## style and likely mistakes, without changing a file
 	$(BIN)/ruff check .

@@ -35,6 +35,7 @@ FLOORS = {
     "ncp_control.activity": 6,
     "ncp_control.export": 6,
     "ncp_control.audit": 7,
+    "ncp_control.integrations": 7,
     "ncp_control.loading": 8,
     "ncp_control.scale": 8,
     "ncp_control.cli": 8,
@@ -61,6 +62,9 @@ STRANGERS = {
     ("audit", "dynamics"),
     ("audit", "distil"),
     ("audit", "export"),
+    ("audit", "integrations"),
+    ("integrations", "audit"),
+    ("integrations", "dynamics"),
 }
 # Stands on top of all floors and may import any of them; nobody imports it.
 ROOF = "ncp_control"

@@ -30,7 +30,7 @@ def assign(items: Iterable[pytest.Item]) -> None:
         if item.get_closest_marker("gpu"):
             item.add_marker("system")
             item.add_marker(WITHOUT_GPU)
-        elif not item.get_closest_marker("slow"):
+        elif not any(item.get_closest_marker(mark) for mark in ("slow", "clients")):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in tests.values():
         rare = [item for item in cases if is_rare(item)]

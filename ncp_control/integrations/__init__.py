@@ -1,0 +1,1 @@
+"""Other people's libraries, one module for each, which imports that library; the package imports none of them."""
