@@ -57,9 +57,9 @@ def installed(name: str, packages: list[str]) -> Path:
 
 
 def command_for(name: str, options: list[str]) -> list[str]:
-    """Returns the command that runs a library's tests."""
-    tests = f"tests/integrations/test_{name}.py"
-    return [sys.executable, "-m", "pytest", tests, "-m", "clients", "-q", *options]
+    """Returns the command that runs a library's tests, and the Python on its page."""
+    tests = ["tests/integrations", "tests/docs/test_python_blocks.py", "-m", "clients", "-k", name]
+    return [sys.executable, "-m", "pytest", *tests, "-q", *options]
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -28,6 +28,9 @@ class Arguments:
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
     """The folder to make. One with files in it is refused."""
 
+    names: Annotated[str, tyro.conf.arg(metavar="WHOSE")] = "ncp_control"
+    """The names and shapes of an ONNX file's inputs and outputs: ncp_control, or rsl_rl."""
+
     monitor: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None
     """The certified ranges, written by `ncp-control audit`; the code raises a flag if they are left."""
 
@@ -63,7 +66,7 @@ def run(arguments: Arguments) -> int:
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     agent, monitor = load_policy(arguments.checkpoint), read_monitor(arguments.monitor)
     # "reference", so that the code consists of torch's own operations
-    refuse_early(arguments.to, Controller(agent, "reference", monitor))
+    refuse_early(arguments, Controller(agent, "reference", monitor))
     if arguments.steps and not arguments.env and not agent.note.get("env"):
         raise ValueError(
             f"{arguments.checkpoint} does not say which environment it was trained in: add --env, or --steps 0 to "
@@ -82,21 +85,28 @@ def run(arguments: Arguments) -> int:
             env.close()
     controller = Controller(agent, "reference", monitor, **named)
     with new_folder(arguments.out) as folder:
-        write(arguments.to, controller, origin, folder)
+        write(arguments, controller, origin, folder)
         check = checking.compare(arguments.to, folder, controller, acted)
-        text = write_readme(arguments.to, controller, origin, check)
+        form = "rsl_rl" if arguments.names == "rsl_rl" else arguments.to
+        text = write_readme(form, controller, origin, check)
         (folder / "README.txt").write_text(text, encoding="utf-8")
         sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     show(arguments, controller, check, sizes)
     return 0
 
 
-def refuse_early(kind: str, controller: Any) -> None:
-    """Refuses what has no C form before the agent acts."""
-    if kind == "c":
+def refuse_early(arguments: Arguments, controller: Any) -> None:
+    """Refuses what has no C or ONNX form before the agent acts."""
+    if arguments.to == "c":
         from ncp_control.export.c.write import check_form
 
         check_form(controller)
+    if arguments.to == "onnx":
+        from ncp_control.export.onnx_file import check_onnx
+
+        check_onnx(controller, arguments.names)
+    elif arguments.names != "ncp_control":
+        raise ValueError(f"--names is for an ONNX file: leave it out, or choose --to onnx instead of {arguments.to}")
 
 
 def read_monitor(path: Path | None) -> Any:
@@ -125,13 +135,13 @@ def seconds_of(env: Any) -> float | None:
     return float(seconds) if isinstance(seconds, float) else None
 
 
-def write(kind: str, controller: Any, origin: Any, folder: Path) -> None:
+def write(arguments: Arguments, controller: Any, origin: Any, folder: Path) -> None:
     """Writes the files of one kind into an existing folder."""
-    if kind == "onnx":
+    if arguments.to == "onnx":
         from ncp_control.export.onnx_file import write_onnx
 
-        write_onnx(controller, folder)
-    elif kind == "pt2":
+        write_onnx(controller, folder, arguments.names)
+    elif arguments.to == "pt2":
         from ncp_control.export.program_file import write_program
 
         write_program(controller, folder)

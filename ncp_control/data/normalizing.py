@@ -29,12 +29,23 @@ def normalization_of(model: Any) -> dict[str, Any] | None:
     if wrapper is None:
         return None
     entries = wrapper.obs_rms if isinstance(wrapper.obs_rms, dict) else {"": wrapper.obs_rms}
+    statistics = {key: (np.array(entry.mean), np.array(entry.var)) for key, entry in entries.items()}
+    return normalization(statistics, wrapper.epsilon, wrapper.clip_obs)
+
+
+def normalization(statistics: dict[str, tuple[Any, Any]], epsilon: float, clip: float) -> dict[str, Any]:
+    """Returns how a policy file says that observations are normalised.
+
+    :param statistics: the mean and the variance for every normalised entry of a dictionary; for vectors the one key ""
+    :param epsilon: added to the variances
+    :param clip: normalised numbers are clipped to [-clip, clip]
+    """
     tensors = {}
-    for key, statistics in entries.items():
+    for key, (mean, var) in statistics.items():
         suffix = f".{key}" if key else ""
-        tensors[f"normalize.mean{suffix}"] = torch.from_numpy(np.array(statistics.mean))
-        tensors[f"normalize.var{suffix}"] = torch.from_numpy(np.array(statistics.var))
-    return {"epsilon": wrapper.epsilon, "clip": wrapper.clip_obs, "keys": sorted(entries), "tensors": tensors}
+        tensors[f"normalize.mean{suffix}"] = torch.from_numpy(mean)
+        tensors[f"normalize.var{suffix}"] = torch.from_numpy(var)
+    return {"epsilon": epsilon, "clip": clip, "keys": sorted(statistics), "tensors": tensors}
 
 
 def _wrapper_of(model: Any) -> Any:

@@ -13,13 +13,14 @@ from ncp_control.data.batch_policies import FunctionPolicy, PredictPolicy
 from ncp_control.data.minari_files import minari_folder
 from ncp_control.data.sources import SUFFIXES, TABLES
 from ncp_control.distil.recorded import Recorded
+from ncp_control.distil.rsl_rl_files import load_rsl_rl
 from ncp_control.distil.stock_files import load_model
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import load_policy
 
 KINDS = (
-    "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, MODULE:FUNCTION, a function from "
-    "observations (B, n) to actions (B, m), or a Minari dataset, its id or its folder"
+    "a policy's .safetensors file, a .zip of Stable-Baselines3 with --algo NAME, a model_*.pt of rsl_rl, "
+    "MODULE:FUNCTION, a function from observations (B, n) to actions (B, m), or a Minari dataset, its id or its folder"
 )
 
 
@@ -34,8 +35,8 @@ def load_teacher(word: str, algo: str | None = None, normalize: str | Path | Non
         load_teacher("ncp/halfcheetah/expert-v0")
 
     :param word: a policy's `.safetensors` file; a `.zip` of Stable-Baselines3, of sb3-contrib, or of a recurrent
-        algorithm of this package, from which loading runs code; `module:function`; or the Minari id or the folder of a
-        dataset
+        algorithm of this package, from which loading runs code; a checkpoint `model_*.pt` of rsl_rl; `module:function`;
+        or the Minari id or the folder of a dataset
     :param algo: the name of the algorithm that a `.zip` was trained with, such as "PPO"
     :param normalize: the file of the `VecNormalize` that the model in a `.zip` was trained under
     """
@@ -48,6 +49,8 @@ def load_teacher(word: str, algo: str | None = None, normalize: str | Path | Non
             raise ValueError(f"{option} goes with a .zip of Stable-Baselines3, and {word!r} is none: leave it out")
     if path.suffix.lower() == ".safetensors":
         return load_policy(path)
+    if path.suffix.lower() == ".pt":
+        return load_rsl_rl(path)
     if (path / "best.safetensors").is_file():
         raise ValueError(f"{word!r} is a folder: name a file in it, such as {path / 'best.safetensors'}")
     if path.is_file() and path.suffix.lower() in TABLES:

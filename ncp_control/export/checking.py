@@ -184,6 +184,14 @@ def onnx_step(path: Path) -> Step:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()][:2]  # without flags
+    given = [value.name for value in session.get_inputs()]
+
+    def step_of_rsl_rl(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
+        action, *after = session.run(names, dict(zip(given, (observation, state[None]), strict=False)))
+        return action, after[0][0] if after else state
+
+    if given[0] == "obs":
+        return step_of_rsl_rl
 
     def step(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
         action, after = session.run(names, {"observation": observation, "state": state, "elapsed": elapsed})

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from ncp_control.export.program_file import controller_of, program_of
 from ncp_control.export.shared import new_folder
@@ -19,11 +20,15 @@ from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.monitor import Monitor
 
 FILE = "controller.onnx"
+NAMES = ("ncp_control", "rsl_rl")
 INPUTS = ("observation", "state", "elapsed")
 OUTPUTS = ("action", "new_state", "flags")
+RSL_RL = ("obs", "h_in"), ("actions", "h_out")
 
 
-def export_onnx(agent: LoadedPolicy | Controller, folder: str | Path, monitor: Monitor | None = None) -> Path:
+def export_onnx(
+    agent: LoadedPolicy | Controller, folder: str | Path, monitor: Monitor | None = None, names: str = "ncp_control"
+) -> Path:
     """Writes an agent as an ONNX file for any batch size. Needs `onnxscript`.
 
     The file maps observation (B, n), state (B, N) and elapsed (B,) to action (B, A), or (B,) for a choice, and
@@ -38,25 +43,29 @@ def export_onnx(agent: LoadedPolicy | Controller, folder: str | Path, monitor: M
     :param agent: a policy loaded from a file of `save_policy`, or a `Controller` with `backend="reference"`
     :param folder: the folder to make, in which `controller.onnx` will be
     :param monitor: the certified ranges
+    :param names: "rsl_rl" for the names and shapes of a recurrent policy of rsl_rl: obs (1, n) and h_in (1, 1, N) to
+        actions (1, A) and h_out (1, 1, N); an agent without a memory has obs and actions alone
     :return: the folder
     """
     controller = controller_of(agent, monitor)
     with new_folder(folder) as made:
-        write_onnx(controller, made)
+        write_onnx(controller, made, names)
     return Path(folder)
 
 
-def write_onnx(controller: Controller, folder: Path) -> None:
+def write_onnx(controller: Controller, folder: Path, names: str = "ncp_control") -> None:
     """Writes `controller.onnx` into an existing folder."""
+    check_onnx(controller, names)
     import onnxscript  # noqa: F401  # a missing package is told by its own name
 
-    if controller.rnn is not None and getattr(controller.rnn.cell, "solver", "") == "dopri5":
-        raise ValueError('the solver "dopri5" chooses its steps while it runs, which ONNX cannot: use "fused" or "rk4"')
-    outputs = OUTPUTS if controller.watch is not None else OUTPUTS[:2]
+    inputs: tuple[str, ...] = INPUTS
+    outputs: tuple[str, ...] = OUTPUTS if controller.watch is not None else OUTPUTS[:2]
+    if names == "rsl_rl":
+        inputs, outputs = (own if controller.state_size else own[:1] for own in RSL_RL)
     with quiet():
         made = torch.onnx.export(
-            program_of(controller),
-            input_names=INPUTS,
+            program_of(controller) if names == "ncp_control" else torch.export.export(*as_rsl_rl(controller)),
+            input_names=inputs,
             output_names=outputs,
             dynamo=True,
             verbose=False,
@@ -67,6 +76,41 @@ def write_onnx(controller: Controller, folder: Path) -> None:
         made.model.metadata_props["sensors"] = json.dumps(controller.sensors)
         made.model.metadata_props["actions"] = json.dumps(controller.actions)
         made.save(folder / FILE, external_data=False)  # one file with everything, the weights included
+
+
+def check_onnx(controller: Controller, names: str = "ncp_control") -> None:
+    """Refuses an agent that cannot be an ONNX file with these names."""
+    if names not in NAMES:
+        raise ValueError(f"names of an ONNX file are {' or '.join(NAMES)}, not {names!r}")
+    if controller.rnn is not None and getattr(controller.rnn.cell, "solver", "") == "dopri5":
+        raise ValueError('the solver "dopri5" chooses its steps while it runs, which ONNX cannot: use "fused" or "rk4"')
+    if names == "rsl_rl" and (controller.chooses or controller.watch is not None):
+        what = "choices" if controller.chooses else "a monitor's flags"
+        raise ValueError(f"policies of rsl_rl have no {what}: leave out --names")
+
+
+class RslNamed(nn.Module):
+    """An agent with the inputs and outputs of a policy of rsl_rl.
+
+    :param controller: the agent
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        super().__init__()
+        self.controller = controller
+
+    def forward(self, obs: Tensor, h_in: Tensor | None = None) -> tuple[Tensor, ...]:
+        """Returns the actions and the state after them, if the agent has one."""
+        state = obs.new_zeros(len(obs), 0) if h_in is None else h_in[0]
+        actions, after = self.controller(obs, state)
+        return (actions,) if h_in is None else (actions, after[None])
+
+
+def as_rsl_rl(controller: Controller) -> tuple[RslNamed, tuple[Tensor, ...]]:
+    """Returns an agent with the inputs of rsl_rl, and an example of them: one robot."""
+    state = controller.initial_state()[None]
+    given = (torch.zeros(1, len(controller.sensors), dtype=controller.dtype), state)
+    return RslNamed(controller), given if controller.state_size else given[:1]
 
 
 def expm1(x: Any) -> Any:
@@ -81,13 +125,13 @@ def expm1(x: Any) -> Any:
 
 
 def tidy(graph: Any) -> None:
-    """Names the free size "batch", and removes the exporter's notes, which name files of this machine."""
-    # All inputs share one free size.
-    (free,) = {str(value.shape[0]) for value in graph.inputs}
+    """Names a free size "batch", and removes the exporter's notes, which name files of this machine."""
+    # All inputs share one free size; where rsl_rl's names are, there is none.
+    free = str(graph.inputs[0].shape[0])
     for value in (*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)):
         value.metadata_props.clear()
         for place, size in enumerate(value.shape or ()):
-            if str(size) == free:
+            if str(size) == free != "1":
                 value.shape[place] = "batch"
     graph.metadata_props.clear()
     for node in graph:

@@ -34,18 +34,18 @@ class Origin:
 def write_readme(kind: str, controller: Controller, origin: Origin, check: Check) -> str:
     """Returns the text of README.txt.
 
-    :param kind: "c", "onnx" or "pt2"
+    :param kind: "c", "onnx", "pt2", or "rsl_rl" for an ONNX file with the names of rsl_rl
     :param controller: the exported agent
     :param origin: where it comes from
     :param check: how the export was compared with the agent
     """
-    uses = {"c": use_in_c, "onnx": use_in_onnx, "pt2": use_in_torch}
+    uses = {"c": use_in_c, "onnx": use_in_onnx, "pt2": use_in_torch, "rsl_rl": use_as_rsl_rl}
     parts = [
         [f"{shown(origin.name)}, exported by ncp-control {__version__}", f"policy file sha256 {origin.sha256}"],
         uses[kind](controller),
         sensors_text(controller, origin),
         actions_text(controller),
-        elapsed_text(controller, origin),
+        elapsed_text(controller, origin) if kind != "rsl_rl" else elapsed_in_rsl_rl(origin),
         flags_text(kind, controller),
         ["The check", *wrapped(told(check, controller))],
     ]
@@ -114,6 +114,27 @@ def use_in_onnx(controller: Controller) -> list[str]:
         '    given = {"observation": observation, "state": state, "elapsed": elapsed}',
         f"    {results(controller)} = session.run(None, given)    # in each step",
     ]
+
+
+def use_as_rsl_rl(controller: Controller) -> list[str]:
+    """Returns how to call the ONNX file that has rsl_rl's names."""
+    recurrent = [
+        f"    h = np.zeros((1, 1, {controller.state_size}), np.float32)    # before each episode",
+        '    actions, h = session.run(None, {"obs": obs, "h_in": h})    # in each step',
+    ]
+    return [
+        "Use it as a policy that rsl_rl exported: its inputs and outputs have the same names and shapes",
+        "    import numpy as np, onnxruntime",
+        '    session = onnxruntime.InferenceSession("controller.onnx")',
+        f"    obs = np.zeros((1, {len(controller.sensors)}), np.float32)    # one robot",
+        *(recurrent if controller.state_size else ['    (actions,) = session.run(None, {"obs": obs})']),
+    ]
+
+
+def elapsed_in_rsl_rl(origin: Origin) -> list[str]:
+    """Returns what time passes between two steps, which is no input of such a file."""
+    lasts = "" if origin.seconds is None else f": {origin.seconds:.6g} s"
+    return ["The elapsed time", *wrapped(f"One step of the training between two calls{lasts}.")]
 
 
 def use_in_torch(controller: Controller) -> list[str]:
@@ -190,7 +211,8 @@ def elapsed_text(controller: Controller, origin: Origin) -> list[str]:
 def flags_text(kind: str, controller: Controller) -> list[str]:
     """Returns what each flag means."""
     if controller.watch is None and kind != "c":
-        return ["Flags", *wrapped("None: keep NaN and infinity away. With --monitor MONITOR.json it returns flags.")]
+        with_flags = "" if kind == "rsl_rl" else " With --monitor MONITOR.json it returns flags."
+        return ["Flags", *wrapped(f"None: keep NaN and infinity away.{with_flags}")]
     # Without certified ranges only the flag for numbers that are not finite can be raised.
     known = FLAGS if controller.watch is not None else {bit: text for bit, text in FLAGS.items() if bit == 1}
     after = "the state stays as it was"

@@ -90,6 +90,31 @@ def test_the_readme_says_all_that_a_robot_needs(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.system
+@pytest.mark.system
+@pytest.mark.parametrize("kind", ["circuit", "plain"])
+def test_an_onnx_file_has_the_names_and_shapes_of_rsl_rl(
+    kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    words = ("--to", "onnx", "--names", "rsl_rl", "--out", tmp_path / "out", "--steps", "230")
+    found = exported(capsys, agent_file(kind, tmp_path), *words)
+    assert (found["steps"], found["refused"]) == (230, "")
+    assert found["difference"] <= 1e-5
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "controller.onnx")
+    shapes = {value.name: value.shape for value in (*session.get_inputs(), *session.get_outputs())}
+    sensors, actions = found["sensors"], found["actions"]
+    state = {"h_in": [1, 1, 9], "h_out": [1, 1, 9]} if kind == "circuit" else {}
+    assert shapes == {"obs": [1, sensors], "actions": [1, actions], **state}
+    run_readme(tmp_path / "out", f"assert actions.shape == (1, {actions})")
+
+
+def run_readme(folder: Path, last: str) -> None:
+    """Runs the Python that README.txt shows, and a last line after it."""
+    lines = (folder / "README.txt").read_text().split("Use it")[1].split("\n\n")[0].splitlines()[1:]
+    code = "\n".join([line.strip() for line in lines] + [last])
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+
+
 @pytest.mark.parametrize("to", ["pt2", pytest.param("onnx", marks=pytest.mark.system)])
 def test_the_python_of_the_readme_runs_as_it_stands(
     to: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -97,10 +122,7 @@ def test_the_python_of_the_readme_runs_as_it_stands(
     if to == "onnx":
         pytest.importorskip("onnxruntime")
     exported(capsys, agent_file("plain", tmp_path), "--to", to, "--out", tmp_path / "out", "--steps", "5")
-    text = (tmp_path / "out" / "README.txt").read_text()
-    lines = text.split("Use it")[1].split("\n\n")[0].splitlines()[1:]
-    code = "\n".join(line.strip() for line in lines) + "\nassert tuple(action.shape) == (1, 1)"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path / "out", check=True)
+    run_readme(tmp_path / "out", "assert tuple(action.shape) == (1, 1)")
 
 
 @pytest.mark.system
@@ -183,6 +205,8 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
     monitor = ("--monitor", str(tmp_path / "other.json"))
     assert "is for 2 observations and a state of 0" in said("--to", "c", "--out", out, *monitor)
     assert "missing.json: No such file" in said("--to", "c", "--out", out, "--monitor", str(tmp_path / "missing.json"))
+    assert "--names is for an ONNX file" in said("--to", "c", "--out", out, "--names", "rsl_rl")
+    assert "are ncp_control or rsl_rl, not 'lstm'" in said("--to", "onnx", "--out", out, "--names", "lstm")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     line = said("--to", "onnx", "--out", out, "--steps", "3")
     assert line == 'ncp-control: this needs onnxscript, which is missing: pip install "ncp-control[export]"'

@@ -158,7 +158,7 @@ def test_what_cannot_act_is_no_teacher(teacher: Any) -> None:
         about_teacher(teacher)
 
 
-@pytest.mark.parametrize("word", ["", "expert", "ncp/swing-v0", "data", "model.pt", "module:", ":function", "a:b.py"])
+@pytest.mark.parametrize("word", ["", "expert", "ncp/swing-v0", "data", "model.pth", "module:", ":function", "a:b.py"])
 def test_a_word_that_names_no_teacher_is_refused_with_what_a_teacher_can_be(word: str, working_folder: Path) -> None:
     (working_folder / "data").mkdir()
     (working_folder / "a:b.py").touch()

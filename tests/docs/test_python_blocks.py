@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from helpers.docs_pages import PAGES, ROOT, blocks, name_of, with_checkpoints
 from helpers.simulator import simulator_or_skip
@@ -13,6 +14,7 @@ from helpers.simulator import simulator_or_skip
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
 LONG = re.compile(r"\.learn\(\d\d_\d{3}\)")  # what takes half a minute to learn
 TIERS: dict[str, Any] = {"README.md": ()}
+CLIENTS = yaml.safe_load((ROOT / "tests" / "integrations" / "clients.yml").read_text(encoding="utf-8"))
 
 
 def test_the_guides_have_python_in_them() -> None:
@@ -21,10 +23,12 @@ def test_the_guides_have_python_in_them() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=TIERS.get(page.name, pytest.mark.system), id=name_of(page)) for page in WITH_PYTHON],
-)
+def tier_of(page: Path) -> Any:
+    """The tier of a page; that of a library whose name it has needs this library."""
+    return pytest.mark.clients if page.stem in CLIENTS else TIERS.get(page.name, pytest.mark.system)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=tier_of(page), id=name_of(page)) for page in WITH_PYTHON])
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if any("write_laboratory" in block for block in blocks(page, "python")):
         simulator_or_skip()

@@ -62,8 +62,9 @@ class LoadedPolicy:
 
     @property
     def has_trained_critic(self) -> bool:
-        """Whether the critic has learnt anything: distilling trains the actor alone."""
-        return "teacher" not in self.note or "finetuned" in self.note
+        """Whether the critic has learnt anything: distilling trains the actor alone, and others keep theirs."""
+        is_distilled = "teacher" in self.note and "finetuned" not in self.note
+        return not is_distilled and self.note.get("critic") != "untrained"
 
     @property
     def observation_space(self) -> spaces.Space[Any]:

@@ -56,21 +56,38 @@ def save_policy(
         CrossQ or TD3 has about a third of the size, and the policy that it holds acts alike
     """
     note = note or {}
-    policy: Any = model.policy
+    about = note if "env" in note else {**environment_of(model), **note}
+    write_policy(model.policy, path, about, normalization_of(model), critics)
+
+
+def write_policy(
+    policy: Any,
+    path: str | Path,
+    note: dict[str, Any],
+    normalize: dict[str, Any] | None = None,
+    critics: bool = True,
+) -> None:
+    """Writes a policy that has no algorithm around it; `save_policy` has the file's contents.
+
+    :param policy: the policy
+    :param path: the file
+    :param note: the file's note, as JSON values
+    :param normalize: the settings and tensors of its `VecNormalize`, as `normalization_of` returns them
+    :param critics: write the critics too
+    """
     settings = policy_to_json(policy)
     tensors = {f"policy.{name}": value for name, value in weights_of(policy).items()}
     if not critics:
         settings, tensors = as_actor_only(settings), without_weights_of_critics(tensors)
     elif isinstance(getattr(policy, "critic", None), NoCritic):
         raise MissingCritic
-    normalize = normalization_of(model)
     if normalize is not None:
         tensors |= normalize.pop("tensors")
     described = {
         "policy": json.dumps(settings),
         "spaces": json.dumps([space_to_json(policy.observation_space), space_to_json(policy.action_space)]),
         "normalize": json.dumps(normalize),
-        "note": write_note(note if "env" in note else {**environment_of(model), **note}),
+        "note": write_note(note),
     }
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
