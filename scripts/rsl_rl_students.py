@@ -29,7 +29,7 @@ NORMALIZED: dict[str, Any] = {"obs_normalization": True}
 MLP = {"class_name": "MLPModel", "hidden_dims": [256, 256], "activation": "elu", **NORMALIZED}
 LSTM = {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 256, "hidden_dims": [256, 256], **NORMALIZED}
 CIRCUIT = {
-    "class_name": "ncp_control.integrations.rsl_rl:CircuitModel", "cell": "dualltc", "wiring": "NCP(48, 16)",
+    "class_name": "ncp_control.integrations.rsl_rl:CircuitModel", "cell": "dualltc", "wiring": "AutoNCP(48, 16)",
     **NORMALIZED,
 }  # fmt: skip
 GAUSSIAN = {"class_name": "GaussianDistribution", "init_std": 0.6, "std_type": "log"}
@@ -57,13 +57,20 @@ class Arguments:
     rate: float = 1e-3
     """The students' learning rate."""
 
+    students: tuple[str, ...] = ("lstm", "circuit")
+    """Which students to teach."""
+
+    wiring: str = CIRCUIT["wiring"]
+    """The circuit's plan."""
+
 
 def main(arguments: Arguments) -> None:
     """Trains, and prints the return of each model over 20 episodes at new seeds."""
     torch.set_num_threads(1)
     OUT.mkdir(parents=True, exist_ok=True)
     if arguments.what == "students":
-        for name, student in (("lstm", LSTM), ("circuit", CIRCUIT)):
+        for name in arguments.students:
+            student = LSTM if name == "lstm" else {**CIRCUIT, "wiring": arguments.wiring}
             report(name, distilled(student, arguments), arguments)
     else:
         actor, group = (MLP, "teacher") if arguments.what == "teacher" else (CIRCUIT, "policy")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-KINDS = {"c": "C99", "onnx": "ONNX", "pt2": "a program of torch.export"}
+KINDS = {"c": "C99", "onnx": "ONNX", "leapp": "a bundle of LEAPP", "pt2": "a program of torch.export"}
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Arguments:
     """The .safetensors file of a policy."""
 
     to: Annotated[str, tyro.conf.arg(metavar="KIND")]
-    """What to write: c (C99, also for microcontrollers), onnx, or pt2 (torch.export)."""
+    """What to write: c (C99, also for microcontrollers), onnx, leapp (for ROS 2), or pt2 (torch.export)."""
 
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
     """The folder to make. One with files in it is refused."""
@@ -101,11 +101,11 @@ def refuse_early(arguments: Arguments, controller: Any) -> None:
         from ncp_control.export.c.write import check_form
 
         check_form(controller)
-    if arguments.to == "onnx":
+    if arguments.to in ("onnx", "leapp"):
         from ncp_control.export.onnx_file import check_onnx
 
         check_onnx(controller, arguments.names)
-    elif arguments.names != "ncp_control":
+    if arguments.to != "onnx" and arguments.names != "ncp_control":
         raise ValueError(f"--names is for an ONNX file: leave it out, or choose --to onnx instead of {arguments.to}")
 
 
@@ -138,9 +138,13 @@ def seconds_of(env: Any) -> float | None:
 def write(arguments: Arguments, controller: Any, origin: Any, folder: Path) -> None:
     """Writes the files of one kind into an existing folder."""
     if arguments.to == "onnx":
-        from ncp_control.export.onnx_file import write_onnx
+        from ncp_control.export.onnx_file import NAMES, write_onnx
 
-        write_onnx(controller, folder, arguments.names)
+        write_onnx(controller, folder, NAMES[arguments.names])
+    elif arguments.to == "leapp":
+        from ncp_control.export.leapp_bundle import write_leapp
+
+        write_leapp(controller, folder, origin.seconds)
     elif arguments.to == "pt2":
         from ncp_control.export.program_file import write_program
 
@@ -176,6 +180,7 @@ def show(arguments: Arguments, controller: Any, check: Any, sizes: dict[str, int
     uses = {
         "c": f"compile it with:  {COMPILE}",
         "onnx": 'run it with:  onnxruntime.InferenceSession("controller.onnx")',
+        "leapp": 'run it with:  leapp.InferenceManager("controller.yaml")',
         "pt2": 'run it with:  torch.export.load("controller.pt2").module()',
     }
     print(

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,7 +114,7 @@ def greatest_difference(acted: ActedSteps, actions: Array, low: Array, high: Arr
 def compare(kind: str, folder: Path, controller: Any, acted: ActedSteps | None) -> Check:
     """Compares the export in a folder with what its agent did.
 
-    :param kind: "c", "onnx" or "pt2"
+    :param kind: "c", "onnx", "leapp" or "pt2"
     :param folder: the folder with the export
     :param controller: the agent as a `Controller`
     :param acted: what the agent saw and did; None if it did nothing
@@ -126,7 +127,9 @@ def compare(kind: str, folder: Path, controller: Any, acted: ActedSteps | None) 
         if compiler is None:
             return Check("", refused=f"this machine has no C compiler ({', '.join(COMPILERS)})")
         how, actions = f"{Path(compiler).name} {' '.join(FLAGS)}", play_c(folder, compiler, acted)
-    elif kind == "onnx":
+    elif kind == "leapp" and find_spec("leapp") is not None:
+        how, actions = play_leapp(folder, acted)
+    elif kind in ("onnx", "leapp"):
         if find_spec("onnxruntime") is None:
             return Check("", refused='onnxruntime is missing: pip install "ncp-control[export]"')
         how, actions = "onnxruntime", play(onnx_step(folder / "controller.onnx"), initial, acted)
@@ -144,6 +147,21 @@ def play(step: Step, initial: Array, acted: ActedSteps) -> Array:
         action, state = step(seen[None], initial if fresh else state, elapsed[None])
         actions.append(action[0])
     return np.stack(actions)
+
+
+def play_leapp(folder: Path, acted: ActedSteps) -> tuple[str, Array]:
+    """Lets LEAPP's own runtime run a bundle, and returns its name and the actions for what the agent saw."""
+    import leapp
+    import torch
+
+    runner, actions = leapp.InferenceManager(str(folder / "controller.yaml")), []
+    for seen, elapsed, fresh in zip(acted.observations, acted.elapsed, acted.starts, strict=True):
+        if fresh:
+            runner.reset()
+        values = {"observation": seen[None], "elapsed": elapsed[None]}
+        given = {name: torch.from_numpy(values[name.split("/")[1]]) for name in runner.inputs}
+        actions.append(runner.run_policy(given)["policy/action"].numpy()[0].copy())
+    return f"LEAPP {version('leapp')}", np.stack(actions)
 
 
 def flagged_steps(controller: Any, acted: ActedSteps) -> int | None:
@@ -184,14 +202,16 @@ def onnx_step(path: Path) -> Step:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()][:2]  # without flags
-    given = [value.name for value in session.get_inputs()]
+    inputs = session.get_inputs()
 
-    def step_of_rsl_rl(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
-        action, *after = session.run(names, dict(zip(given, (observation, state[None]), strict=False)))
-        return action, after[0][0] if after else state
+    def step_of_one_robot(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
+        has_state = len(inputs) > 1
+        shaped = (observation, state.reshape(inputs[1].shape) if has_state else state, elapsed)
+        action, *after = session.run(names, {value.name: one for value, one in zip(inputs, shaped, strict=False)})
+        return action, after[0].reshape(state.shape) if has_state else state
 
-    if given[0] == "obs":
-        return step_of_rsl_rl
+    if isinstance(inputs[0].shape[0], int):
+        return step_of_one_robot
 
     def step(observation: Array, state: Array, elapsed: Array) -> tuple[Array, Array]:
         action, after = session.run(names, {"observation": observation, "state": state, "elapsed": elapsed})

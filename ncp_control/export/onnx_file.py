@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
+from ncp_control.export.one_robot import RSL_RL, Naming, OneRobot
 from ncp_control.export.program_file import controller_of, program_of
 from ncp_control.export.shared import new_folder
 from ncp_control.rl.controller import Controller
@@ -20,10 +20,9 @@ from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.monitor import Monitor
 
 FILE = "controller.onnx"
-NAMES = ("ncp_control", "rsl_rl")
+NAMES: dict[str, Naming | None] = {"ncp_control": None, "rsl_rl": RSL_RL}
 INPUTS = ("observation", "state", "elapsed")
 OUTPUTS = ("action", "new_state", "flags")
-RSL_RL = ("obs", "h_in"), ("actions", "h_out")
 
 
 def export_onnx(
@@ -48,23 +47,24 @@ def export_onnx(
     :return: the folder
     """
     controller = controller_of(agent, monitor)
+    check_onnx(controller, names)
     with new_folder(folder) as made:
-        write_onnx(controller, made, names)
+        write_onnx(controller, made, NAMES[names])
     return Path(folder)
 
 
-def write_onnx(controller: Controller, folder: Path, names: str = "ncp_control") -> None:
-    """Writes `controller.onnx` into an existing folder."""
-    check_onnx(controller, names)
+def write_onnx(controller: Controller, folder: Path, naming: Naming | None = None) -> None:
+    """Writes `controller.onnx` into an existing folder, for any batch size or, with other names, for one robot."""
     import onnxscript  # noqa: F401  # a missing package is told by its own name
 
-    inputs: tuple[str, ...] = INPUTS
-    outputs: tuple[str, ...] = OUTPUTS if controller.watch is not None else OUTPUTS[:2]
-    if names == "rsl_rl":
-        inputs, outputs = (own if controller.state_size else own[:1] for own in RSL_RL)
+    inputs: Sequence[str] = INPUTS
+    outputs: Sequence[str] = OUTPUTS if controller.watch is not None else OUTPUTS[:2]
+    if naming is not None:
+        step = OneRobot(controller, naming)
+        inputs, outputs = step.inputs, step.outputs
     with quiet():
         made = torch.onnx.export(
-            program_of(controller) if names == "ncp_control" else torch.export.export(*as_rsl_rl(controller)),
+            program_of(controller) if naming is None else torch.export.export(step, step.example()),
             input_names=inputs,
             output_names=outputs,
             dynamo=True,
@@ -87,30 +87,6 @@ def check_onnx(controller: Controller, names: str = "ncp_control") -> None:
     if names == "rsl_rl" and (controller.chooses or controller.watch is not None):
         what = "choices" if controller.chooses else "a monitor's flags"
         raise ValueError(f"policies of rsl_rl have no {what}: leave out --names")
-
-
-class RslNamed(nn.Module):
-    """An agent with the inputs and outputs of a policy of rsl_rl.
-
-    :param controller: the agent
-    """
-
-    def __init__(self, controller: Controller) -> None:
-        super().__init__()
-        self.controller = controller
-
-    def forward(self, obs: Tensor, h_in: Tensor | None = None) -> tuple[Tensor, ...]:
-        """Returns the actions and the state after them, if the agent has one."""
-        state = obs.new_zeros(len(obs), 0) if h_in is None else h_in[0]
-        actions, after = self.controller(obs, state)
-        return (actions,) if h_in is None else (actions, after[None])
-
-
-def as_rsl_rl(controller: Controller) -> tuple[RslNamed, tuple[Tensor, ...]]:
-    """Returns an agent with the inputs of rsl_rl, and an example of them: one robot."""
-    state = controller.initial_state()[None]
-    given = (torch.zeros(1, len(controller.sensors), dtype=controller.dtype), state)
-    return RslNamed(controller), given if controller.state_size else given[:1]
 
 
 def expm1(x: Any) -> Any:

@@ -34,18 +34,18 @@ class Origin:
 def write_readme(kind: str, controller: Controller, origin: Origin, check: Check) -> str:
     """Returns the text of README.txt.
 
-    :param kind: "c", "onnx", "pt2", or "rsl_rl" for an ONNX file with the names of rsl_rl
+    :param kind: "c", "onnx", "leapp", "pt2", or "rsl_rl" for an ONNX file with the names of rsl_rl
     :param controller: the exported agent
     :param origin: where it comes from
     :param check: how the export was compared with the agent
     """
-    uses = {"c": use_in_c, "onnx": use_in_onnx, "pt2": use_in_torch, "rsl_rl": use_as_rsl_rl}
+    uses = {"c": use_in_c, "onnx": use_in_onnx, "leapp": use_in_leapp, "pt2": use_in_torch, "rsl_rl": use_as_rsl_rl}
     parts = [
         [f"{shown(origin.name)}, exported by ncp-control {__version__}", f"policy file sha256 {origin.sha256}"],
         uses[kind](controller),
         sensors_text(controller, origin),
         actions_text(controller),
-        elapsed_text(controller, origin) if kind != "rsl_rl" else elapsed_in_rsl_rl(origin),
+        elapsed_text(controller, origin) if has_elapsed(kind, controller) else step_text(origin),
         flags_text(kind, controller),
         ["The check", *wrapped(told(check, controller))],
     ]
@@ -131,10 +131,30 @@ def use_as_rsl_rl(controller: Controller) -> list[str]:
     ]
 
 
-def elapsed_in_rsl_rl(origin: Origin) -> list[str]:
-    """Returns what time passes between two steps, which is no input of such a file."""
+def has_elapsed(kind: str, controller: Controller) -> bool:
+    """Whether the elapsed time is an input of an export."""
+    return controller.timed if kind == "leapp" else kind != "rsl_rl"
+
+
+def step_text(origin: Origin) -> list[str]:
+    """Returns what time passes between two calls where it is no input."""
     lasts = "" if origin.seconds is None else f": {origin.seconds:.6g} s"
     return ["The elapsed time", *wrapped(f"One step of the training between two calls{lasts}.")]
+
+
+def use_in_leapp(controller: Controller) -> list[str]:
+    """Returns how to run the bundle."""
+    given = '{"policy/observation": observation}'
+    if controller.timed:
+        given = '{"policy/observation": observation, "policy/elapsed": torch.ones(1)}'
+    return [
+        "Use it where LEAPP is installed. The bundle keeps the state between two calls",
+        "    import leapp, torch",
+        '    policy = leapp.InferenceManager("controller.yaml")',
+        "    policy.reset()    # before each episode",
+        f"    observation = torch.zeros(1, {len(controller.sensors)})",
+        f'    action = policy.run_policy({given})["policy/action"]    # in each step',
+    ]
 
 
 def use_in_torch(controller: Controller) -> list[str]:

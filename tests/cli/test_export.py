@@ -197,7 +197,7 @@ def test_what_cannot_work_is_refused_before_anything_is_written(
     def said(*words: str) -> str:
         return refused(capsys, "export", agent, *words)
 
-    assert "--to takes c, onnx, pt2, not 'java'" in said("--to", "java", "--out", out)
+    assert "--to takes c, onnx, leapp, pt2, not 'java'" in said("--to", "java", "--out", out)
     assert "--steps takes a number of at least 0, not -1" in said("--to", "c", "--out", out, "--steps", "-1")
     assert "full is not empty: choose another one (--out)" in said("--to", "c", "--out", str(tmp_path / "full"))
     assert "nowhere does not exist: create it first" in said("--to", "c", "--out", str(tmp_path / "nowhere" / "out"))
