@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from ncp_envs.joints import contact_names, position_names, velocity_names
 from ncp_envs.layout import parts_of
@@ -47,7 +48,8 @@ def observation_names(env: Any) -> list[str]:
     """Returns a name for each entry of an observation of `env`, or of one environment of a vector environment.
 
     An attribute `observation_names` of an environment or a wrapper comes first; the wrappers of this package that
-    remove or add entries have one. Any other wrapper is assumed to keep the entries if it keeps their number. The
+    remove or add entries have one. Then comes a dictionary `name` of the observation space.
+    Any other wrapper is assumed to keep the entries if it keeps their number. The
     entries of HalfCheetah, the inverted pendulums, CartPole, Pendulum and MountainCar are known. Those of Gymnasium's
     other MuJoCo environments that say which entries are positions and velocities, such as Hopper, Walker2d, Ant and
     Swimmer, have names from the model's own joints. Otherwise the names are "observation 0", "observation 1" and so on.
@@ -63,8 +65,27 @@ def observation_names(env: Any) -> list[str]:
     if own is not None:
         return list(own)
     size = _size(env)
-    names = _names_below(env) or _names_by_class(env, size) or _names_by_model(env)
+    names = _names_below(env) or _names_by_space(env, size) or _names_by_class(env, size) or _names_by_model(env)
     return names if len(names) == size else [f"observation {index}" for index in range(size)]
+
+
+def named_entries(space: Any, count: int) -> list[str]:
+    """Returns names from a space with a dictionary `name`, such as {"fixation": 0, "stimulus": [1, 2]}.
+
+    They are "fixation", "stimulus 0" and "stimulus 1". Without such a dictionary, or if it does not name everything
+    once, the list is empty.
+
+    :param space: a space, whose `name` maps a name to the number of an entry (or of a choice) or to several numbers
+    :param count: how many entries or choices there are
+    """
+    given, found = getattr(space, "name", None), list[tuple[Any, str]]()
+    if not isinstance(given, dict):
+        return []
+    for name, numbers in given.items():
+        several = np.ravel(numbers).tolist()
+        found += [(number, f"{name} {k}" if len(several) > 1 else str(name)) for k, number in enumerate(several)]
+    named = dict(found)
+    return [named[k] for k in range(count)] if len(found) == count and named.keys() == set(range(count)) else []
 
 
 def may_be_half_cheetah(names: Collection[str]) -> bool:
@@ -101,6 +122,10 @@ def _names_below(env: Any) -> list[str]:
     if (has := getattr(env, "has_attr", None)) is not None and has("observation_names"):
         return list(env.get_attr("observation_names", indices=[0])[0])
     return []
+
+
+def _names_by_space(env: Any, size: int) -> list[str]:
+    return named_entries(getattr(env, "observation_space", None), size)
 
 
 def _names_by_class(env: Any, size: int) -> list[str]:

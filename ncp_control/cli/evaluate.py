@@ -144,6 +144,8 @@ def run_policy(arguments: Arguments) -> int:
         "max_return": max(episodes.returns),
         "mean_length": float(np.mean(episodes.lengths)),
     }
+    if trials := len(episodes.performance):
+        summary |= {"trials": trials, "correct": float(np.mean(episodes.performance))}
     teachers = note.get("teacher_return")
     if isinstance(teachers, float) and arguments.env in (None, note.get("env")) and set(asked.values()) == {None}:
         from ncp_control.distil.lessons import share_of
@@ -159,5 +161,6 @@ def run_policy(arguments: Arguments) -> int:
             f"+- {summary['std_return']:,.1f} ({low:,.1f} to {high:,.1f}) over {count} "
             f"episode{'s' if count > 1 else ''} of {summary['mean_length']:.0f} steps"
             + (f", {100 * summary['share']:.1f} % of its teacher's {teachers:,.1f}" if "share" in summary else "")
+            + (f"; {100 * summary['correct']:.1f} % of {trials:,} trials correct" if trials else "")
         )
     return 0

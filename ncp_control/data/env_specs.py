@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 
 from ncp_control.base.imports import import_module_of
+from ncp_control.base.progress import say
 from ncp_control.data.finite import CheckFinite
 
 # The kinds of spaces that `check_policy` compares by the shapes of their arrays.
 ARRAYS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiBinary, gym.spaces.MultiDiscrete)
+# Steps after which an episode is cut in environments that have no limit: of trials, and of anything else.
+TRIAL_STEPS, MOST_STEPS = 1_000, 10_000
+_said: set[str] = set()  # ids of environments whose limit was announced
 
 
 def spec_of(env: str | EnvSpec | gym.Env[Any, Any]) -> EnvSpec:
@@ -54,6 +60,25 @@ def with_limit(spec: EnvSpec, steps: int) -> EnvSpec:
     limited = copy.deepcopy(spec)  # Gymnasium's registry holds the original
     limited.max_episode_steps = steps
     return limited
+
+
+def with_end(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Returns an environment whose episodes end: one without a limit of steps gets one.
+
+    An environment of trials, which has a method `new_trial`, begins the next trial where one ends, and its episodes
+    never end. That they are cut is said once.
+    """
+    if env.spec is None or env.spec.max_episode_steps is not None:
+        return env
+    has_trials = callable(getattr(env.unwrapped, "new_trial", None))
+    steps = TRIAL_STEPS if has_trials else MOST_STEPS
+    if has_trials and env.spec.id not in _said and multiprocessing.parent_process() is None:
+        _said.add(env.spec.id)
+        say(
+            f"{env.spec.id} has trials but no end: an episode is {steps:,} steps. For another length, train with "
+            "--set env_kwargs.max_episode_steps=N"
+        )
+    return TimeLimit(env, steps)
 
 
 def without_checks(spec: EnvSpec) -> EnvSpec:
@@ -124,7 +149,7 @@ def make(spec: EnvSpec) -> gym.Env[Any, Any]:
 
     try:
         with without_mass_warning():
-            return CheckFinite(gym.make(spec, disable_env_checker=True))
+            return CheckFinite(with_end(gym.make(spec, disable_env_checker=True)))
     except gym.error.DependencyNotInstalled as error:
         raise ValueError(f"{spec.id} cannot be made here: {error}") from error
 

@@ -23,6 +23,8 @@ class CheckFinite(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorAr
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode."""
+        if seed is not None and callable(own := getattr(self.unwrapped, "seed", None)):
+            own(seed)  # older environments draw from a generator that their `reset` does not seed
         observation, info = self.env.reset(seed=seed, options=options)
         self._step = 0
         self._check(observation)

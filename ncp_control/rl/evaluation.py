@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,10 +21,14 @@ GROUP = 16  # episodes that one call of the policy acts for
 
 
 class EpisodeReturns(NamedTuple):
-    """The returns and the lengths of episodes, in their order."""
+    """The returns and the lengths of episodes, in their order.
+
+    :param performance: of environments with trials, how right each finished trial was, from 0 to 1
+    """
 
     returns: list[float]
     lengths: list[int]
+    performance: Sequence[float] = ()
 
 
 def evaluate(
@@ -45,10 +49,13 @@ def evaluate(
     :param deterministic: take the policy's deterministic action rather than a sample
     :param progress: show a progress bar on stderr
     """
-    per_episode = step_rewards(policy, make, episodes, seed, deterministic, progress)
+    performance: list[float] = []
+    per_episode = step_rewards(policy, make, episodes, seed, deterministic, progress, performance)
     # cumsum adds one reward after the other, as a running return does; np.sum adds in pairs and rounds otherwise
     return EpisodeReturns(
-        [float(np.cumsum(rewards)[-1]) for rewards in per_episode], [len(rewards) for rewards in per_episode]
+        [float(np.cumsum(rewards)[-1]) for rewards in per_episode],
+        [len(rewards) for rewards in per_episode],
+        performance,
     )
 
 
@@ -59,8 +66,12 @@ def step_rewards(
     seed: int = 0,
     deterministic: bool = True,
     progress: bool = False,
+    performance: list[float] | None = None,
 ) -> list[list[float]]:
-    """Runs a policy as `evaluate` does, and returns the reward of every step of each episode."""
+    """Runs a policy as `evaluate` does, and returns the reward of every step of each episode.
+
+    :param performance: a list to which the `performance` of every finished trial is added
+    """
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
     envs = [make() for _ in range(min(GROUP, episodes))]
@@ -79,6 +90,11 @@ def step_rewards(
                 for steps in run_episodes(envs[: len(group)], chosen, [observation for observation, _ in starts]):
                     for place, reward in zip(steps.places, steps.rewards, strict=True):
                         rewards[first + place].append(float(reward))
+                    if performance is not None:
+                        ends, shares = steps.entry("new_trial", False), steps.entry("performance", None)
+                        performance += [
+                            float(share) for end, share in zip(ends, shares, strict=True) if end and share is not None
+                        ]
                 tracker.advance(len(group), sum(map(len, rewards[first : group.stop])))
     finally:
         for env in envs:

@@ -63,7 +63,7 @@ def make_recording(
         ends[..., 0] += 0.3 * time[:, :, None]
         found |= {"body_ends": ends, "body_radii": np.full(4, 0.05)}
     found = {
-        name: np.array(values, bool if name in ("episode_starts", "is_random") else np.float32)
+        name: np.array(values, bool if name in ("episode_starts", "is_random", "new_trial") else np.float32)
         for name, values in (found | arrays).items()
     }
     facts = {

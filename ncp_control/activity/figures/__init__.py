@@ -11,6 +11,7 @@ Example::
 from ncp_control.activity.figures.motion import Gait, body_figure, find_gait, phase_figure
 from ncp_control.activity.figures.neurons import saliency_figure, time_constants_figure, tuning_figure
 from ncp_control.activity.figures.states import raster_figure, traces_figure
+from ncp_control.activity.figures.trials import trials_figure
 from ncp_control.activity.figures.wiring import wiring_figure
 from ncp_control.activity.figures.write import write_figures
 
@@ -23,6 +24,7 @@ __all__ = [
     "saliency_figure",
     "time_constants_figure",
     "traces_figure",
+    "trials_figure",
     "tuning_figure",
     "wiring_figure",
     "write_figures",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ncp_control.activity.figures.motion import body_figure, phase_figure
 from ncp_control.activity.figures.neurons import saliency_figure, time_constants_figure, tuning_figure
 from ncp_control.activity.figures.states import raster_figure, traces_figure
+from ncp_control.activity.figures.trials import has_trials, trials_figure
 from ncp_control.activity.figures.wiring import wiring_figure
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.base.pages import save_figure
@@ -28,6 +29,7 @@ FIGURES: dict[str, Callable[[Activity], Figure]] = {
     "tuning": tuning_figure,
     "saliency": saliency_figure,
 }
+OF_TRIALS = "trials"  # only of a recording with trials
 
 
 def write_figures(activity: Activity, folder: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
@@ -43,7 +45,8 @@ def write_figures(activity: Activity, folder: str | Path, formats: Sequence[str]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, draw in FIGURES.items():
+    figures = FIGURES | ({OF_TRIALS: trials_figure} if has_trials(activity) else {})
+    for name, draw in figures.items():
         figure = draw(activity)
         for kind in formats:
             paths.append(folder / f"{name}.{kind}")

@@ -11,6 +11,7 @@ text::
     dt                         seconds between two steps, or null
     observation_names, action_names
     input_names                what each input of the circuit is, where that is known
+    choice_names               what each choice of a discrete action is, where the environment names them
     silenced                   neurons that were held and synapses that were cut, in words
     body                       null without a body, or whether it is seen from the "side" (so at first) or from
                                "above" (seen_from), whether it stays in the plane that is seen from there (flat), and
@@ -51,10 +52,10 @@ NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_curren
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
             "body_ends", "body_radii", "body_places", "body_shapes", "saliency", "real_observations", "pictures",
-            "picture_sizes", *CONTINUED)  # fmt: skip
+            "picture_sizes", "new_trial", "gt", "performance", *CONTINUED)  # fmt: skip
 # Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
 FEW_COLUMNS = 10_000
-LISTS = ("seeds", "observation_names", "action_names", "input_names", "silenced")
+LISTS = ("seeds", "observation_names", "action_names", "input_names", "choice_names", "silenced")
 
 
 class ActivityError(ValueError):
@@ -80,7 +81,10 @@ class Activity:
     :param time_constant_bounds: (2, N)
     :param extras: arrays that only some recordings have: `states` (T, M), of cells with more state than one number a
         neuron; `actions` (T, m), and `executed_actions` (T, m) where a wrapper changed them; `rewards` and `values`
-        (T,); `is_random` (T,) bool; `elapsed` (T,); `predictions` (T, n) of a model; `body_ends` (T, K, 2, 2), x and z
+        (T,); `is_random` (T,) bool; `elapsed` (T,); of environments
+        with trials `new_trial` (T,) bool, whether a trial ended with the step, `gt` (T, ...), the right action, and
+        `performance` (T,), how right the trial was, NaN before its end;
+        `predictions` (T, n) of a model; `body_ends` (T, K, 2, 2), x and z
         of both ends of K capsules, or x and y of a body that is seen from above, with their radii `body_radii` (K,);
         `body_places` (T, K, 7), the positions in space and the orientations (quaternions) of K pieces of geometry, with
         their MuJoCo types, sizes and colours `body_shapes` (K, 8); `saliency` (N, I), how much a neuron's next state
@@ -214,6 +218,7 @@ class Activity:
             "gap_currents": (steps, len(wiring.gap_junctions)), "outputs": (steps, wiring.outputs),
             "state_bounds": (2, wiring.units), "time_constant_bounds": (2, wiring.units),
             **dict.fromkeys(("episode_starts", "rewards", "values", "is_random", "elapsed", "picture_sizes"), (steps,)),
+            **dict.fromkeys(("new_trial", "performance"), (steps,)),
             "pictures": (int(np.nan_to_num(self.extras.get("picture_sizes", np.zeros(1))).sum(dtype=np.float64)),),
             "saliency": (wiring.units, wiring.inputs),
             "body_ends": (steps, len(self.extras.get("body_radii", ())), 2, 2),

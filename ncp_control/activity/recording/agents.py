@@ -17,6 +17,7 @@ from ncp_control.activity.recording.environment import (
     BodyPoses,
     action_names,
     as_vector,
+    choice_names,
     env_id,
     seconds_per_step,
     vector_names,
@@ -113,6 +114,7 @@ def policy_about(cell: Cell, env: Any, controller: str, note: Mapping[str, Any] 
         "kind": "policy", "cell": cell_config(cell), "env": env_id(env), "controller": controller, "seeds": [],
         "dt": seconds_per_step(env), "observation_names": vector_names(env), "action_names": action_names(env),
         "silenced": [], "note": dict(note or {}),
+        **({"choice_names": named} if (named := choice_names(env)) else {}),
     }  # fmt: skip
 
 
@@ -143,6 +145,7 @@ class EpisodeRecorder:
         is_trained = getattr(actor, "has_trained_critic", True)
         self.critic = CriticValues(policy, getattr(actor, "normalize", self.normalize), is_trained)
         self.observations: list[Any] = []
+        self.of_trials: set[str] = set()  # what the first step told of its trial
         self.observation: Any = None
         self.state: Any = None
 
@@ -169,6 +172,7 @@ class EpisodeRecorder:
             self.keep("is_random", bool(info["is_random"]))
         if "executed_action" in info:
             self.keep("executed_actions", np.asarray(info["executed_action"], np.float32).reshape(-1))
+        self.keep_trial(info)
         self.steps += 1
         if self.steps % CHUNK == 0:
             self.flush()
@@ -176,6 +180,19 @@ class EpisodeRecorder:
             self.observation = None
             self.episodes += 1
         return bool(terminated or truncated)
+
+    def keep_trial(self, info: Mapping[str, Any]) -> None:
+        """Keeps what an environment of trials tells: the end of a trial, the right action, and how right the trial was.
+
+        What the first step of a recording does not tell is not kept later; `performance` comes with a trial's end.
+        """
+        if self.steps == 0 and "new_trial" in info:
+            self.of_trials = {"new_trial", "performance", *({"gt"} & info.keys())}
+        if "new_trial" in self.of_trials:
+            self.keep("new_trial", bool(info.get("new_trial", False)))
+            self.keep("performance", float(info.get("performance", np.nan)))
+        if "gt" in self.of_trials:
+            self.keep("gt", np.asarray(info.get("gt", np.nan), np.float32))
 
     def keep(self, name: str, value: Any) -> None:
         """Keeps the next row of an array."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.data.rollouts import usual_names
+from ncp_envs.names import named_entries
 
 Array = NDArray[Any]
 
@@ -19,12 +21,13 @@ def env_id(env: Any) -> str | None:
 
 
 def seconds_per_step(env: Any) -> float | None:
-    """Returns the seconds between two steps, if the environment says them."""
+    """Returns the seconds between two steps, if the environment says them; those of NeuroGym say milliseconds."""
     unwrapped = getattr(env, "unwrapped", env)
+    unit = 1e-3 if any(kind.__module__.startswith("neurogym.") for kind in type(unwrapped).__mro__) else 1.0
     for name in ("dt", "tau"):
         value = getattr(unwrapped, name, None)
         if isinstance(value, int | float):
-            return float(value)
+            return unit * float(value)
     return None
 
 
@@ -52,18 +55,26 @@ def vector_names(env: Any) -> list[str]:
 
 
 def action_names(env: Any) -> list[str]:
-    """Returns a name for each entry of an action: the environment's `action_names`, or MuJoCo's names of the
-    actuators or of their joints, if it has any."""
+    """Returns a name for each entry of an action: the environment's `action_names`, the names in its space, or MuJoCo's
+    names of the actuators or of their joints, if it has any."""
     unwrapped = getattr(env, "unwrapped", env)
     size = int(np.prod(env.action_space.shape)) if env.action_space.shape else 1
     if len(own := getattr(unwrapped, "action_names", ())) == size:
         return list(own)
+    if isinstance(env.action_space, gym.spaces.Box) and (named := named_entries(env.action_space, size)):
+        return named
     model: Any = getattr(unwrapped, "model", None)
     if getattr(model, "nu", None) == size:
         from ncp_envs.joints import actuator_names
 
         return actuator_names(model)
     return list(usual_names(size, "action"))
+
+
+def choice_names(env: Any) -> list[str]:
+    """Returns a name for each choice of a `Discrete` action space whose `name` says them, or else an empty list."""
+    space = env.action_space
+    return named_entries(space, int(space.n)) if isinstance(space, gym.spaces.Discrete) else []
 
 
 class BodyPoses:

@@ -9,7 +9,7 @@ import gymnasium as gym
 
 from ncp_control.base.machine import TooMuchMemory
 from ncp_control.base.values import Linear, read_number, shortened
-from ncp_control.data.env_specs import import_for
+from ncp_control.data.env_specs import import_for, with_end
 from ncp_control.data.finite import CheckFinite
 
 # They hand an id on to the old package gym, which imports what the id says.
@@ -23,6 +23,8 @@ def make_env(
 ) -> gym.Env[Any, Any]:
     """Makes an environment with wrappers around it; a step that returns NaN or infinity raises an error.
 
+    An environment without a limit of steps gets one, unless `arguments` have `max_episode_steps` (-1 for none).
+
     :param env_id: the environment's id; `module:id` for one that this module registers, or `module:Class`
     :param wrappers: wrappers from `ncp_envs`, the innermost first: names, or dictionaries with one entry, from a name
         to the wrapper's arguments
@@ -35,7 +37,8 @@ def make_env(
         raise ValueError(f"the environment {env_id!r} runs what its arguments name: register its inner environment")
     try:
         with ncp_envs.without_mass_warning():
-            env: Any = CheckFinite(gym.make(name, disable_env_checker=True, **as_numbers(arguments or {})))
+            inner = gym.make(name, disable_env_checker=True, **as_numbers(arguments or {}))
+            env: Any = CheckFinite(inner if "max_episode_steps" in (arguments or {}) else with_end(inner))
     except (MemoryError, TooMuchMemory):
         raise
     except Exception as error:  # a constructor that is given odd arguments can raise anything
