@@ -124,6 +124,7 @@ def run_policy(arguments: Arguments) -> int:
     note = policy.note
     env = trained_in.env_name(arguments.policy, note, arguments.env)
     asked = trained_in.asked_of(arguments)
+    performance: list[float] = []
     episodes = evaluate(
         policy,
         lambda: trained_in.make(env, note, **asked),
@@ -131,6 +132,7 @@ def run_policy(arguments: Arguments) -> int:
         arguments.seed,
         deterministic=not arguments.sample,
         progress=not arguments.json,
+        performance=performance,
     )
     summary: dict[str, Any] = {
         "checkpoint": str(arguments.policy),
@@ -144,8 +146,8 @@ def run_policy(arguments: Arguments) -> int:
         "max_return": max(episodes.returns),
         "mean_length": float(np.mean(episodes.lengths)),
     }
-    if trials := len(episodes.performance):
-        summary |= {"trials": trials, "correct": float(np.mean(episodes.performance))}
+    if trials := len(performance):
+        summary |= {"trials": trials, "correct": float(np.mean(performance))}
     teachers = note.get("teacher_return")
     if isinstance(teachers, float) and arguments.env in (None, note.get("env")) and set(asked.values()) == {None}:
         from ncp_control.distil.lessons import share_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,14 +21,10 @@ GROUP = 16  # episodes that one call of the policy acts for
 
 
 class EpisodeReturns(NamedTuple):
-    """The returns and the lengths of episodes, in their order.
-
-    :param performance: of environments with trials, how right each finished trial was, from 0 to 1
-    """
+    """The returns and the lengths of episodes, in their order."""
 
     returns: list[float]
     lengths: list[int]
-    performance: Sequence[float] = ()
 
 
 def evaluate(
@@ -38,6 +34,7 @@ def evaluate(
     seed: int = 0,
     deterministic: bool = True,
     progress: bool = False,
+    performance: list[float] | None = None,
 ) -> EpisodeReturns:
     """Runs a policy for whole episodes, each with a seed of its own.
 
@@ -48,14 +45,13 @@ def evaluate(
     :param seed: the seed of everything random
     :param deterministic: take the policy's deterministic action rather than a sample
     :param progress: show a progress bar on stderr
+    :param performance: a list to which the `performance` of every finished trial is added, where the environment's
+        `info` has `new_trial`: 1 if it was right, 0 if not
     """
-    performance: list[float] = []
     per_episode = step_rewards(policy, make, episodes, seed, deterministic, progress, performance)
     # cumsum adds one reward after the other, as a running return does; np.sum adds in pairs and rounds otherwise
     return EpisodeReturns(
-        [float(np.cumsum(rewards)[-1]) for rewards in per_episode],
-        [len(rewards) for rewards in per_episode],
-        performance,
+        [float(np.cumsum(rewards)[-1]) for rewards in per_episode], [len(rewards) for rewards in per_episode]
     )
 
 
@@ -68,10 +64,7 @@ def step_rewards(
     progress: bool = False,
     performance: list[float] | None = None,
 ) -> list[list[float]]:
-    """Runs a policy as `evaluate` does, and returns the reward of every step of each episode.
-
-    :param performance: a list to which the `performance` of every finished trial is added
-    """
+    """Runs a policy as `evaluate` does, and returns the reward of every step of each episode."""
     if episodes < 1:
         raise ValueError(f"an evaluation needs at least one episode, got {episodes}")
     envs = [make() for _ in range(min(GROUP, episodes))]

@@ -17,18 +17,22 @@ def test_an_evaluation_counts_trials_and_how_many_were_right() -> None:
     def make() -> CueTrials:
         return make_env(CUE, (), {"max_episode_steps": 41})  # type: ignore[return-value]
 
-    found = evaluate(Remembering(), make, episodes=3)
-    assert found.performance == [1.0] * 30  # the eleventh trial of each episode is cut
+    shares: list[float] = []
+    found = evaluate(Remembering(), make, episodes=3, performance=shares)
+    assert shares == [1.0] * 30  # the eleventh trial of each episode is cut
     assert found.returns == [10.0] * 3
-    stubborn = evaluate(Remembering(always=1), make, episodes=3)
-    assert sum(stubborn.performance) == sum(stubborn.returns)
-    assert 0 < sum(stubborn.performance) < 30
+    of_one_side: list[float] = []
+    stubborn = evaluate(Remembering(always=1), make, episodes=3, performance=of_one_side)
+    assert sum(of_one_side) == sum(stubborn.returns)
+    assert 0 < sum(of_one_side) < 30
 
 
 def test_environments_without_trials_have_no_share_of_right_ones() -> None:
     always = Remembering(always=0)
     always.predict = lambda seen, *_, **__: ([0] * len(seen), None)  # type: ignore[method-assign, assignment, return-value]
-    assert list(evaluate(always, lambda: make_env("CartPole-v1"), episodes=2).performance) == []
+    shares: list[float] = []
+    evaluate(always, lambda: make_env("CartPole-v1"), episodes=2, performance=shares)
+    assert shares == []
 
 
 @pytest.mark.system

@@ -26,7 +26,7 @@ MOST_ROWS = 600  # trials in a heat map; of more, every second, third, ... is dr
 FEWEST = 2  # trials of which a mean has a standard error
 
 
-class Trials(NamedTuple):
+class SortedTrials(NamedTuple):
     """The whole trials of a recording, sorted by condition.
 
     :param steps: the steps of each trial
@@ -46,7 +46,7 @@ def has_trials(activity: Activity) -> bool:
     return activity.get("new_trial") is not None
 
 
-def trials_of(activity: Activity) -> Trials:
+def trials_of(activity: Activity) -> SortedTrials:
     """Finds the trials of a recording that are there from the first step to the last.
 
     A trial's condition is the right action, `gt`, of its last step. There is one condition if `gt` is missing, has
@@ -69,7 +69,7 @@ def trials_of(activity: Activity) -> Trials:
     shares = np.full(len(steps), np.nan) if performance is None else performance[last].astype(np.float64)
     correct = np.array([_mean(shares[conditions == k]) for k in range(len(names))])
     order = np.argsort(conditions, kind="stable")
-    return Trials([steps[k] for k in order], conditions[order], names, correct)
+    return SortedTrials([steps[k] for k in order], conditions[order], names, correct)
 
 
 def trials_figure(activity: Activity, neurons: Sequence[int | str] | None = None) -> Figure:
@@ -116,7 +116,7 @@ def trials_figure(activity: Activity, neurons: Sequence[int | str] | None = None
     return figure
 
 
-def _draw_trials(axes: Any, activity: Activity, trials: Trials, neuron: int, scale: float) -> Any:
+def _draw_trials(axes: Any, activity: Activity, trials: SortedTrials, neuron: int, scale: float) -> Any:
     """Draws a row for each trial, and the conditions as a strip of colours at the left."""
     limit = limits(activity).state
     table = _aligned(activity, trials.steps, neuron)
@@ -136,7 +136,7 @@ def _draw_trials(axes: Any, activity: Activity, trials: Trials, neuron: int, sca
     return image
 
 
-def _draw_means(axes: Any, activity: Activity, trials: Trials, neuron: int, scale: float) -> None:
+def _draw_means(axes: Any, activity: Activity, trials: SortedTrials, neuron: int, scale: float) -> None:
     """Draws the mean of each condition, with a band of one standard error to either side."""
     for k in range(len(trials.names)):
         chosen = [trials.steps[place] for place in np.flatnonzero(trials.conditions == k)]
@@ -179,7 +179,7 @@ def _condition(activity: Activity, value: float) -> str:
     return f"action {value:g}"
 
 
-def _handles(trials: Trials) -> list[Any]:
+def _handles(trials: SortedTrials) -> list[Any]:
     """Returns the entries of the legend: the conditions, how many trials each has, and how many were right."""
     from matplotlib.lines import Line2D
 
