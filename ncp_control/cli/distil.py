@@ -178,7 +178,10 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
             f"{in_words(more.returns)}, {100 * share:.1f} % of {whose}\n"
             f"written to {folder}\n"
         )
-    return summary, f"{text}see it act:  ncp-control evaluate {shlex.quote(str(best))}"
+    see, made_in = ["ncp-control", "evaluate", str(best)], str(distilled.agent.note.get("env"))
+    if ":" in made_in:  # a file never chooses which module is imported
+        see += ["--env", made_in]
+    return summary, f"{text}see it act:  {shlex.join(see)}"
 
 
 def in_numbers(returns: list[float]) -> dict[str, float]:

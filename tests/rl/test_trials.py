@@ -7,6 +7,7 @@ import pytest
 
 from helpers.trial_environment import CueTrials, Remembering
 from ncp_control.cli import main
+from ncp_control.data import env_specs
 from ncp_control.rl import evaluate, load_policy
 from ncp_control.rl.recipes.env_making import make_env
 
@@ -36,9 +37,10 @@ def test_environments_without_trials_have_no_share_of_right_ones() -> None:
 
 
 @pytest.mark.system
-def test_an_agent_of_trials_is_trained_evaluated_recorded_and_drawn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_an_agent_of_trials_is_trained_evaluated_recorded_drawn_and_taught(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(env_specs, "TRIAL_STEPS", 100)
     run, episode = tmp_path / "run", tmp_path / "episode.npz"
     limit = ["--set", "env_kwargs.max_episode_steps=40", "n_steps=32", "n_envs=4", "batch_size=32"]
     assert main(["train", "--env", CUE, "--steps", "256", "--eval-episodes", "2", "--out", str(run), *limit]) == 0
@@ -54,3 +56,7 @@ def test_an_agent_of_trials_is_trained_evaluated_recorded_and_drawn(
     assert main(["record", best, "--env", CUE, "--steps", "60", "--out", str(episode)]) == 0
     assert main(["view", str(episode), "--figures", str(tmp_path / "figures")]) == 0
     assert (tmp_path / "figures" / "trials.png").is_file()
+    few = ["--steps", "440", "--envs", "2", "--iterations", "1", "--batches", "2", "--eval-episodes", "1"]
+    student = tmp_path / "student"
+    assert main(["distil", best, "--env", CUE, "--demonstrations", "0.5", *few, "--out", str(student)]) == 0
+    assert f"evaluate {student / 'best.safetensors'} --env {CUE}" in capsys.readouterr().out
