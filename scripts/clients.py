@@ -58,8 +58,9 @@ def installed(name: str, packages: list[str]) -> Path:
 
 def command_for(name: str, options: list[str]) -> list[str]:
     """Returns the command that runs a library's tests, and the Python on its page."""
-    tests = ["tests/integrations", "tests/docs/test_python_blocks.py", "-m", "clients", "-k", name]
-    return [sys.executable, "-m", "pytest", *tests, "-q", *options]
+    page = f"tests/docs/test_python_blocks.py::test_every_block_runs[docs/integrations/{name}.md]"
+    tests = [f"tests/integrations/test_{name}.py", page]
+    return [sys.executable, "-m", "pytest", *tests, "-m", "clients", "-q", *options]
 
 
 def environment(folder: Path) -> dict[str, str]:
