@@ -33,7 +33,8 @@ def check_names(names: Iterable[str], *constructors: Callable[..., Any]) -> None
         if name in LSTMS:
             raise TypeError(
                 f"NCPPolicy takes no {name}, as its memory is a circuit: set the actor's size with wiring=, its "
-                'critic with critic="circuit", "lstm", "mlp" or "shared", and an LSTM critic\'s size with critic_units='
+                'critic with critic="circuit", "lstm", "mlp", "linear" or "shared", and an LSTM critic\'s size with '
+                "critic_units="
             )
         if name not in known:
             raise TypeError(f"NCPPolicy has no argument {name!r}: {advice_for(name, known)}")

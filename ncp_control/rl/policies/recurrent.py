@@ -28,7 +28,7 @@ from ncp_control.rl.policies.circuit import DEFAULT_CELL, CellLike, Circuit, Wir
 from ncp_control.rl.policies.elapsed import TimedExtractor, is_timed
 from ncp_control.rl.policies.passes import CircuitPasses
 
-CRITICS = ("circuit", "lstm", "mlp", "shared")
+CRITICS = ("circuit", "lstm", "mlp", "linear", "shared")
 HEADS = ("linear", "motor")
 CRITIC_PARTS = ("lstm_critic.", "critic.", "mlp_extractor.critic.", "value_net.")  # in the order of files of runs
 
@@ -48,9 +48,10 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
         head. None is `AutoNCP(40, 16)`, or 40 neurons for a cell that is always fully connected
     :param cell: the name of its cell, or a class of cells of your own
     :param cell_kwargs: the cell's settings
-    :param critic: "circuit", a second circuit of the same kind; "lstm"; "mlp", which has no memory; or "shared", which
-        reads the actor's outputs and does not train the actor
-    :param critic_units: the number of units of an LSTM or an MLP critic
+    :param critic: "circuit", a second circuit of the same kind; "lstm"; "mlp", which has no memory; "linear", a linear
+        map in the place of the circuit, as sb3-contrib has it; or "shared", which reads the actor's outputs and does
+        not train the actor
+    :param critic_units: the number of units of an LSTM or an MLP critic, or of outputs of a linear one
     :param head: "linear", a linear map from the motor neurons to the actions; or "motor", for which the motor neurons
         are the mean action, one neuron for each number
     :param critic_lr_scale: the critic's learning rate, divided by the actor's
@@ -98,6 +99,8 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
         self.lstm_critic: Any = self._made.get("critic")
         if critic == "mlp":
             self.critic: Any = two_layers(self.features_dim, critic_units)
+        elif critic == "linear":
+            self.critic = nn.Linear(self.features_dim, critic_units)
         del self._made
         is_flat = self.share_features_extractor and type(self.features_extractor) is FlattenExtractor
         self.reads_vectors = is_flat and isinstance(observation_space, spaces.Box) and len(observation_space.shape) == 1
@@ -123,7 +126,7 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
             self._made["critic"] = circuit(settings["wiring"], settings["cell"], settings["cell_kwargs"])
         elif settings["critic"] == "lstm":
             self._made["critic"] = circuit(settings["critic_units"], "lstm")
-        if settings["critic"] in ("lstm", "mlp"):
+        if settings["critic"] in ("lstm", "mlp", "linear"):
             outputs = settings["critic_units"]
         self.mlp_extractor: Any = Heads(actor.output_size, outputs, self.net_arch, self.activation_fn)
 
