@@ -48,8 +48,7 @@ def load_model(path: Path, algo: str | None, normalize: Path | None = None) -> A
     kind = algorithm_of(path, settings, algo)
     if normalize is not None and not normalize.is_file():
         raise FileNotFoundError(f"there is no VecNormalize at {normalize}")
-    files, them = (path, "it") if normalize is None else (f"{path} and {normalize}", "them")
-    say(f"loading {files} runs code from {them}: load only files whose origin you know")
+    warn_of_code(path, normalize)
     try:
         with torch.random.fork_rng(devices=[]):
             model: Any = kind.load(path, device="cpu", custom_objects=without_training(settings))
@@ -67,6 +66,12 @@ def load_model(path: Path, algo: str | None, normalize: Path | None = None) -> A
     if normalize is not None:
         add_normalization(model, path, normalize)
     return model
+
+
+def warn_of_code(path: Path, normalize: Path | None) -> None:
+    """Says that loading a model, and its `VecNormalize` if it has one, runs code from the files."""
+    files, them = (path, "it") if normalize is None else (f"{path} and {normalize}", "them")
+    say(f"loading {files} runs code from {them}: load only files whose origin you know")
 
 
 def read_settings(path: Path) -> Settings:
