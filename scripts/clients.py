@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
     failed = []
     for name in names or libraries:
         folder = installed(name, libraries[name])
-        print(f"== {name}: {', '.join(libraries[name])}", flush=True)
+        print(f"== {name}: {libraries[name][0]}", flush=True)
         if subprocess.run(command_for(name, options), cwd=ROOT, env=environment(folder), check=False).returncode:
             failed.append(name)
     print("every library passes" if not failed else f"failed: {', '.join(failed)}")
@@ -58,8 +58,9 @@ def installed(name: str, packages: list[str]) -> Path:
 
 def command_for(name: str, options: list[str]) -> list[str]:
     """Returns the command that runs a library's tests, and the Python on its page."""
-    page = f"tests/docs/test_python_blocks.py::test_every_block_runs[docs/integrations/{name}.md]"
-    tests = [f"tests/integrations/test_{name}.py", page]
+    tests, page = [f"tests/integrations/test_{name}.py"], f"docs/integrations/{name}.md"
+    if (ROOT / page).is_file():
+        tests.append(f"tests/docs/test_python_blocks.py::test_every_block_runs[{page}]")
     return [sys.executable, "-m", "pytest", *tests, "-m", "clients", "-q", *options]
 
 

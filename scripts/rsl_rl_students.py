@@ -29,9 +29,10 @@ NORMALIZED: dict[str, Any] = {"obs_normalization": True}
 MLP = {"class_name": "MLPModel", "hidden_dims": [256, 256], "activation": "elu", **NORMALIZED}
 LSTM = {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 256, "hidden_dims": [256, 256], **NORMALIZED}
 CIRCUIT = {
-    "class_name": "ncp_control.integrations.rsl_rl:CircuitModel", "cell": "dualltc", "wiring": "AutoNCP(48, 16)",
+    "class_name": "ncp_control.integrations.rsl_rl:CircuitModel", "cell": "dualltc", "wiring": "AutoNCP(64, 24)",
     **NORMALIZED,
 }  # fmt: skip
+MEMORY = {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 64, "hidden_dims": [64], **NORMALIZED}
 GAUSSIAN = {"class_name": "GaussianDistribution", "init_std": 0.6, "std_type": "log"}
 PPO = {
     "class_name": "PPO", "num_learning_epochs": 8, "num_mini_batches": 4, "learning_rate": 1e-3, "schedule": "adaptive",
@@ -54,8 +55,8 @@ class Arguments:
     steps: int = 300_000
     """Steps of the environments."""
 
-    rate: float = 1e-3
-    """The students' learning rate."""
+    rates: tuple[float, float] = (1e-3, 1e-2)
+    """The learning rates of the LSTM and of the circuit."""
 
     students: tuple[str, ...] = ("lstm", "circuit")
     """Which students to teach."""
@@ -69,30 +70,32 @@ def main(arguments: Arguments) -> None:
     torch.set_num_threads(1)
     OUT.mkdir(parents=True, exist_ok=True)
     if arguments.what == "students":
-        for name in arguments.students:
-            student = LSTM if name == "lstm" else {**CIRCUIT, "wiring": arguments.wiring}
-            report(name, distilled(student, arguments), arguments)
+        circuit = {**CIRCUIT, "wiring": arguments.wiring}
+        for name, student, rate in zip(("lstm", "circuit"), (LSTM, circuit), arguments.rates, strict=True):
+            if name in arguments.students:
+                report(name, distilled(student, rate, arguments), arguments)
     else:
-        actor, group = (MLP, "teacher") if arguments.what == "teacher" else (CIRCUIT, "policy")
-        runner = trained(actor, group, arguments)
+        alone = {**CIRCUIT, "wiring": arguments.wiring}
+        actor, critic, group = (MLP, MLP, "teacher") if arguments.what == "teacher" else (alone, MEMORY, "policy")
+        runner = trained(actor, critic, group, arguments)
         report(arguments.what, runner, arguments)
         if arguments.what == "teacher":
             runner.save(str(OUT / "teacher.pt"))
 
 
-def trained(actor: dict[str, Any], group: str, arguments: Arguments) -> Any:
-    """Trains an actor that sees a group of observations by PPO; its critic sees everything."""
+def trained(actor: dict[str, Any], critic: dict[str, Any], group: str, arguments: Arguments) -> Any:
+    """Trains an actor and a critic that see a group of observations by PPO."""
     envs, steps = 16, 128
     torch.manual_seed(arguments.seed)
     configuration = {
-        "num_steps_per_env": steps, "save_interval": 10**9, "obs_groups": {"actor": [group], "critic": ["teacher"]},
-        "actor": {**actor, "distribution_cfg": GAUSSIAN}, "critic": MLP, "algorithm": PPO,
+        "num_steps_per_env": steps, "save_interval": 10**9, "obs_groups": {"actor": [group], "critic": [group]},
+        "actor": {**actor, "distribution_cfg": GAUSSIAN}, "critic": critic, "algorithm": PPO,
     }  # fmt: skip
     runner = OnPolicyRunner(GymVecEnv(BODY, envs, SEEN, arguments.seed), configuration)
     return learnt(runner, arguments.steps // (envs * steps))
 
 
-def distilled(student: dict[str, Any], arguments: Arguments) -> Any:
+def distilled(student: dict[str, Any], rate: float, arguments: Arguments) -> Any:
     """Distils the teacher into a student that sees positions only."""
     envs, steps = 32, 60
     torch.manual_seed(arguments.seed)
@@ -103,7 +106,7 @@ def distilled(student: dict[str, Any], arguments: Arguments) -> Any:
         "teacher": {**MLP, "distribution_cfg": GAUSSIAN},
         "algorithm": {
             "class_name": "Distillation", "num_learning_epochs": 2, "gradient_length": 15,
-            "learning_rate": arguments.rate, "max_grad_norm": 1.0,
+            "learning_rate": rate, "max_grad_norm": 1.0,
         },
     }  # fmt: skip
     runner = DistillationRunner(GymVecEnv(BODY, envs, SEEN, arguments.seed), configuration)

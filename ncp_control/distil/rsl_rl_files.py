@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }  # fmt: skip
 DEFAULT_ACTIVATION = "elu"
 EPSILON = 1e-2  # of rsl_rl's EmpiricalNormalization, whose file does not hold it
+PYTHON = re.compile(r"!!python/\S+")  # mjlab says of a list that it was a tuple
 CONFIGURATIONS = ("agent.yaml", "params/agent.yaml")  # Isaac Lab and mjlab write the second
 
 
@@ -110,7 +112,7 @@ def activation_of(path: Path) -> tuple[str, str]:
     for name in CONFIGURATIONS:
         file = path.parent / name
         if file.is_file():
-            settings = read_yaml(file.read_text(encoding="utf-8"), str(file))
+            settings = read_yaml(PYTHON.sub("", file.read_text(encoding="utf-8")), str(file))
             actor = settings.get("actor") if isinstance(settings, dict) else None
             kind = actor.get("activation", DEFAULT_ACTIVATION) if isinstance(actor, dict) else None
             if kind not in ACTIVATIONS:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from rsl_rl.modules.distribution import GaussianDistribution
 from rsl_rl.utils import unpad_trajectories
 from tensordict import TensorDict
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ncp_control.data.env_specs import import_for
 from ncp_control.data.normalizing import normalization
@@ -217,12 +219,24 @@ class CircuitStep(nn.Module):
 
     def forward(self, obs: Tensor, h_in: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the actions (B, A), and the state after them (1, B, N)."""
-        outputs, after = self.rnn.step(self.obs_normalizer(obs), h_in[0])
+        # torch's older exporter, which mjlab takes, traces, and has no expm1
+        with WithoutExpm1() if torch.onnx.is_in_onnx_export() and torch.jit.is_tracing() else nullcontext():  # type: ignore[attr-defined, no-untyped-call]
+            outputs, after = self.rnn.step(self.obs_normalizer(obs), h_in[0])
         return self.output(self.mlp(outputs)), after[None]
 
     def get_dummy_inputs(self) -> tuple[Tensor, Tensor]:
         """Returns inputs of the right shapes."""
         return torch.zeros(1, self.rnn.cell.inputs), self.rnn.initial_state(1)[None]
+
+
+class WithoutExpm1(TorchFunctionMode):
+    """Computes exp(x) - 1 of numbers of at most 0 by tanh, without the loss of digits near 0 that a subtraction has."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.expm1, Tensor.expm1):
+            half = torch.tanh(args[0] / 2)
+            return 2 * half / (1 - half)
+        return func(*args, **(kwargs or {}))
 
 
 class ScriptedCircuit(nn.Module):

@@ -20,7 +20,7 @@ class Held(Cell):
 
     It runs on the reference scan. `Cell.advance_held` says whether neurons are held within a step or from step to step.
 
-    :param cell: any cell whose state is one number for each neuron
+    :param cell: any cell whose state begins with one number for each neuron, which is the neuron
     :param values: the value at which each held neuron stays, by the neuron's number
     """
 
@@ -33,10 +33,15 @@ class Held(Cell):
         self.cell = cell
         self.held: Tensor
         self.values: Tensor
-        self.register_buffer("held", torch.zeros(cell.units, dtype=torch.bool), persistent=False)
-        self.register_buffer("values", torch.zeros(cell.units, dtype=cell.dtype), persistent=False)
+        self.register_buffer("held", torch.zeros(cell.state_size, dtype=torch.bool), persistent=False)
+        self.register_buffer("values", torch.zeros(cell.state_size, dtype=cell.dtype), persistent=False)
         for number, value in values.items():
             self.held[number], self.values[number] = True, value
+
+    @property
+    def state_size(self) -> int:
+        """The size of the inner cell's state."""
+        return self.cell.state_size
 
     def hold(self, state: Tensor) -> Tensor:
         """Returns the state (..., N) with the held neurons at their values."""
@@ -87,7 +92,8 @@ class Held(Cell):
         """
         low, high = self.cell.state_bounds()
         # Infinity stands for "no held value", so that the least and the greatest of a group pass over it.
-        group = torch.tensor(joined(self.units, self.wiring.gap_junctions), device=low.device)
+        groups = [*joined(self.units, self.wiring.gap_junctions), *range(self.units, self.state_size)]
+        group = torch.tensor(groups, device=low.device)
         nothing = torch.full_like(low, torch.inf)
         lowest = nothing.scatter_reduce(0, group, torch.where(self.held, self.values, nothing), "amin")[group]
         highest = (-nothing).scatter_reduce(0, group, torch.where(self.held, self.values, -nothing), "amax")[group]

@@ -42,7 +42,7 @@ class NCPPolicyKwargs(TypedDict, total=False):
     cell_kwargs: dict[str, Any] | None
     """The cell's settings."""
 
-    critic: Literal["circuit", "lstm", "mlp", "shared"]
+    critic: Literal["circuit", "lstm", "mlp", "linear", "shared"]
     """The critic: a second circuit, an LSTM, a network without a memory, or layers that read the actor's outputs."""
 
     critic_units: int

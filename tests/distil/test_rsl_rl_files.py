@@ -54,7 +54,7 @@ def test_the_activation_is_that_of_the_configuration_beside_the_file(
 ) -> None:
     path = checkpoint(tmp_path)
     (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("actor: {class_name: MLPModel, activation: relu}\n")
+    (tmp_path / name).write_text("tags: !!python/tuple []\nactor: {activation: relu}\n")
     teacher = load_teacher(path)
     assert f"with relu between them, as {name} says" in capsys.readouterr().err
     assert [type(layer) for layer in teacher.layers] == [nn.Linear, nn.ReLU, nn.Linear, nn.ReLU, nn.Linear]

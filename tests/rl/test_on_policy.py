@@ -136,7 +136,7 @@ def test_a2c_takes_the_step_of_plain_a2c() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"critic": "gru"}, "unknown critic 'gru': choose one of circuit, lstm, mlp, shared"),
+        ({"critic": "gru"}, "unknown critic 'gru': choose one of circuit, lstm, mlp, linear, shared"),
         ({"head": "direct"}, "unknown head 'direct': choose one of linear, motor"),
         ({"cell": "lct"}, "unknown cell 'lct': choose one of LTC"),
         ({"cell": "lstm"}, "LSTM has no sparse form: give it a number of neurons"),

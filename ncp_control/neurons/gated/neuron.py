@@ -122,6 +122,9 @@ class LSTM(GatedCell):
         """The size of h and c together, 2 U."""
         return 2 * self.units
 
+    def check_holdable(self) -> None:
+        """Allows it: the first U numbers of the state are the neurons, and what a neuron remembers, c, goes on."""
+
     def _gates(self, sensed: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         return (sensed + linear(h, self.weight_hh, self.bias_hh)).chunk(4, dim=-1)
 
