@@ -17,7 +17,7 @@ from ncp_control.wiring import AutoNCP
 
 # Episodes of one step, of a sequence's length and longer than a rollout; ends and time limits in turn.
 LENGTHS = [(3, -5, 1, -4, 4), (-7, 7), (100,), (1,), (-4, 4, -12)]
-CRITICS = ["circuit", "lstm", "mlp", "shared"]
+CRITICS = ["circuit", "lstm", "mlp", "linear", "shared"]
 ROLLOUT = 12
 SPACES = [
     gym.spaces.Box(-1.0, 1.0, (2,), np.float32),

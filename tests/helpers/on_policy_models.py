@@ -19,7 +19,7 @@ SPACES = [
     gym.spaces.MultiDiscrete([2, 3]),
     gym.spaces.MultiBinary(3),
 ]
-CRITICS = ["circuit", "lstm", "mlp", "shared"]
+CRITICS = ["circuit", "lstm", "mlp", "linear", "shared"]
 WIRING = AutoNCP(9, 3)
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import inspect
 import io
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.docs_pages import ROOT, blocks
 from ncp_control.distil.teachers import load_teacher
 from ncp_control.rl import load_policy
 
@@ -19,7 +25,7 @@ pytestmark = pytest.mark.clients
 pytest.importorskip("rsl_rl")
 
 from rsl_rl.algorithms import PPO  # noqa: E402
-from rsl_rl.models import MLPModel  # noqa: E402
+from rsl_rl.models import MLPModel, RNNModel  # noqa: E402
 from rsl_rl.runners import DistillationRunner, OnPolicyRunner  # noqa: E402
 from tensordict import TensorDict  # noqa: E402
 
@@ -243,6 +249,73 @@ def test_other_distributions_are_no_policy_file(tmp_path: Path) -> None:
     actor = model(distribution_cfg={"class_name": "BetaDistribution"})
     with pytest.raises(ValueError, match="holds Gaussian actions, and this model has a BetaDistribution"):
         actor.save_agent(tmp_path / "x.safetensors")
+
+
+class Leaky(torch.nn.Module):
+    """A memory with the interface of `torch.nn.GRU`."""
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.inputs, self.units, self.into = inputs, units, torch.nn.Linear(inputs, units)
+
+    def forward(self, inputs: torch.Tensor, state: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        h = inputs.new_zeros(inputs.shape[1], self.units) if state is None else state[0]
+        steps = []
+        for seen in inputs:
+            h = 0.8 * h + 0.2 * torch.tanh(self.into(seen))
+            steps.append(h)
+        return torch.stack(steps), h[None]
+
+
+class LeakyOnnx(torch.nn.Module):
+    """Its exporter to ONNX."""
+
+    input_names = ("obs", "h_in")
+    output_names = ("actions", "h_out")
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.memory, self.mlp = model.rnn.rnn, model.mlp
+
+    def forward(self, obs: torch.Tensor, h_in: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        steps, h_out = self.memory(obs[None], h_in)
+        return self.mlp(steps[0]), h_out
+
+    def get_dummy_inputs(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros(1, self.memory.inputs), torch.zeros(1, 1, self.memory.units)
+
+
+def test_the_drafted_exporter_applies_and_exports_a_memory_of_ones_own(tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    (patch,) = blocks(ROOT / "docs" / "integrations" / "rsl_rl-exporter.md", "diff")
+    source = Path(inspect.getfile(RNNModel))
+    copied = tmp_path / "rsl_rl" / "models" / "rnn_model.py"
+    copied.parent.mkdir(parents=True)
+    shutil.copy(source, copied)
+    apply = ["git", "apply", "--unidiff-zero", "-"]
+    subprocess.run(apply, cwd=tmp_path, input=patch, text=True, check=True, env={**os.environ, "GIT_DIR": "/dev/null"})
+    spec = importlib.util.spec_from_file_location("patched_rnn_model", copied)
+    assert spec is not None
+    assert spec.loader is not None
+    patched = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(patched)
+    torch.manual_seed(0)
+    groups = {"actor": ["policy"]}
+    made = patched.RNNModel(observations({"policy": 5}), groups, "actor", 3, [8], rnn_hidden_dim=6)
+    assert made.as_jit().hidden_state.shape == (1, 1, 6)  # an LSTM, as before
+    made.rnn.rnn = Leaky(5, 6)
+    with pytest.raises(NotImplementedError, match="Unsupported RNN type"):
+        made.as_jit()
+    patched.RNNModel.register_exporter(Leaky, jit=LeakyOnnx, onnx=LeakyOnnx)
+    exported = made.as_onnx()
+    names = {"input_names": exported.input_names, "output_names": exported.output_names}
+    torch.onnx.export(exported, exported.get_dummy_inputs(), tmp_path / "policy.onnx", opset_version=18, **names)
+    session, state = onnxruntime.InferenceSession(tmp_path / "policy.onnx"), np.zeros((1, 1, 6), np.float32)
+    made.reset()
+    for _ in range(20):
+        seen = observations({"policy": 5}, rows=1)
+        action, state = session.run(None, {"obs": seen["policy"].numpy(), "h_in": state})
+        np.testing.assert_allclose(action, made(seen).detach().numpy(), atol=1e-5)
 
 
 def test_environments_give_groups_and_say_why_an_episode_ended() -> None:

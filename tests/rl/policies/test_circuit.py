@@ -65,13 +65,13 @@ def test_the_policy_runs_its_critic_over_the_same_sequences(critic: str) -> None
     model = build(critic)
     policy = model.policy
     size = policy.lstm_hidden_state_shape[2]
-    assert size == {"circuit": 9, "lstm": 10, "mlp": 9, "shared": 9}[critic]
+    assert size == {"circuit": 9, "lstm": 10, "mlp": 9, "linear": 9, "shared": 9}[critic]
     seen, starts = torch.randn(3, 6, 3), torch.rand(3, 6) < 0.3
     states = torch.randn(3, size)
     both = (states[None], states[None])
     with torch.no_grad():
         values = policy.predict_values(seen.flatten(0, 1), both, starts.float().flatten()).reshape(3, 6)
-        if critic == "mlp":
+        if critic in ("mlp", "linear"):
             latent = policy.critic(seen)
         else:
             circuit = policy.lstm_actor if critic == "shared" else policy.lstm_critic

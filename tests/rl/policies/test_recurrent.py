@@ -100,7 +100,7 @@ def test_the_critic_has_its_own_rate(critic: str, tmp_path: Any) -> None:
     )
     assert {name.split(".")[0] for name in critic_names} == {
         "circuit": {"lstm_critic", "value_net"}, "lstm": {"lstm_critic", "value_net"},
-        "mlp": {"critic", "value_net"}, "shared": {"value_net"},
+        "mlp": {"critic", "value_net"}, "linear": {"critic", "value_net"}, "shared": {"value_net"},
     }[critic]  # fmt: skip
     assert {name.split(".")[0] for name in actor_names} == {"lstm_actor", "action_net", "log_std"}
     del model.policy.optimizer.step
