@@ -64,7 +64,6 @@ STRANGERS = {
     ("audit", "export"),
     ("audit", "integrations"),
     ("integrations", "audit"),
-    ("integrations", "dynamics"),
 }
 # Stands on top of all floors and may import any of them; nobody imports it.
 ROOF = "ncp_control"

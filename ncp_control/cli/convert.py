@@ -1,4 +1,4 @@
-"""`ncp-control convert`: a model of Stable-Baselines3 as a policy file, which runs no code."""
+"""`ncp-control convert`: a model of Stable-Baselines3, or what any recurrent network does, as a policy file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ import tyro
 
 from ncp_control.cli.arguments import typed_command
 
+CLOSE = 0.02  # of the outputs' variance
+
 
 @dataclass
 class Arguments:
     """Convert a model of Stable-Baselines3 or sb3-contrib, for example with an LSTM, to a policy file, which runs no
     code and which all other commands read. Reading the .zip does run code from it, in a process of its own.
 
+    Any other recurrent network becomes a small liquid circuit that is fitted to its outputs: a torch.nn.LSTM or GRU, an
+    LTC or CfC of ncps, or a file of nc.save.
+
     Example: ncp-control convert model.zip --algo RecurrentPPO --env CartPole-v1 --out agent.safetensors
     Example: ncp-control convert sac.zip --algo SAC --normalize vecnormalize.pkl --out agent.safetensors
+    Example: ncp-control convert my_networks:lstm --data inputs.npy --out circuit.safetensors
     """
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """The .zip that the model's save wrote."""
+    """The .zip that the model's save wrote; or a network: MODULE:NAME, which names a module of torch or a function that
+    returns one, or a file of nc.save."""
 
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
     """The .safetensors file to write; replaced if it exists."""
@@ -37,17 +44,42 @@ class Arguments:
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment that it was trained in, which a .zip does not hold; noted in the new file."""
 
+    data: Annotated[str | None, tyro.conf.arg(metavar="INPUTS")] = None
+    """For a network: sequences of its inputs, a .npy or .npz of (sequences, steps, inputs), or MODULE:FUNCTION, a
+    function of a number of sequences and a numpy Generator. By default noise, random walks and sines are drawn."""
+
+    synapses: Annotated[int, tyro.conf.arg(metavar="N")] = 300
+    """For a network: the most synapses of the circuit."""
+
+    steps: Annotated[int, tyro.conf.arg(metavar="N")] = 8_000_000
+    """For a network: how many steps of sequences the circuit learns from, about half a minute."""
+
+    seed: Annotated[int, tyro.conf.arg(metavar="N")] = 0
+    """For a network: the inputs, the wiring and the fit follow from it."""
+
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Converts a model, and prints what the new file holds and how it was compared."""
+    """Converts a model or a network, and prints what the new file holds and how it was compared."""
     import torch
 
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
+    if arguments.model.suffix == ".zip":
+        summary, lines = convert_model(arguments)
+    else:
+        summary, lines = convert_network(arguments)
+    print(json.dumps({"out": str(arguments.out), **summary}) if arguments.json else lines)
+    return 0
+
+
+def convert_model(arguments: Arguments) -> tuple[dict[str, Any], str]:
+    """Converts a model of Stable-Baselines3; returns what was done as JSON values and in words."""
     from ncp_control.integrations.stock_policies import convert
 
-    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
+    if arguments.data is not None:
+        raise ValueError(f"--data goes with a network, and {arguments.model} is converted as it is: leave it out")
     conversion = convert(
         arguments.model,
         arguments.out,
@@ -57,11 +89,62 @@ def run(arguments: Arguments) -> int:
         {"command": typed_command()},
     )
     summary = summary_of(conversion)
-    if arguments.json:
-        print(json.dumps({"out": str(arguments.out), **summary}))
-    else:
-        print(in_words(arguments, summary))
-    return 0
+    return summary, in_words(arguments, summary)
+
+
+def convert_network(arguments: Arguments) -> tuple[dict[str, Any], str]:
+    """Fits a circuit to a network; returns what was done as JSON values and in words."""
+    from ncp_control.integrations.foreign_networks import follow_network, load_inputs, load_source
+    from ncp_control.rl.policies.circuit import actor_circuit
+
+    for option in ("algo", "normalize", "env"):
+        if getattr(arguments, option) is not None:
+            raise ValueError(
+                f"--{option} goes with a .zip of Stable-Baselines3, and {arguments.model} is none: leave it out"
+            )
+    source, seed = str(arguments.model), arguments.seed
+    data = None if arguments.data is None else load_inputs(arguments.data, seed)
+    followed = follow_network(
+        load_source(source), arguments.out, data, synapses=arguments.synapses, steps=arguments.steps, seed=seed,
+        note={"command": typed_command()},
+    )  # fmt: skip
+    circuit = actor_circuit(followed.agent.policy)
+    assert circuit is not None
+    wiring, outputs = circuit.cell.wiring, len(followed.errors)
+    summary = {
+        "source": source, "source_parameters": followed.parameters, "inputs": followed.inputs, "outputs": outputs,
+        "data": arguments.data, "units": wiring.units, "synapses": len(wiring.sensory) + len(wiring.synapses),
+        "sequences": followed.sequences, "steps": followed.steps, "error": followed.error,
+        "errors": followed.errors.tolist(), "sha256": followed.agent.sha256,
+    }  # fmt: skip
+    return summary, network_in_words(arguments, summary)
+
+
+def network_in_words(arguments: Arguments, summary: dict[str, Any]) -> str:
+    """Returns the lines that the command prints of a network."""
+    worst = ""
+    if summary["outputs"] > 1:
+        k = max(range(summary["outputs"]), key=lambda k: summary["errors"][k])
+        worst = f" (at most {100 * summary['errors'][k]:.2g} %, of output {k})"
+    data = arguments.data or "drawn: noise, random walks and sines with a standard deviation of 1"
+    out = shlex.quote(str(arguments.out))
+    lines = [
+        f"{summary['source']}: {summary['source_parameters']:,} parameters; inputs: {summary['inputs']}, outputs: "
+        f"{summary['outputs']}",
+        f"fitted to its outputs: a circuit of {summary['units']} DualLTC neurons with {summary['synapses']} synapses",
+        f"sequences of inputs: {data}",
+        f"on {summary['sequences']} test sequences of {summary['steps']} steps, the circuit's error is "
+        f"{100 * summary['error']:.2g} % of the outputs' variance{worst}",
+    ]
+    if summary["error"] > CLOSE:
+        lines.append("that is not close: try --data with the inputs that the network knows, more --synapses or --steps")
+    lines += [
+        f"written to {arguments.out}, an agent whose observations are the inputs and whose actions are the outputs:",
+        f"  ncp-control describe {out}",
+        f"  ncp-control audit {out} --box 3",
+        f"  ncp-control export {out} --to c --steps 0 --out robot",
+    ]
+    return "\n".join(lines)
 
 
 def summary_of(conversion: Any) -> dict[str, Any]:
