@@ -20,7 +20,7 @@ from ncp_control.base.text import shown
 COMMANDS = {
     "train": "train an agent, in any environment or from a recipe",
     "distil": "teach a circuit to imitate a policy or a dataset",
-    "convert": "convert a model of Stable-Baselines3 to a policy file, which runs no code",
+    "convert": "convert a model of Stable-Baselines3 to a policy file, or any recurrent network",
     "evaluate": "measure the return of a policy, or the errors of a model",
     "collect": "collect rollouts of a policy as a Minari dataset",
     "fit": "fit a dynamics model to rollouts, or a model of series to a table",

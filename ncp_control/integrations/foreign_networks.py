@@ -103,8 +103,9 @@ def follow_network(
         raise ValueError(f"{out} is no name for a policy's file: let it end in .safetensors")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"there is no folder {out.parent}: make it first")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+    for name, value in (("steps", steps), ("synapses", synapses)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
     drawn = data is None
     inputs = draw_inputs(features_of(network), SEQUENCES, LENGTH, seed) if data is None else checked_inputs(data)
     units = units_of(network)
@@ -147,6 +148,10 @@ def load_source(word: str) -> nn.Module:
             )
         network: nn.Module = load_network(path)
         return network
+    if ":" not in word:
+        raise ValueError(
+            f"{word} is no network: give MODULE:NAME, a .safetensors file of nc.save, or a .zip of an agent"
+        )
     found = named(word, "the network")
     made = found if isinstance(found, nn.Module) or not callable(found) else found()
     if not isinstance(made, nn.Module):

@@ -207,7 +207,9 @@ def test_the_command_says_what_it_did_and_refuses_what_goes_with_a_zip(
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["synapses"] == 60
     assert "--algo goes with a .zip" in refused(capsys, *words, "--algo", "PPO")
-    assert "is no name of the network" in refused(capsys, "convert", "network", "--out", "circuit.safetensors")
+    assert "network is no network: give MODULE:NAME" in refused(
+        capsys, "convert", "network", "--out", "circuit.safetensors"
+    )
 
 
 @pytest.mark.system
