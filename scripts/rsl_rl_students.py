@@ -35,8 +35,8 @@ CIRCUIT = {
 MEMORY = {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 64, "hidden_dims": [64], **NORMALIZED}
 GAUSSIAN = {"class_name": "GaussianDistribution", "init_std": 0.4, "std_type": "log"}
 PPO = {
-    "class_name": "PPO", "num_learning_epochs": 10, "num_mini_batches": 4, "learning_rate": 1e-3, "schedule": "adaptive",
-    "desired_kl": 0.01, "gamma": 0.98, "lam": 0.95, "entropy_coef": 0.002, "clip_param": 0.2, "value_loss_coef": 1.0,
+    "class_name": "PPO", "num_learning_epochs": 10, "num_mini_batches": 4, "learning_rate": 1e-3,
+    "schedule": "adaptive", "desired_kl": 0.01, "gamma": 0.98, "lam": 0.95, "entropy_coef": 0.002, "clip_param": 0.2, "value_loss_coef": 1.0,
     "use_clipped_value_loss": True, "max_grad_norm": 1.0, "rnd_cfg": None, "symmetry_cfg": None,
 }  # fmt: skip
 EVALUATED = 20  # episodes

@@ -45,6 +45,21 @@ def import_module_of(module: str, role: str, lost: str) -> ModuleType:
         raise ValueError(f"{module}, which {role}, cannot be imported: {error}") from error
 
 
+def import_named(module: str, name: str, what: str) -> Any:
+    """Imports what has a name in a module; the working folder is searched too, after all other places.
+
+    :param module: the module
+    :param name: the name, also of a member of a member, such as "Teachers.best"
+    :param what: what it should be, for messages, such as "teacher"
+    """
+    member: Any = import_module_of(module, f"has the {what} {name!r}", f"{what} {module}:{name}")
+    for part in name.split("."):
+        if not hasattr(member, part):
+            raise ValueError(f"there is no {what} {module}:{name}, because {module} has no {name!r}: correct the name")
+        member = getattr(member, part)
+    return member
+
+
 def names_of(package: str, homes: Mapping[str, Iterable[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns the functions `__getattr__` and `__dir__` of a package (PEP 562).
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from ncp_control.base.imports import import_module_of, search_working_folder
+from ncp_control.base.imports import import_named, search_working_folder
 from ncp_control.data.batch_policies import FunctionPolicy, PredictPolicy
 from ncp_control.data.minari_files import minari_folder
 from ncp_control.data.sources import SUFFIXES, TABLES
@@ -80,11 +80,7 @@ def imported(module: str, name: str) -> Any:
     :param module: the module
     :param name: the name of the function in the module
     """
-    member: Any = import_module_of(module, f"has the teacher {name!r}", f"teacher {module}:{name}")
-    for part in name.split("."):
-        if not hasattr(member, part):
-            raise ValueError(f"there is no teacher {module}:{name}, because {module} has no {name!r}: correct the name")
-        member = getattr(member, part)
+    member = import_named(module, name, "teacher")
     if isinstance(member, type) or not is_teacher(member):
         what = "a class" if isinstance(member, type) else f"of the type {type(member).__name__}"
         raise ValueError(

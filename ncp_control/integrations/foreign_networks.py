@@ -19,7 +19,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ncp_control.base.imports import import_module_of
+from ncp_control.base.imports import import_named
 from ncp_control.base.kinds import Kind, kind_of
 from ncp_control.checkpoint import load as load_network
 from ncp_control.data.normalizing import normalization
@@ -152,7 +152,7 @@ def load_source(word: str) -> nn.Module:
         raise ValueError(
             f"{word} is no network: give MODULE:NAME, a .safetensors file of nc.save, or a .zip of an agent"
         )
-    found = named(word, "the network")
+    found = named(word, "network")
     made = found if isinstance(found, nn.Module) or not callable(found) else found()
     if not isinstance(made, nn.Module):
         raise ValueError(f"{word} is a {type(made).__name__}: name a torch.nn.Module, or a function that returns one")
@@ -168,7 +168,7 @@ def load_inputs(word: str, seed: int = 0) -> Array:
     """
     path = Path(word)
     if path.suffix not in (".npy", ".npz"):
-        draw = named(word, "the function that draws inputs")
+        draw = named(word, "function that draws inputs")
         if not callable(draw):
             raise ValueError(f"{word} is a {type(draw).__name__}: name a function of a number and a numpy Generator")
         return checked_inputs(draw(SEQUENCES, np.random.default_rng(seed)))
@@ -193,13 +193,8 @@ def named(word: str, what: str) -> Any:
     """
     module, colon, name = word.partition(":")
     if not (colon and module and name):
-        raise ValueError(f"{word!r} is no name of {what}: give it as MODULE:NAME")
-    member: Any = import_module_of(module, f"has {what} {name!r}", word)
-    for part in name.split("."):
-        if not hasattr(member, part):
-            raise ValueError(f"there is no {word}, because {module} has no {name!r}: correct the name")
-        member = getattr(member, part)
-    return member
+        raise ValueError(f"{word!r} names no {what}: give it as MODULE:NAME")
+    return import_named(module, name, what)
 
 
 def checked_inputs(values: Any) -> Array:

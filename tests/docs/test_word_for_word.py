@@ -36,6 +36,7 @@ FULL_LENGTH = os.environ.get("FULL_LENGTH", "0") not in ("", "0")
 SKIPPED = {
     "make ": "builds or tests the whole project",
     "pip install": "changes the environment",
+    "ncp-control convert ": "a model of the reader's own",
     "ncp-control train slow.yml": "a recipe of the reader's own",
     "ncp-control lab checkpoints/halfcheetah-positions.safetensors --wasm": "a file from another machine",
     "python scripts/make_datasets.py --expert best.safetensors": "policies of the reader's own",
