@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import pickle
+import signal
 import sys
 import zipfile
 from pathlib import Path
@@ -273,8 +274,12 @@ def test_ctrl_c_ends_a_reading_that_hangs(tmp_path: Path) -> None:
         f"import os, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); open({str(started)!r}, 'w').write("
         f"str(os.getpid())); os.kill({os.getpid()}, signal.SIGINT); time.sleep(600)",
     )
-    with pytest.raises(KeyboardInterrupt):
-        convert(path, tmp_path / "agent.safetensors", "RecurrentPPO")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            convert(path, tmp_path / "agent.safetensors", "RecurrentPPO")
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
     assert sorted(tmp_path.iterdir()) == sorted([path, started])

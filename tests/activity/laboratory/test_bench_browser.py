@@ -37,7 +37,7 @@ def swimmer(tmp_path_factory: pytest.TempPathFactory) -> Exhibit:
 def swimmers(swimmer: Exhibit, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Beside it a circuit whose neurons can neither be held nor slowed."""
     folder = tmp_path_factory.mktemp("swimmers")
-    gated = untrained(folder, "gated", gym.make("Swimmer-v5"), cell="lstm", wiring=nc.FullyConnected(6, 2))
+    gated = untrained(folder, "gated", gym.make("Swimmer-v5"), cell="mlp", wiring=6)
     return write(folder, swimmer, gated)
 
 
@@ -174,7 +174,7 @@ def test_what_a_cell_cannot_do_is_said_in_place_of_its_tools_and_refused(pool: P
     pool.ask("(ncp.showSide('b'), ncp.select(0))")
     line = pool.ask("ncp.line()")
     reason = pool.find(".neuron .tools .note").text
-    assert "cannot be held" in reason
+    assert "none can be held" in reason
     pool.ask("ncp.add({ what: 'silence', on: 0 })")
     assert status(pool) == reason
     refusal = "(() => { try { ncp.runLine(%r); } catch (error) { return error.message; } })()"

@@ -190,7 +190,7 @@ def test_beside_another_circuit_the_tour_shows_the_first_one(browser: Any, tmp_p
             ["twice its mass", "twice the mass:"],
             marks=pytest.mark.slow,
         ),
-        ("Hopper-v5", {"cell": "lstm", "wiring": nc.FullyConnected(6, 3)}, ["there is nothing to try"]),
+        ("Hopper-v5", {"cell": "mlp", "wiring": 6}, ["there is nothing to try"]),
         pytest.param(
             "Ant-v5",
             {"cell": "ctrnn", "wiring": nc.FullyConnected(9, 8)},
