@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ncp_control.rl.recipes.recipe import Recipe, load_recipe
     from ncp_control.rl.training import train
     from ncp_control.rl.updates.sac import SAC
+    from ncp_control.rl.vector_envs import GymnasiumVecEnv
 
 _HOME = {
     "ncp_control.rl.arguments": ("NCPPolicyKwargs",),
@@ -38,11 +39,13 @@ _HOME = {
     "ncp_control.rl.recipes.recipe": ("Recipe", "load_recipe"),
     "ncp_control.rl.training": ("train",),
     "ncp_control.rl.updates.sac": ("SAC",),
+    "ncp_control.rl.vector_envs": ("GymnasiumVecEnv",),
 }
 
 __all__ = [
     "SAC",
     "Controller",
+    "GymnasiumVecEnv",
     "LoadedPolicy",
     "NCPExtractor",
     "NCPPolicy",

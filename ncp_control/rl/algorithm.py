@@ -7,15 +7,17 @@ from typing import Any, cast
 
 import torch
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 from torch.optim import Optimizer
 
 from ncp_control.base.callers import level_outside
 from ncp_control.rl.diverged import Diverged, check_training, check_weights, has_diverged
 from ncp_control.rl.policies.circuit import CELL_OF_0_2, DEFAULT_CELL
 from ncp_control.rl.policies.elapsed import KEY, plain_keys
+from ncp_control.rl.vector_envs import GymnasiumVecEnv
 
 
 def warn_without_gpu(model: BaseAlgorithm, device: torch.device | str) -> None:
@@ -77,7 +79,12 @@ class CircuitAlgorithm(BaseAlgorithm):
 
     @staticmethod
     def _wrap_env(env: Any, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
-        """Wraps an environment as Stable-Baselines3 does; every algorithm calls it for each environment it is given."""
+        """Wraps an environment as Stable-Baselines3 does; every algorithm calls it for each environment it is given.
+
+        A vector environment of Gymnasium becomes one of Stable-Baselines3.
+        """
+        if isinstance(env, VectorEnv):
+            env = VecMonitor(GymnasiumVecEnv(env)) if monitor_wrapper else GymnasiumVecEnv(env)
         wrapped = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
         inner: Any = wrapped
         while isinstance(inner, VecEnvWrapper):
