@@ -36,6 +36,7 @@ FLOORS = {
     "ncp_control.export": 6,
     "ncp_control.audit": 7,
     "ncp_control.integrations": 7,
+    "ncp_control.integrations.hub": 8,  # loads every kind of file
     "ncp_control.loading": 8,
     "ncp_control.scale": 8,
     "ncp_control.cli": 8,
