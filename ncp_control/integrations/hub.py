@@ -24,19 +24,19 @@ KINDS = (Kind.POLICY, Kind.NETWORK, Kind.DYNAMICS, Kind.SERIES)
 CARD = "README.md"
 
 
-def save_pretrained(file: str | Path, folder: str | Path, description: str = "", licence: str | None = None) -> Path:
+def save_pretrained(file: str | Path, folder: str | Path, description: str = "", license: str | None = None) -> Path:
     """Writes a new folder with a file and its model card, to be read by `from_pretrained`.
 
     :param file: a `.safetensors` file of an agent, a network, or a model
     :param folder: the folder, which must not exist
     :param description: a sentence or two on what the file is for, for its card
-    :param licence: the Hub's name of a licence, such as "apache-2.0"
+    :param license: the Hub's name of a license, such as "apache-2.0"
     :return: the folder
     """
     file, folder = Path(file), Path(folder)
     if folder.exists():
         raise FileExistsError(f"{folder} exists: name a new folder, since a card would replace the one in it")
-    text = card_of(file, description, licence)
+    text = card_of(file, description, license)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(folder) as temporary:
         made = temporary / "made"
@@ -76,7 +76,7 @@ def push_to_hub(
     :param repo: the repository's name, such as "user/pole"
     :param private: whether a new repository is private
     :param token: the token of the Hub; by default the one that `hf auth login` keeps
-    :param card: `description` and `licence`, as in `save_pretrained`
+    :param card: `description` and `license`, as in `save_pretrained`
     :return: the address of the repository
     """
     with TemporaryDirectory() as temporary:
@@ -96,12 +96,12 @@ def push_to_hub(
     return address
 
 
-def card_of(file: Path, description: str = "", licence: str | None = None) -> str:
+def card_of(file: Path, description: str = "", license: str | None = None) -> str:
     """Returns a file's model card: the Hub's header with the result, facts of the file and its note, and two lines.
 
     :param file: the `.safetensors` file
     :param description: a sentence or two on what it is for
-    :param licence: the Hub's name of a licence
+    :param license: the Hub's name of a license
     """
     kind = kind_of(file)
     loaded = load(file)  # refuses a file that is missing, damaged or foreign
@@ -141,7 +141,7 @@ def card_of(file: Path, description: str = "", licence: str | None = None) -> st
         facts.append(("versions", markdown(", ".join(f"{name} {number}" for name, number in note["versions"].items()))))
     header = ModelCardData(
         library_name="ncp_control",
-        license=licence,
+        license=license,
         pipeline_tag="reinforcement-learning" if kind is Kind.POLICY else None,
         tags=tags,
         model_name=file.stem,

@@ -65,7 +65,7 @@ def answering() -> Iterator[Hub]:
 def test_a_folder_gives_back_the_agent_and_its_card_has_the_result(tmp_path: Path) -> None:
     from ncp_control.integrations.hub import from_pretrained, save_pretrained
 
-    folder = save_pretrained(AGENT, tmp_path / "made", "It runs.", licence="apache-2.0")
+    folder = save_pretrained(AGENT, tmp_path / "made", "It runs.", license="apache-2.0")
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", AGENT.name]
     assert from_pretrained(folder).sha256 == nc.load(AGENT).sha256
     card = hub_library.ModelCard.load(folder / "README.md")
