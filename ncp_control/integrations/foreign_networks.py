@@ -7,6 +7,7 @@ and the outputs its actions.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
@@ -25,8 +26,8 @@ from ncp_control.checkpoint import load as load_network
 from ncp_control.data.normalizing import normalization
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_control.rl.files.policy_file import load_policy, write_policy
-from ncp_control.rl.policies.recurrent import NCPPolicy
+from ncp_control.rl.files.policy_file import check_name, load_policy, write_policy
+from ncp_control.rl.policies.recurrent import policy_around
 from ncp_control.series.data import Series, SeriesData
 from ncp_control.series.fitting import fit_series
 from ncp_control.series.model import SeriesModel
@@ -99,10 +100,7 @@ def follow_network(
     :param progress: show a progress bar on stderr
     """
     out = Path(out)
-    if out.suffix != ".safetensors":
-        raise ValueError(f"{out} is no name for a policy's file: let it end in .safetensors")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent}: make it first")
+    check_name(out)
     for name, value in (("steps", steps), ("synapses", synapses)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
@@ -382,16 +380,11 @@ def write(model: SeriesModel, out: Path, low: Array, high: Array, note: dict[str
     :param note: kept in the file
     """
     seen = spaces.Box(-np.inf, np.inf, (len(model.inputs),), np.float32)
-    cell = model.rnn.cell
-    policy = NCPPolicy(
-        seen, spaces.Box(low.astype(np.float32), high.astype(np.float32)), lambda _: 0.0, {"pi": [], "vf": []},
-        critic="shared", wiring=cell.wiring, cell=CELL, cell_kwargs=cell.config(),
-    )  # fmt: skip
-    policy.lstm_actor.rnn.cell.load_state_dict(cell.state_dict())
-    weight = model.target_std[:, None] * model.readout.weight
-    policy.action_net.load_state_dict(
-        {"weight": weight, "bias": model.target_std * model.readout.bias + model.target_mean}
-    )
+    acted = spaces.Box(low.astype(np.float32), high.astype(np.float32))
+    readout = copy.deepcopy(model.readout)  # in the units of the outputs
+    readout.weight.data *= model.target_std[:, None]
+    readout.bias.data = model.target_std * readout.bias.data + model.target_mean
+    policy = policy_around(model.rnn.cell, [readout], seen, acted)
     scales = {"": (model.mean.double().numpy(), model.std.double().numpy() ** 2)}
     write_policy(policy, out, note, normalization(scales, 0.0, model.clip))
 

@@ -32,7 +32,7 @@ from ncp_control.data.env_specs import import_for
 from ncp_control.data.normalizing import normalization
 from ncp_control.rl.files.policy_file import write_policy
 from ncp_control.rl.policies.circuit import Circuit, chosen_wiring
-from ncp_control.rl.policies.recurrent import NCPPolicy
+from ncp_control.rl.policies.recurrent import policy_around
 from ncp_control.rl.recipes.env_making import make_env
 from ncp_control.rnn import RNN
 from ncp_envs import MujocoVectorEnv
@@ -73,10 +73,7 @@ class CircuitModel(RNNModel):  # type: ignore[misc]
         cell_kwargs: dict[str, Any] | None = None,
     ) -> None:
         inputs = sum(obs[group].shape[-1] for group in obs_groups[obs_set])
-        made_of: dict[str, Any] = {
-            "wiring": chosen_wiring(wiring, cell), "cell": cell, "cell_kwargs": cell_kwargs,
-        }  # fmt: skip
-        circuit = Circuit(inputs, **made_of)
+        circuit = Circuit(inputs, chosen_wiring(wiring, cell), cell, cell_kwargs)
         # rsl_rl wants a hidden layer, and makes an LSTM; both are replaced
         super().__init__(
             obs, obs_groups, obs_set, output_dim, tuple(hidden_dims) or (1,), activation, obs_normalization,
@@ -90,7 +87,6 @@ class CircuitModel(RNNModel):  # type: ignore[misc]
             if self.distribution is not None:
                 self.distribution.init_mlp_weights(self.mlp)
         self.rnn = CircuitMemory(circuit)
-        self.made_of = made_of
 
     def as_jit(self) -> nn.Module:
         """Returns the model for TorchScript: (1, n) to (1, A). It holds its state; `reset` clears it."""
@@ -133,15 +129,8 @@ class CircuitModel(RNNModel):  # type: ignore[misc]
                     f"{env} has observations of shape {seen.shape} and actions of shape {acted.shape}, and this model "
                     f"reads {read} numbers and returns {given}: name an environment with the model's observations"
                 )
-        hidden = {"pi": [layer.out_features for layer in layers[:-1]], "vf": []}
         activation = type(self.mlp[1]) if layers[:-1] else nn.ELU
-        policy = NCPPolicy(
-            seen, acted, lambda _: 0.0, hidden, activation_fn=activation, critic="shared", **self.made_of
-        )
-        policy.lstm_actor.load_state_dict(self.rnn.circuit.state_dict())
-        own = [*linear_layers(policy.mlp_extractor.actor), policy.action_net]
-        for mine, theirs in zip(own, layers, strict=True):
-            mine.load_state_dict(theirs.state_dict())
+        policy = policy_around(self.rnn.circuit.cell, layers, seen, acted, activation)
         if self.distribution is not None:
             self.distribution.update(torch.zeros(1, given, device=layers[-1].weight.device))
             policy.log_std.data.copy_(self.distribution.std.detach()[0].log())

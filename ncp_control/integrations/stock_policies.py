@@ -35,7 +35,7 @@ from ncp_control.data.env_specs import check_policy
 from ncp_control.data.normalizing import normalization_of, normalizer_of
 from ncp_control.distil.stock_files import algorithm_of, load_model, read_settings, warn_of_code, words_of
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_control.rl.files.policy_file import load_policy, save_policy, with_note
+from ncp_control.rl.files.policy_file import check_name, load_policy, save_policy, with_note
 from ncp_control.rl.policies.elapsed import KEY, is_timed
 from ncp_control.rl.policies.recurrent import NCPPolicy
 from ncp_control.rl.recipes.env_making import make_env
@@ -43,10 +43,8 @@ from ncp_control.rl.recipes.env_making import make_env
 Array = NDArray[Any]
 FORMAT, VERSION = "ncp_control.acted", 1
 AGENT, ACTED, REFUSAL, OUTPUT = "agent.safetensors", "acted.safetensors", "refusal.txt", "output.txt"
-STEPS, EPISODE = (
-    300,
-    60,
-)  # observations on which the file is compared with the model, and how many of them an episode has
+# On how many observations the file is compared with the model, and how many of them an episode has.
+STEPS, EPISODE = 300, 60
 CLOSE = 1e-4  # the most that actions may differ, relative to the largest one
 ENOUGH = 0.99  # the share of choices that must be the same: at a tie, rounding decides
 WIDE = 1e3  # observations are not drawn evenly from a range as wide as this
@@ -100,8 +98,7 @@ def convert(
     algorithm = algorithm_of(source, read_settings(source), algo).__name__
     if normalize is not None and not normalize.is_file():
         raise FileNotFoundError(f"there is no VecNormalize at {normalize}")
-    if out.suffix != ".safetensors":
-        raise ValueError(f"{out} is no name for a policy's file: let it end in .safetensors")
+    check_name(out)
     if env is not None:
         make_env(env).close()  # a wrong id is refused before code runs
     about = {"file": source.name, "sha256": hashlib.sha256(source.read_bytes()).hexdigest()}

@@ -92,6 +92,15 @@ def write_policy(
     write_tensors(path, FORMAT, VERSION, described, tensors)
 
 
+def check_name(path: str | Path) -> None:
+    """Refuses a name for a policy's file before work is done for it: another ending, or a folder that is not there."""
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"{path} is no name for a policy's file: let it end in .safetensors")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}: make it first")
+
+
 def environment_of(model: BaseAlgorithm) -> dict[str, Any]:
     """Returns the id and the arguments of the environment that a model was trained in; an empty dictionary if these are
     not enough to make it again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -14,6 +15,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
+from ncp_control.neurons import Cell
 from ncp_control.rl.policies import gaussian
 from ncp_control.rl.policies.checks import (
     check_choice,
@@ -226,6 +228,33 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data = super()._get_constructor_parameters()
         return {**data, "share_features_extractor": self.share_features_extractor, **self.circuit_kwargs}
+
+
+def policy_around(
+    cell: Cell,
+    layers: Sequence[nn.Linear],
+    observation_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+    activation: type[nn.Module] = nn.ELU,
+) -> NCPPolicy:
+    """Returns a policy that acts as a trained circuit and the layers behind it do; its critic is untrained.
+
+    :param cell: the circuit's cell, which is copied
+    :param layers: the hidden layers, and the action layer last
+    :param observation_space: what the circuit reads
+    :param action_space: the space of the actions
+    :param activation: the activation after every hidden layer
+    """
+    hidden = [layer.out_features for layer in layers[:-1]]
+    policy = NCPPolicy(
+        observation_space, action_space, lambda _: 0.0, {"pi": hidden, "vf": []}, activation_fn=activation,
+        critic="shared", wiring=cell.wiring, cell=type(cell), cell_kwargs=cell.config(),
+    )  # fmt: skip
+    policy.lstm_actor.cell.load_state_dict(cell.state_dict())
+    own = [layer for layer in policy.mlp_extractor.actor if isinstance(layer, nn.Linear)]
+    for mine, theirs in zip([*own, policy.action_net], layers, strict=True):
+        mine.load_state_dict(theirs.state_dict())
+    return policy
 
 
 class Heads(nn.Module):
