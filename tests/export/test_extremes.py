@@ -79,16 +79,21 @@ def test_c_computes_a_step_or_changes_nothing_and_says_so(name: str, flags: Any,
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["neural-ltc-relu", "cfc-default", "cfc-no_gate", "dual-deep", "dual-bare"])
-def test_a_sum_that_overflows_to_both_ends_changes_nothing(name: str, tmp_path: Path) -> None:
+def test_a_sum_that_overflows_to_both_ends_changes_nothing_or_ends_at_one(name: str, tmp_path: Path) -> None:
+    """Fused multiplications and another order of the terms, which processors choose, keep the first infinity."""
     controller = unlimited(name, gain=20.0)
     stepper = exported(controller, tmp_path, double=False)
     for one in (stepper, InPython(controller)):
         one.reset()
         one.step(seen(*USUAL[:2], len(controller.sensors)), 1.0)
         before = one.state.copy()
-        assert one.step(seen(3.4e38, 3.4e38, len(controller.sensors)), 1.0) == NOT_FINITE
-        np.testing.assert_array_equal(one.state, before)
-        assert one.step(seen(*USUAL[:2], len(controller.sensors)), 1.0) == 0
+        flag = one.step(seen(3.4e38, 3.4e38, len(controller.sensors)), 1.0)
+        assert flag in (0, NOT_FINITE)
+        assert np.isfinite(one.state).all()
+        assert (one.state == before).all() == bool(flag)
+        assert (
+            one.step(seen(0.5, 0.5, len(controller.sensors)), 1.0) == 0
+        )  # not what came before: fast neurons are still
         assert not (one.state == before).all()
 
 
@@ -102,13 +107,15 @@ def test_a_controller_does_the_same(name: str, backend: str) -> None:
 def test_without_a_monitor_an_action_that_cannot_be_computed_is_nan() -> None:
     """Also where the neuron that overflows is not a motor neuron, so that all outputs are finite."""
     cell = build("dual-deep")
+    first, target = cell.wiring.sensory.source[0], cell.wiring.sensory.target[0]
+    assert target < cell.state_size - cell.outputs
     with torch.no_grad():
-        cell.get_parameter("sensory_weight").mul_(20)
+        cell.get_parameter("sensory_weight")[0] = torch.inf
     controller = BareController(cell)
     before = controller(torch.full((1, len(controller.sensors)), 0.25), controller.initial_state())[1]
     both = before.expand(2, -1)
     observations = torch.full((2, len(controller.sensors)), 0.25)
-    observations[1] = torch.as_tensor(seen(3e38, 3e38, len(controller.sensors)))
+    observations[1, first] = 0.0  # and 0 times infinity is NaN on every processor
     action, after = controller(observations, both)
     assert action.isnan().all(dim=1).tolist() == [False, True]
     assert torch.equal(after[1], before[0])
