@@ -93,7 +93,8 @@ def scripts() -> dict[str, set[str]]:
         if words[1] in shown:
             continue
         target = " ".join(words[1:3] if words[1] == "-m" else words[1:2])
-        if target.endswith(".py") or (target.startswith("-m ") and not target.endswith(".NAME")):
+        elsewhere = target.startswith("-m ncp_control.integrations.")  # their options are those of other libraries
+        if target.endswith(".py") or (target.startswith("-m ") and not target.endswith(".NAME") and not elsewhere):
             found.setdefault(target, set()).update(options_in(words))
     return found
 

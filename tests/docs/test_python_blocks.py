@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from helpers.docs_pages import PAGES, ROOT, blocks, name_of, with_checkpoints
+from helpers.docs_pages import PAGES, ROOT, blocks, name_of, run_apart, with_checkpoints
 from helpers.simulator import simulator_or_skip
 
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -33,6 +33,9 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     if any("write_laboratory" in block for block in blocks(page, "python")):
         simulator_or_skip()
     with_checkpoints(tmp_path, monkeypatch)
+    if page.stem in CLIENTS:
+        run_apart(page, tmp_path)
+        return
     names: dict[str, Any] = {"__name__": "pasted"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

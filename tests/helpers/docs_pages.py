@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +51,18 @@ def all_blocks(page: Path) -> Iterator[Block]:
 def blocks(page: Path, *languages: str) -> list[str]:
     """The code of a page's blocks in these languages, in order; "" is a block that names none."""
     return [block.code for block in all_blocks(page) if block.language in languages]
+
+
+def run_apart(page: Path, folder: Path) -> str:
+    """Runs the Python of a page in a process of its own, in a folder, and returns what it prints.
+
+    Other people's libraries change the process that they are in.
+    """
+    code = "\n".join(blocks(page, "python"))
+    command = [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", code]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
 
 
 def prose(page: Path) -> str:
