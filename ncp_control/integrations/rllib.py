@@ -37,6 +37,7 @@ from ncp_control.rl.policies.recurrent import policy_around
 
 # Settings in model_config: ours, and those that algorithms of RLlib add unasked.
 KNOWN = ("cell", "wiring", "cell_kwargs", "critic_units", *DefaultModelConfig.__dataclass_fields__)
+SEQUENCE = 64
 EPSILON = 1e-8  # that MeanStdFilter adds to the standard deviation
 UNCLIPPED = 1e9  # a policy file wants a number
 
@@ -49,13 +50,14 @@ class CircuitRLModule(TorchRLModule, ValueFunctionAPI):
     - `cell`: the name of the cell, by default "dualltc", and `cell_kwargs`, its settings;
     - `wiring`: a plan as text, such as "AutoNCP(32, 8)", or a number of fully connected neurons;
     - `critic_units`: the units of the LSTM, by default 32;
-    - `max_seq_len`: the most steps that gradients flow back through, by default RLlib's 20.
+    - `max_seq_len`: the most steps that gradients flow back through, by default 64.
     """
 
     def setup(self) -> None:
         """Makes the circuit, the LSTM, and the layers behind them."""
         config: Any = self.model_config
-        given: dict[str, Any] = config if isinstance(config, dict) else vars(config)
+        given = {"max_seq_len": SEQUENCE, **(config if isinstance(config, dict) else vars(config))}
+        self.model_config = given  # in which RLlib looks for max_seq_len
         check_known(given, KNOWN, "the model_config does not fit CircuitRLModule: there is")
         seen: Any = self.observation_space
         acted: Any = self.action_space

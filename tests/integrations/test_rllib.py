@@ -35,7 +35,7 @@ def module_of(action_space: Any = None, observation_space: Any = VECTOR, **setti
 
 
 def algorithm_of(env: str, *connectors: type, **settings: Any) -> Any:
-    spec = RLModuleSpec(CircuitRLModule, model_config={"wiring": "AutoNCP(12, 4)", "max_seq_len": 16})
+    spec = RLModuleSpec(CircuitRLModule, model_config={"wiring": "AutoNCP(12, 4)"})
     before = (lambda env, spaces, device: [connector() for connector in connectors]) if connectors else None
     return (
         PPOConfig()
