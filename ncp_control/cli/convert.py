@@ -13,6 +13,8 @@ import tyro
 from ncp_control.cli.arguments import typed_command
 
 CLOSE = 0.02  # of the outputs' variance
+# The options for one kind of source only.
+MODEL, NETWORK = ("algo", "normalize", "env"), ("data", "synapses", "steps", "seed")
 
 
 @dataclass
@@ -66,7 +68,9 @@ def run(arguments: Arguments) -> int:
     import torch
 
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
-    if arguments.model.suffix == ".zip":
+    is_model = arguments.model.suffix == ".zip"
+    refuse_options(arguments, *(("a network", NETWORK) if is_model else ("a .zip of Stable-Baselines3", MODEL)))
+    if is_model:
         summary, lines = convert_model(arguments)
     else:
         summary, lines = convert_network(arguments)
@@ -74,20 +78,21 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
+def refuse_options(arguments: Arguments, what: str, names: tuple[str, ...]) -> None:
+    """Refuses options that were given and go with another kind of source."""
+    for name in names:
+        if getattr(arguments, name) != getattr(Arguments, name):
+            raise ValueError(f"--{name} goes with {what}, and {arguments.model} is none: leave it out")
+
+
 def convert_model(arguments: Arguments) -> tuple[dict[str, Any], str]:
     """Converts a model of Stable-Baselines3; returns what was done as JSON values and in words."""
     from ncp_control.integrations.stock_policies import convert
 
-    if arguments.data is not None:
-        raise ValueError(f"--data goes with a network, and {arguments.model} is converted as it is: leave it out")
     conversion = convert(
-        arguments.model,
-        arguments.out,
-        arguments.algo,
-        arguments.normalize,
-        arguments.env,
+        arguments.model, arguments.out, arguments.algo, arguments.normalize, arguments.env,
         {"command": typed_command()},
-    )
+    )  # fmt: skip
     summary = summary_of(conversion)
     return summary, in_words(arguments, summary)
 
@@ -97,11 +102,6 @@ def convert_network(arguments: Arguments) -> tuple[dict[str, Any], str]:
     from ncp_control.integrations.foreign_networks import follow_network, load_inputs, load_source
     from ncp_control.rl.policies.circuit import actor_circuit
 
-    for option in ("algo", "normalize", "env"):
-        if getattr(arguments, option) is not None:
-            raise ValueError(
-                f"--{option} goes with a .zip of Stable-Baselines3, and {arguments.model} is none: leave it out"
-            )
     source, seed = str(arguments.model), arguments.seed
     data = None if arguments.data is None else load_inputs(arguments.data, seed)
     followed = follow_network(

@@ -54,4 +54,6 @@ def test_a_wrong_algorithm_is_one_sentence(tmp_path: Path, capsys: pytest.Captur
         capsys, "convert", str(path), "--algo", "PPO", *out
     )
     assert "--algo DQN: one of" in refused(capsys, "convert", str(path), *out)
+    words = ("convert", str(path), "--algo", "DQN", "--synapses", "100", *out)
+    assert "--synapses goes with a network, and" in refused(capsys, *words)
     assert not (tmp_path / "agent.safetensors").exists()
