@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -54,13 +55,16 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 
 def run_apart(page: Path, folder: Path) -> str:
-    """Runs the Python of a page in a process of its own, in a folder, and returns what it prints.
+    """Runs the Python of a page in a process of its own, whose home is a folder, and returns what it prints.
 
-    Other people's libraries change the process that they are in.
+    Other people's libraries change the process that they are in, and write into the user's home.
     """
     code = "\n".join(blocks(page, "python"))
     command = [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", code]
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "HOME": str(folder)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout
     return done.stdout
 
