@@ -68,17 +68,17 @@ def run(arguments: Arguments) -> int:
     import torch
 
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
-    is_model = arguments.model.suffix == ".zip"
-    refuse_options(arguments, *(("a network", NETWORK) if is_model else ("a .zip of Stable-Baselines3", MODEL)))
-    if is_model:
+    if arguments.model.suffix == ".zip":
+        refuse_options(arguments, NETWORK, "a network")
         summary, lines = convert_model(arguments)
     else:
+        refuse_options(arguments, MODEL, "a .zip of Stable-Baselines3")
         summary, lines = convert_network(arguments)
     print(json.dumps({"out": str(arguments.out), **summary}) if arguments.json else lines)
     return 0
 
 
-def refuse_options(arguments: Arguments, what: str, names: tuple[str, ...]) -> None:
+def refuse_options(arguments: Arguments, names: tuple[str, ...], what: str) -> None:
     """Refuses options that were given and go with another kind of source."""
     for name in names:
         if getattr(arguments, name) != getattr(Arguments, name):
@@ -113,7 +113,7 @@ def convert_network(arguments: Arguments) -> tuple[dict[str, Any], str]:
     wiring, outputs = circuit.cell.wiring, len(followed.errors)
     summary = {
         "source": source, "source_parameters": followed.parameters, "inputs": followed.inputs, "outputs": outputs,
-        "data": arguments.data, "units": wiring.units, "synapses": len(wiring.sensory) + len(wiring.synapses),
+        "data": arguments.data, "units": wiring.units, "synapses": wiring.existing_synapses,
         "sequences": followed.sequences, "steps": followed.steps, "error": followed.error,
         "errors": followed.errors.tolist(), "sha256": followed.agent.sha256,
     }  # fmt: skip
@@ -161,7 +161,7 @@ def summary_of(conversion: Any) -> dict[str, Any]:
         "cell": None if circuit is None else type(circuit.cell).__name__,
         "inputs": None if wiring is None else wiring.inputs,
         "units": None if wiring is None else wiring.units,
-        "synapses": None if wiring is None else len(wiring.sensory) + len(wiring.synapses),
+        "synapses": None if wiring is None else wiring.existing_synapses,
         "critic": getattr(policy, "circuit_kwargs", {}).get("critic"),
         "parameters": sum(parameter.numel() for parameter in policy.parameters()),
         "normalizes_observations": conversion.agent.normalizes,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+UNCLIPPED = 1e9  # for those that are not clipped, as a policy file wants a number
+
 
 def normalizer_of(model: Any) -> Callable[[Any], Any]:
     """Returns the function that turns an environment's observations, one or a batch, into those that the model's
@@ -33,19 +35,24 @@ def normalization_of(model: Any) -> dict[str, Any] | None:
     return normalization(statistics, wrapper.epsilon, wrapper.clip_obs)
 
 
-def normalization(statistics: dict[str, tuple[Any, Any]], epsilon: float, clip: float) -> dict[str, Any]:
+def normalization(statistics: dict[str, tuple[Any, Any]], epsilon: float, clip: float | None) -> dict[str, Any]:
     """Returns how a policy file says that observations are normalised.
 
     :param statistics: the mean and the variance for every normalised entry of a dictionary; for vectors the one key ""
     :param epsilon: added to the variances
-    :param clip: normalised numbers are clipped to [-clip, clip]
+    :param clip: normalised numbers are clipped to [-clip, clip]; None if they are not clipped
     """
     tensors = {}
     for key, (mean, var) in statistics.items():
         suffix = f".{key}" if key else ""
         tensors[f"normalize.mean{suffix}"] = torch.from_numpy(mean)
         tensors[f"normalize.var{suffix}"] = torch.from_numpy(var)
-    return {"epsilon": epsilon, "clip": clip, "keys": sorted(statistics), "tensors": tensors}
+    return {
+        "epsilon": epsilon,
+        "clip": UNCLIPPED if clip is None else clip,
+        "keys": sorted(statistics),
+        "tensors": tensors,
+    }
 
 
 def _wrapper_of(model: Any) -> Any:

@@ -119,7 +119,7 @@ class Pruning:
         mean, wiring = float(returns.mean()), self.student.circuit.cell.wiring
         return PrunedRow(
             wiring.units,
-            len(wiring.sensory) + len(wiring.synapses),
+            wiring.existing_synapses,
             len(wiring.sensory),
             sum(parameter.numel() for parameter in self.student.parameters),
             mean,

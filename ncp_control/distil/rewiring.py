@@ -192,7 +192,7 @@ def check_growable(cell: Any) -> None:
 
 def check_count(synapses: int, wiring: Wiring) -> None:
     """Refuses a number of synapses that a wiring cannot have, or with which some neurons would hear nothing."""
-    possible = len(wiring.sensory) + len(wiring.synapses)
+    possible = wiring.existing_synapses
     if not wiring.units <= synapses <= possible:
         raise ValueError(
             f"this wiring has {wiring.units} neurons and {possible} synapses, so the number of synapses lies between "

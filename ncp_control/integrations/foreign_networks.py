@@ -7,7 +7,6 @@ and the outputs its actions.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
@@ -27,7 +26,7 @@ from ncp_control.data.normalizing import normalization
 from ncp_control.dynamics.settings import FitSettings
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.files.policy_file import check_name, load_policy, write_policy
-from ncp_control.rl.policies.recurrent import policy_around
+from ncp_control.rl.policies.recurrent import policy_around, rescaled
 from ncp_control.series.data import Series, SeriesData
 from ncp_control.series.fitting import fit_series
 from ncp_control.series.model import SeriesModel
@@ -381,9 +380,7 @@ def write(model: SeriesModel, out: Path, low: Array, high: Array, note: dict[str
     """
     seen = spaces.Box(-np.inf, np.inf, (len(model.inputs),), np.float32)
     acted = spaces.Box(low.astype(np.float32), high.astype(np.float32))
-    readout = copy.deepcopy(model.readout)  # in the units of the outputs
-    readout.weight.data *= model.target_std[:, None]
-    readout.bias.data = model.target_std * readout.bias.data + model.target_mean
+    readout = rescaled(model.readout, model.target_std, model.target_mean)
     policy = policy_around(model.rnn.cell, [readout], seen, acted)
     scales = {"": (model.mean.double().numpy(), model.std.double().numpy() ** 2)}
     write_policy(policy, out, note, normalization(scales, 0.0, model.clip))

@@ -114,8 +114,8 @@ def card_of(file: Path, description: str = "", license: str | None = None) -> st
         circuit = actor_circuit(loaded.policy)
         if circuit is not None:
             wiring = circuit.cell.wiring
-            synapses = len(wiring.sensory) + len(wiring.synapses)
-            facts.append(("acts", f"{type(circuit.cell).__name__}, {wiring.units} neurons, {synapses} synapses"))
+            size = f"{wiring.units} neurons, {wiring.existing_synapses} synapses"
+            facts.append(("acts", f"{type(circuit.cell).__name__}, {size}"))
         if "env" in note and isinstance(note.get("return"), int | float):
             score = f"{note['return']:.2f}"
             if isinstance(note.get("return_std"), int | float):

@@ -8,7 +8,6 @@ The specification names the class and its settings::
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -33,13 +32,12 @@ from ncp_control.base.values import check_known
 from ncp_control.data.normalizing import normalization
 from ncp_control.rl.files.policy_file import check_name, write_policy
 from ncp_control.rl.policies.circuit import Circuit, chosen_wiring
-from ncp_control.rl.policies.recurrent import policy_around
+from ncp_control.rl.policies.recurrent import policy_around, rescaled
 
 # Settings in model_config: ours, and those that algorithms of RLlib add unasked.
 KNOWN = ("cell", "wiring", "cell_kwargs", "critic_units", *DefaultModelConfig.__dataclass_fields__)
 SEQUENCE = 64
 EPSILON = 1e-8  # that MeanStdFilter adds to the standard deviation
-UNCLIPPED = 1e9  # a policy file wants a number
 
 
 class CircuitRLModule(TorchRLModule, ValueFunctionAPI):
@@ -114,15 +112,14 @@ def save_agent(algorithm: Any, path: str | Path, note: Mapping[str, Any] | None 
         raise TypeError(f"save_agent writes a CircuitRLModule, and this algorithm has a {type(module).__name__}")
     seen, acted = algorithm.spaces[INPUT_ENV_SINGLE_SPACES]
     normalize = normalization_of_algorithm(algorithm)
-    action, log_std = copy.deepcopy(module.action), copy.deepcopy(module.log_std)
+    action: nn.Linear = module.action
+    log_std: Tensor | None = module.log_std
     if log_std is not None and config.normalize_actions and acted.is_bounded():
         half, middle = (torch.as_tensor((acted.high + sign * acted.low) / 2) for sign in (-1, 1))
-        action.weight.data *= half[:, None]
-        action.bias.data = half * action.bias.data + middle
-        log_std.data += half.log()
+        action, log_std = rescaled(action, half, middle), log_std + half.log()
     policy = policy_around(module.circuit.cell, [action], seen, acted)
     if log_std is not None:
-        policy.log_std.data.copy_(log_std)
+        policy.log_std.data.copy_(log_std.data)
     known = {"env": config.env} if config.env in gym.registry else {}
     about = {"algo": f"RLlib {type(algorithm).__name__}", "critic": "untrained", **known, **(note or {})}
     write_policy(policy, path, about, normalize)
@@ -148,4 +145,4 @@ def normalization_of_algorithm(algorithm: Any) -> dict[str, Any] | None:
         mean = np.zeros_like(mean)
     if not state["de_std_to_one"]:
         std = np.ones_like(std)
-    return normalization({"": (mean, std**2)}, 0.0, state["clip_by_value"] or UNCLIPPED)
+    return normalization({"": (mean, std**2)}, 0.0, state["clip_by_value"] or None)

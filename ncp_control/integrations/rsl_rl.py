@@ -38,7 +38,6 @@ from ncp_control.rnn import RNN
 from ncp_envs import MujocoVectorEnv
 
 DEFAULT_CELL = "dualltc"
-UNCLIPPED = 1e9  # rsl_rl does not clip normalised observations, and a policy file wants a number
 
 
 class CircuitModel(RNNModel):  # type: ignore[misc]
@@ -340,4 +339,4 @@ def normalization_of_model(module: nn.Module) -> dict[str, Any] | None:
     if not isinstance(module, EmpiricalNormalization):
         return None
     scale = (module.std + module.eps).double().cpu().numpy()
-    return normalization({"": (module.mean.double().cpu().numpy(), scale**2)}, 0.0, UNCLIPPED)
+    return normalization({"": (module.mean.double().cpu().numpy(), scale**2)}, 0.0, None)

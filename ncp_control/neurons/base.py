@@ -331,6 +331,6 @@ def as_column(elapsed: Span) -> Span:
 def dense_only(cell: Cell) -> None:
     """Refuses a sparse wiring for a cell that has no sparse form."""
     possible = cell.units * (cell.inputs + cell.units)
-    if len(cell.wiring.sensory) + len(cell.wiring.synapses) != possible:
+    if cell.wiring.existing_synapses != possible:
         name = type(cell).__name__
         raise ValueError(f"{name} has no sparse form: give it a number of neurons or FullyConnected(units, outputs)")

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
+from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
@@ -113,19 +114,11 @@ class GymnasiumVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Any = None) -> list[bool]:
         """Returns whether each environment is in a wrapper; of one in another process nobody knows, so it is not."""
         members: Sequence[Any] = getattr(self.envs.unwrapped, "envs", [None] * self.num_envs)
-        return [_is_wrapped(members[k], wrapper_class) for k in self._get_indices(indices)]
+        return [is_wrapped(members[k], wrapper_class) for k in self._get_indices(indices)]
 
     def _all(self, indices: VecEnvIndices, method: str) -> None:
         if list(self._get_indices(indices)) != list(range(self.num_envs)):
             raise ValueError(f"{method} of {type(self).__name__} reaches all environments: leave out indices")
-
-
-def _is_wrapped(env: Any, wrapper_class: type[Any]) -> bool:
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, wrapper_class):
-            return True
-        env = env.env
-    return False
 
 
 def _info_of_each(extras: dict[str, Any], count: int) -> list[dict[str, Any]]:

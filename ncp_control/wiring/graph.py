@@ -125,12 +125,17 @@ class Wiring:
         return resolve(which, "neuron", self.neuron_names)
 
     @property
+    def existing_synapses(self) -> int:
+        """The number of all synapses: those from inputs and those between neurons."""
+        return len(self.sensory) + len(self.synapses)
+
+    @property
     def density(self) -> float:
         """Existing over all synapses that so many inputs and neurons can have: (sensory + recurrent) / (I N + N N).
 
         It measures sparsity against a fully connected circuit; `allowed_synapses` counts what the layers allow.
         """
-        return (len(self.sensory) + len(self.synapses)) / (self.inputs * self.units + self.units**2)
+        return self.existing_synapses / (self.inputs * self.units + self.units**2)
 
     @property
     def allowed_synapses(self) -> int:

@@ -133,7 +133,7 @@ def draw_synapses(
     """
     from matplotlib.collections import LineCollection
 
-    count = len(wiring.sensory) + len(wiring.synapses)
+    count = wiring.existing_synapses
     # The more synapses there are, the fainter each is drawn, or they would cover everything.
     opacity: Any = float(np.clip(min(12 / max(count, 1) ** 0.5, 600 / max(count, 1)), 0.015, 0.8)) * faint
     width: Any = 0.9 if count < 2000 else 0.5

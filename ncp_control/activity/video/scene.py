@@ -286,7 +286,7 @@ class Scene:
         axes = self.axes(box)
         layout = place(activity.wiring, box.width, box.height, input_labels(activity))
         set_up(axes, layout)
-        count = len(activity.wiring.sensory) + len(activity.wiring.synapses)
+        count = activity.wiring.existing_synapses
         draw_synapses(axes, activity.wiring, layout, np.tile(to_rgba(GREY), (count, 1)), faint=0.35)
         if activity.currents_are_known:
             self.add_currents(axes, layout)

@@ -257,6 +257,14 @@ def policy_around(
     return policy
 
 
+def rescaled(layer: nn.Linear, factor: Tensor, offset: Tensor) -> nn.Linear:
+    """Returns a copy of a layer whose outputs are multiplied by a factor (O,) and moved by an offset (O,)."""
+    made = copy.deepcopy(layer)
+    made.weight.data *= factor[:, None]
+    made.bias.data = factor * made.bias.data + offset
+    return made
+
+
 class Heads(nn.Module):
     """The hidden layers between the circuits and the action and value layers: none, by default.
 
