@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate
-from ncp_control.audit.sections import Column, Section, aligned, broken, moves_of, sections_of, table
-from ncp_control.base.text import markdown, shown
+from ncp_control.audit.sections import broken, moves_of, sections_of
+from ncp_control.base.sections import WIDTH, Column, Section, aligned, markdown_of, table, text_of
+from ncp_control.base.text import counted
 
-WIDTH = 110
-LONGEST_NAME = 46  # of a cell in a table on a terminal
-GAP = "  "
 BOX, ABSENT = "observations", "-"
 
 
@@ -29,74 +26,6 @@ def as_text(certificate: Certificate, width: int = WIDTH) -> str:
 def as_markdown(certificate: Certificate) -> str:
     """Returns a certificate in Markdown, with a row for every sensor, neuron and synapse."""
     return markdown_of(f"Certificate of {certificate.agent}", sections_of(certificate, full=True))
-
-
-def text_of(sections: Sequence[Section], width: int = WIDTH) -> str:
-    """Returns sections as text in which control characters are escaped, so that a name cannot command the terminal."""
-    terms = [row[0] for section in sections if not section.header for row in section.rows or ((section.title,),)]
-    term = max(map(len, terms), default=0)
-    text = ""
-    for before, section in zip([None, *sections], sections, strict=False):
-        # What consists of sentences needs no empty lines in between.
-        apart = "\n" if before is not None and (before.header or section.header) else ""
-        text += apart + "\n".join(_table(section, width) if section.header else _facts(section, width, term)) + "\n"
-    return text
-
-
-def markdown_of(title: str, sections: Sequence[Section]) -> str:
-    """Returns sections in Markdown, which shows all names as they are."""
-    parts = [f"# {markdown(title)}"]
-    for section in sections:
-        parts.append(f"## {markdown(section.title[:1].upper() + section.title[1:])}")
-        if section.rows:
-            parts.append("\n".join(_markdown_table(section)))
-        if section.lines:
-            mark = "- " if len(section.lines) > 1 else ""
-            parts.append("\n".join(f"{mark}{markdown(line)}" for line in section.lines))
-    return "\n\n".join(parts) + "\n"
-
-
-def cut(text: str) -> str:
-    """Returns a text for a cell of a table: one line, and not too long."""
-    text = shown(text)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
-
-
-def _table(section: Section, width: int) -> list[str]:
-    """Returns a table: words and ranges are aligned on the left, other numbers on the right."""
-    rows = [[cut(cell) for cell in row] for row in (section.header, *section.rows)]
-    lines = [""] * len(rows)
-    for k, column in enumerate(zip(*rows, strict=True)):
-        size, words = max(map(len, column)), k < section.left or any(" to " in cell for cell in column[1:])
-        lines = [
-            line + GAP * (k > 0) + (cell.ljust(size) if words else cell.rjust(size))
-            for line, cell in zip(lines, column, strict=True)
-        ]
-    return [line.rstrip() for line in lines] + [part for line in section.lines for part in _wrapped(line, width)]
-
-
-def _facts(section: Section, width: int, term: int) -> list[str]:
-    """Returns sentences, each behind the term that it explains."""
-    rows = section.rows or tuple((section.title if k == 0 else "", line) for k, line in enumerate(section.lines))
-    return [part for name, text in rows for part in _wrapped(text, width, f"{shown(name).ljust(term)}{GAP}")]
-
-
-def _wrapped(text: str, width: int, lead: str = "") -> list[str]:
-    """Breaks a text into lines, of which the first begins with `lead` and the others below it."""
-    # A number stays on one line with its percent sign; what `shown` returns has no such character.
-    kept = shown(text).replace(" %", "\0%")
-    lines = textwrap.wrap(
-        kept, width, initial_indent=lead, subsequent_indent=" " * len(lead), break_on_hyphens=False
-    )  # fmt: skip
-    return [line.replace("\0", " ") for line in lines]
-
-
-def _markdown_table(section: Section) -> list[str]:
-    """Returns the lines of a table in Markdown."""
-    header = section.header or ("", "")
-    marks = ["---" if k < section.left or not section.header else "---:" for k in range(len(header))]
-    rows = [[markdown(" ".join(cell.split())) for cell in row] for row in section.rows]
-    return [f"| {' | '.join(row)} |" for row in [[markdown(one) for one in header], marks, *rows]]
 
 
 def side_by_side(first: Certificate, second: Certificate, width: int = WIDTH) -> str:
@@ -196,11 +125,7 @@ def _time_constants(certificate: Certificate) -> str:
 def _forgets(certificate: Certificate) -> str:
     if certificate.forgetting is None:
         return ""
-    return (
-        words.NOT_PROVED
-        if certificate.forgetting.steps is None
-        else words.counted(certificate.forgetting.steps, "step")
-    )
+    return words.NOT_PROVED if certificate.forgetting.steps is None else counted(certificate.forgetting.steps, "step")
 
 
 def _rate(certificate: Certificate) -> str:
@@ -230,8 +155,8 @@ def _worst(what: str) -> Callable[[Certificate], str]:
 def _attack(certificate: Certificate) -> str:
     if certificate.attack is None:
         return "none"
-    held = "held" if certificate.holds else f"broke {words.counted(len(certificate.attack.violations), 'claim')}"
-    return f"{held}, {words.counted(certificate.attack.inputs, 'observation')}"
+    held = "held" if certificate.holds else f"broke {counted(len(certificate.attack.violations), 'claim')}"
+    return f"{held}, {counted(certificate.attack.inputs, 'observation')}"
 
 
 def _tightness(certificate: Certificate) -> str:

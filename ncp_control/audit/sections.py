@@ -4,49 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate, CertifiedNeuron, CertifiedSynapse
+from ncp_control.base.sections import Column, Section, aligned, table
+from ncp_control.base.text import counted
 
-Rows = tuple[tuple[str, ...], ...]
-Column = tuple[str, list[str]]
 WIDE = 64  # a matrix with a column for each action may be that wide
 MOST_BROKEN = 10  # how many broken claims are listed
 NEVER = "."  # the sign of a sensor that does not reach an action
 FEW = 3  # so many synapses that matter least, so many that matter most, and so many cycles are named
-
-
-@dataclass(frozen=True)
-class Section:
-    """A part of a certificate: a heading, a table, and sentences below it. Names in it are as they are.
-
-    :param title: the heading
-    :param header: a heading for each column; empty for facts, which are pairs of a term and a text
-    :param rows: the table
-    :param lines: the sentences
-    :param left: how many columns hold words; the others hold numbers
-    """
-
-    title: str
-    header: tuple[str, ...] = ()
-    rows: Rows = ()
-    lines: tuple[str, ...] = ()
-    left: int = 1
-
-
-def table(title: str, columns: Sequence[Column], lines: Iterable[str] = (), left: int = 1) -> Section:
-    """Returns a section with a table of columns, each with its heading."""
-    rows = tuple(zip(*(cells for _, cells in columns), strict=True))
-    return Section(title, tuple(name for name, _ in columns), rows, tuple(lines), left)
-
-
-def aligned(spans: Iterable[str]) -> list[str]:
-    """Returns ranges in which the word "to" stands in one column."""
-    parts = [one.partition(" to ") for one in spans]
-    before = max((len(low) for low, to, _ in parts if to), default=0)
-    after = max((len(high) for _, to, high in parts if to), default=0)
-    return [f"{low.rjust(before)} to {high.ljust(after)}" if to else low for low, to, high in parts]
 
 
 def sections_of(certificate: Certificate, full: bool = False) -> list[Section]:
@@ -73,7 +40,7 @@ def broken(certificate: Certificate) -> Section | None:
     """Says that an attack broke claims; None if it broke none."""
     if certificate.attack is None or certificate.holds:
         return None
-    count = words.counted(len(certificate.attack.violations), "claim")
+    count = counted(len(certificate.attack.violations), "claim")
     lead = f"An attack broke {count} about {certificate.agent}, so this certificate is wrong:"
     lines = [lead, *certificate.attack.violations[:MOST_BROKEN]]
     if len(certificate.attack.violations) > MOST_BROKEN:
@@ -204,11 +171,11 @@ def attack(certificate: Certificate) -> Section:
     result = certificate.attack
     if result is None:
         return Section("attack", lines=("None: --attack N searches for observations that break these claims.",))
-    inputs = f"{words.counted(result.inputs, 'observation')} in {result.seconds:,.1f} s"
-    longest = f", up to {words.counted(result.longest, 'step')} in a row" if result.longest else ""
-    outcome = "broke no claim" if certificate.holds else f"broke {words.counted(len(result.violations), 'claim')}"
+    inputs = f"{counted(result.inputs, 'observation')} in {result.seconds:,.1f} s"
+    longest = f", up to {counted(result.longest, 'step')} in a row" if result.longest else ""
+    outcome = "broke no claim" if certificate.holds else f"broke {counted(len(result.violations), 'claim')}"
     tried = [one.found_matters for one in certificate.synapses] + [one.found_matters for one in certificate.neurons]
-    probed = words.counted(sum(share is not None for share in tried), "synapse or neuron", "synapses and neurons")
+    probed = counted(sum(share is not None for share in tried), "synapse or neuron", "synapses and neurons")
     replaced = f", replaced what {probed} pass on" if set(tried) - {None} else ""
     tightness = (
         ""
@@ -237,17 +204,17 @@ def forgetting(certificate: Certificate) -> Section:
     lines = [f"Forgetting is {reason}."]
     if certified.steps is not None:
         lines.append(
-            f"After {words.counted(certified.steps, 'step')} two pasts differ in no action by more than "
+            f"After {counted(certified.steps, 'step')} two pasts differ in no action by more than "
             f"{words.share(certificate.epsilon)} of its range."
         )
     elif certified.proved:
         lines.append(f"In how many steps it forgets is {words.NOT_PROVED}.")
     if certified.found_steps is not None:
-        lines.append(f"The attack kept two pasts apart for {words.counted(certified.found_steps, 'step')}.")
+        lines.append(f"The attack kept two pasts apart for {counted(certified.found_steps, 'step')}.")
     if certified.cycles:
         cycles = sorted(certified.cycles, key=lambda cycle: -cycle[1])
         named = "; ".join(f"{words.at_most(factor)} ({words.listed(names, 3)})" for names, factor in cycles[:FEW])
-        more = f"; {words.counted(len(cycles) - FEW, 'other cycle')} less" if len(cycles) > FEW else ""
+        more = f"; {counted(len(cycles) - FEW, 'other cycle')} less" if len(cycles) > FEW else ""
         lines.append(f"Its cycles pass on these multiples of a difference in a solver step: {named}{more}.")
     return Section("memory", lines=tuple(lines))
 
@@ -369,7 +336,7 @@ def idle(every: Sequence[CertifiedNeuron], condition: str, meaning: str) -> str:
     names = [one.name for one in every if one.condition == condition]
     if not names:
         return f"No neuron is {condition} ({meaning})."
-    return f"{words.counted(len(names), 'neuron')} {condition} ({meaning}): {words.listed(names)}."
+    return f"{counted(len(names), 'neuron')} {condition} ({meaning}): {words.listed(names)}."
 
 
 def vacuous(shares: Iterable[float | None]) -> str:

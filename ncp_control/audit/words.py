@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from ncp_control.audit.certificate import Certificate, Range
+from ncp_control.base.text import counted
 
 PROVED, NOT_PROVED = "proved", "not proved"
 WHOLE = "whole range"
@@ -81,11 +82,6 @@ def moved(value: float | None, most: float) -> str:
 def is_vacuous(share: float) -> bool:
     """Whether a share says nothing, because nothing moves an action further than through its range."""
     return share >= NEARLY
-
-
-def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """Writes a number of things, such as `1 neuron` or `2 neurons`."""
-    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

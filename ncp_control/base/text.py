@@ -36,3 +36,8 @@ def markdown_code(text: object) -> str:
 def csv_cell(text: str) -> str:
     """Returns a text for a table of CSV, in which no spreadsheet takes it for a formula."""
     return f"'{shown(text)}" if text.startswith(FORMULAS) else shown(text)
+
+
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """Writes a number of things, such as `1 neuron` or `2 neurons`."""
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"

@@ -13,6 +13,7 @@ from helpers.certificates import SENSORS, certificate_of, feed_forward
 from ncp_control.audit.certificate import Attack, Certificate
 from ncp_control.audit.page import write, write_certificate
 from ncp_control.audit.page.summary import summary
+from ncp_control.base import sections
 from ncp_control.wiring import AutoNCP, GapJunctions
 
 pytest.importorskip("matplotlib")
@@ -130,7 +131,7 @@ def test_what_holds_and_what_could_not_be_proved_come_first_and_long_tables_last
         assert word in in_short
     assert text.count("<details>") == 2  # neurons and synapses
     unfolded = re.sub(r"<details>.*?</details>", "", text)
-    assert all(table.count("<tr>") <= write.MANY + 1 for table in re.findall(r"<table>.*?</table>", unfolded))
+    assert all(table.count("<tr>") <= sections.MANY + 1 for table in re.findall(r"<table>.*?</table>", unfolded))
     for neuron in certificate.neurons:
         assert neuron.name in reader.text
 

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate
-from ncp_control.audit.sections import Section, forgetting, idle
+from ncp_control.audit.sections import forgetting, idle
+from ncp_control.base.sections import Section
+from ncp_control.base.text import counted
 
 FEW = 3  # so many actions are named
 
@@ -29,7 +31,7 @@ def ranges(certificate: Certificate) -> str:
     every = certificate.actions
     if certificate.chooses:
         never = [action.name for action in every if not action.possible]
-        return f"{words.counted(len(never), 'choice')} of {len(every):,} can never be made" + (
+        return f"{counted(len(never), 'choice')} of {len(every):,} can never be made" + (
             f": {words.listed(never)}." if never else "."
         )
     known = [action for action in every if math.isfinite(words.width(action.value))]
@@ -47,7 +49,7 @@ def ranges(certificate: Certificate) -> str:
 def synapses(certificate: Certificate) -> str:
     """Says how many synapses can move no action."""
     never = sum(synapse.matters == 0 for synapse in certificate.synapses)
-    return f"{never:,} of {words.counted(len(certificate.synapses), 'synapse')} can never move an action."
+    return f"{never:,} of {counted(len(certificate.synapses), 'synapse')} can never move an action."
 
 
 def errors(certificate: Certificate) -> str:

@@ -6,7 +6,6 @@ A reader who points at a neuron, a synapse or an input sees what is certified ab
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
@@ -18,13 +17,13 @@ from ncp_control.audit import words
 from ncp_control.audit.certificate import Certificate, CertifiedNeuron, CertifiedSynapse
 from ncp_control.audit.page.drawing import draw, inputs_of
 from ncp_control.audit.page.summary import summary
-from ncp_control.audit.sections import Section, assumptions, sections_of, title_of
+from ncp_control.audit.sections import assumptions, sections_of, title_of
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import all_shown, filled, page_head, script_json
-from ncp_control.base.text import shown
+from ncp_control.base.sections import html_of, report_file
+from ncp_control.base.text import counted, shown
 
 AT_THE_TOP = ("BROKEN", "what is certified")
-MANY = 20  # a longer table is folded
 # The most important comes first; what has a row for every sensor, neuron or synapse comes last.
 ORDER = ("actions", "memory", "not proved", "attack")
 MOST_SYNAPSES = 5000  # more than that, a browser draws too slowly
@@ -52,16 +51,16 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     parts = {
         "title": title,
         "verdict": verdict_of(certificate),
-        "summary": section_of(summary(certificate)),
-        "assumptions": section_of(assumptions(certificate)),
+        "summary": html_of(summary(certificate)),
+        "assumptions": html_of(assumptions(certificate)),
         "picture": picture or "<p>The agent has no memory, so there is no circuit to draw.</p>",
         "has_picture": "" if picture else "hidden",
         "left": f"<p>{left:,} synapses that matter less are not drawn and not listed; --json has them.</p>"
         if left
         else "",
-        "sections": "\n".join(map(section_of, body)),
-        "head": page_head(title, (folder / "page.css").read_text(encoding="utf-8")),
-        "script": (folder / "page.js").read_text(encoding="utf-8"),
+        "sections": "\n".join(map(html_of, body)),
+        "head": page_head(title, report_file("report.css") + (folder / "page.css").read_text(encoding="utf-8")),
+        "script": (folder / "page.js").read_text(encoding="utf-8") + report_file("report.js"),
         "data": script_json(all_shown(page_data(drawn))),
     }
     page = filled((folder / "page.html").read_text(encoding="utf-8"), parts)
@@ -80,49 +79,12 @@ def verdict_of(certificate: Certificate) -> str:
     attack = certificate.attack
     if attack is None:
         return '<p id="verdict">Proved by interval arithmetic; not attacked.</p>'
-    inputs = words.counted(attack.inputs, "observation")
+    inputs = counted(attack.inputs, "observation")
     if certificate.holds:
         return f'<p id="verdict" class="holds">Proved by interval arithmetic; an attack of {inputs} broke no claim.</p>'
     broken = "".join(f"<li>{escape(shown(one))}</li>" for one in attack.violations)
-    count = words.counted(len(attack.violations), "claim")
+    count = counted(len(attack.violations), "claim")
     return f'<div id="verdict" class="broken" role="alert">An attack of {inputs} broke {count}:<ul>{broken}</ul></div>'
-
-
-def section_of(section: Section) -> str:
-    """Returns a section as HTML."""
-    title = escape(shown(section.title[:1].upper() + section.title[1:]))
-    name = re.sub(r"\W+", "-", section.title)
-    lines = "".join(f"<p>{escape(shown(one))}</p>" for one in section.lines)
-    table = facts = ""
-    if section.header:
-        table = f'<div class="wide" tabindex="0" role="region" aria-label="{title}">{table_of(section)}</div>'
-    elif section.rows:
-        pairs = "".join(f"<dt>{escape(shown(name))}</dt><dd>{escape(shown(text))}</dd>" for name, text in section.rows)
-        facts = f"<dl>{pairs}</dl>"
-    body = facts + table + lines
-    if len(section.rows) > MANY:
-        body = f"{lines}<details><summary>{len(section.rows):,} rows</summary>{table}</details>"
-    return f'<section id="{name}"><h2>{title}</h2>{body}</section>'
-
-
-def table_of(section: Section) -> str:
-    """Returns a table whose columns can be sorted."""
-    kinds = ["words" if k < section.left else "number" for k in range(len(section.header))]
-    head = "".join(
-        f'<th scope="col" class="{kind}"><button type="button">{escape(shown(name))}</button></th>'
-        for name, kind in zip(section.header, kinds, strict=True)
-    )
-    body = "".join(f"<tr>{row_of(row, kinds)}</tr>" for row in section.rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def row_of(row: Sequence[str], kinds: Sequence[str]) -> str:
-    """Returns the cells of a row; the first one names it."""
-    cells = [
-        f'<td class="{kind}">{escape(shown(" ".join(cell.split())))}</td>'
-        for cell, kind in zip(row[1:], kinds[1:], strict=True)
-    ]
-    return f'<th scope="row">{escape(shown(row[0]))}</th>' + "".join(cells)
 
 
 class Colouring(NamedTuple):
