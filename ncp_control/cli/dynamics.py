@@ -1,0 +1,102 @@
+"""`ncp-control dynamics`: what an agent and its body do together in the long run."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass
+class Arguments:
+    """Analyse an agent and its body as one system: where many starts lead, whether the agent comes to rest, repeats a
+    cycle or moves chaotically, how fast small differences grow, and how far errors of its sensors carry.
+
+    Example: ncp-control dynamics checkpoints/halfcheetah.safetensors --html loop.html
+    """
+
+    checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT")]
+    """The .safetensors file of a policy, with or without a memory."""
+
+    starts: int = 10
+    """Number of episodes that are followed, and of starts from which exponents are measured."""
+
+    thrown: int = 30
+    """Number of further starts from any pose, such as on its back."""
+
+    steps: int = 1000
+    """Steps of each, after which it counts as settled."""
+
+    measured: int = 500
+    """Steps over which exponents are measured."""
+
+    seed: int = 0
+    """Seed of the first episode, and of the poses."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """The environment. The default is the one that the agent was trained in, without its disturbances."""
+
+    html: Path | None = None
+    """A page with tables and figures."""
+
+    figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """A folder for the figures, as SVG."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Analyses the agent, and prints what was found."""
+    import torch
+
+    from ncp_control.activity.recording.environment import seconds_per_step
+    from ncp_control.base.files import name_of
+    from ncp_control.base.kinds import Kind, kind_of
+    from ncp_control.base.pages import save_figure
+    from ncp_control.base.sections import text_of
+    from ncp_control.cli import trained_in
+    from ncp_control.cli.arguments import screen_width
+    from ncp_control.loop import analyse, write_dynamics
+    from ncp_control.loop.figures import figures_of
+    from ncp_control.loop.printed import sections_of
+    from ncp_control.rl import load_policy
+
+    path, html = arguments.checkpoint, arguments.html
+    if path.suffix.lower() == ".zip":
+        raise ValueError(
+            f"{path} is a model of Stable-Baselines3: write it as a policy file first, with ncp-control convert {path} "
+            "--algo NAME --env ID --out agent.safetensors"
+        )
+    if kind_of(path) is Kind.DYNAMICS:
+        raise ValueError(f"{path} holds a dynamics model, which acts on nothing: name a policy")
+    if html is not None and not html.parent.is_dir():
+        raise FileNotFoundError(f"the folder {html.parent} does not exist: create it first")
+    if html is not None and html.resolve() == path.resolve():
+        raise ValueError(f"--html would overwrite {html}, which is read: name another file")
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
+    agent = load_policy(path)
+    name = trained_in.env_name(path, agent.note, arguments.env)
+    calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
+    with closing(trained_in.make(name, agent.note, **calm)) as env:
+        report = analyse(
+            agent, env, arguments.starts, arguments.thrown, arguments.steps, arguments.measured, arguments.seed,
+            name=name_of(path), seconds=seconds_per_step(env), progress=True,
+        )  # fmt: skip
+    if arguments.figures is not None:
+        arguments.figures.mkdir(parents=True, exist_ok=True)
+        for what, figure in figures_of(report).items():
+            save_figure(figure, arguments.figures / f"{what}.svg", dpi=100)
+    if html is not None:
+        write_dynamics(report, html)
+    if arguments.json:
+        print(report.to_json())
+        return 0
+    print(text_of(sections_of(report), screen_width()), end="")
+    for what, written in (("page", html), ("figures", arguments.figures)):
+        if written is not None:
+            print(f"{what}: {written}")
+    return 0

@@ -1,0 +1,330 @@
+"""Bodies whose state can be read and set: the physics of one environment, as a map from a state and an action.
+
+A step is the environment's own `step`, so nothing of its physics or its rewards is written here again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import (
+    ClipAction,
+    FlattenObservation,
+    OrderEnforcing,
+    PassiveEnvChecker,
+    RescaleAction,
+    RescaleObservation,
+    TimeLimit,
+)
+from numpy.typing import NDArray
+
+from ncp_control.activity.recording.environment import vector_names
+from ncp_control.data.finite import CheckFinite
+from ncp_envs import KeepObservations, PreviousAction
+
+Array = NDArray[Any]
+# Wrappers without a memory of their own: what they return follows from one step.
+PLAIN = (
+    OrderEnforcing, PassiveEnvChecker, TimeLimit, CheckFinite, KeepObservations, PreviousAction, FlattenObservation,
+    ClipAction, RescaleAction, RescaleObservation,
+)  # fmt: skip
+TURN = 2 * np.pi
+TOLERANCE = 1e-14
+CHECKED = 20  # steps that are taken twice, before anything is computed
+HINGE, SLIDE, BALL, FREE = 3, 2, 1, 0  # MuJoCo's numbers of the types of joints (mjtJoint)
+FLOOR = 0  # and of the type of a geom that is a plane (mjtGeom)
+THROWN_SPEED = 1.0  # standard deviation of the velocities of a body that is thrown
+SINES: Mapping[str, Callable[[Array], Array]] = {
+    "PendulumEnv": lambda state: np.array([np.cos(state[0]), np.sin(state[0]), state[1]]),
+    "AcrobotEnv": lambda state: np.array([*(f(state[k]) for k in (0, 1) for f in (np.cos, np.sin)), *state[2:]]),
+    "CartPoleEnv": np.array,
+    "MountainCarEnv": np.array,
+}
+# From where the states of these bodies are drawn when they are thrown.
+THROWN: Mapping[str, tuple[float, ...]] = {
+    "PendulumEnv": (np.pi, 8.0), "AcrobotEnv": (np.pi, np.pi, 6.0, 6.0), "CartPoleEnv": (2.4, 2.0, 0.2, 2.0),
+    "MountainCarEnv": (0.6, 0.07),
+}  # fmt: skip
+
+
+class Moved(NamedTuple):
+    """What one step of a body gives.
+
+    :param state: the body's state after the step
+    :param observation: what the environment shows, (n,) float64
+    :param reward: the reward
+    :param ended: whether the episode ended by itself, such as by a fall
+    """
+
+    state: Array
+    observation: Array
+    reward: float
+    ended: bool
+
+
+class LoopBody(ABC):
+    """The body in one environment.
+
+    A state is a vector that `restore` sets. Between two near states there is a deviation, a vector of `size` numbers
+    (`joint_count` positions, then velocities), which counts turns of a joint in radians, also in three dimensions.
+
+    :param env: the environment; only wrappers without a memory of their own may be around it
+    :ivar size: the number of entries of a deviation
+    :ivar names: a name for each of them
+    :ivar positions: how many of them are positions
+    """
+
+    size: int
+    positions: int
+    names: list[str]
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        self.env = env
+        self.base: Any = env.unwrapped
+        self.chooses = isinstance(env.action_space, gym.spaces.Discrete)
+        self.sensors = vector_names(env)
+
+    @abstractmethod
+    def state(self) -> Array:
+        """Returns the present state."""
+
+    @abstractmethod
+    def restore(self, state: Array) -> None:
+        """Sets the state."""
+
+    @abstractmethod
+    def deviated(self, state: Array, deviation: Array) -> Array:
+        """Returns the state that lies a deviation away from another one."""
+
+    @abstractmethod
+    def deviation(self, of: Array, origin: Array) -> Array:
+        """Returns the deviation by which one state lies away from another one."""
+
+    @abstractmethod
+    def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
+        """Sets the body into any pose at a random speed; returns its state and the observation."""
+
+    def reset(self, seed: int) -> tuple[Array, Array]:
+        """Begins an episode; returns the body's state and the first observation."""
+        observation, _ = self.env.reset(seed=seed)
+        return self.state(), np.asarray(observation, np.float64)
+
+    def step(self, action: Array) -> Moved:
+        """Takes a step from the present state."""
+        observation, reward, ended, _, _ = self.env.step(int(action[0]) if self.chooses else action)
+        return Moved(self.state(), np.asarray(observation, np.float64), float(reward), bool(ended))
+
+    def step_from(self, state: Array, action: Array) -> Moved:
+        """Takes a step from a state."""
+        self.restore(state)
+        return self.step(action)
+
+
+class MujocoBody(LoopBody):
+    """A body of MuJoCo in a `MujocoEnv` of Gymnasium, also in one of a user's own.
+
+    It sets the tolerance of the model's solver to 1e-14.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        import mujoco
+
+        from ncp_envs.joints import velocity_names
+
+        super().__init__(env)
+        self._mujoco = mujoco
+        self.model, self.data = self.base.model, self.base.data
+        # The solver of contacts stops at 1e-8, which would be noise in derivatives. With 0 it would never stop early.
+        self.model.opt.tolerance = TOLERANCE
+        model = self.model
+        self.positions, self.size = model.nv, 2 * model.nv + model.na
+        speeds = velocity_names(model)
+        self.names = [
+            *(name.replace("angular velocity", "angle").replace(" velocity", "") for name in speeds),
+            *speeds,
+            *(f"actuator {k}" for k in range(model.na)),
+        ]
+        self._ends = np.cumsum([model.nq, model.nv, model.na])
+
+    def state(self) -> Array:
+        """Returns positions, velocities and activations, and from where the solver of contacts goes on."""
+        data = self.data
+        return np.concatenate([data.qpos, data.qvel, data.act, data.qacc_warmstart])
+
+    def restore(self, state: Array) -> None:
+        """Sets the state."""
+        data = self.data
+        data.qpos[:], data.qvel[:], data.act[:], data.qacc_warmstart[:] = np.split(state, self._ends)
+
+    def deviated(self, state: Array, deviation: Array) -> Array:
+        """Returns the state that lies a deviation away from another one."""
+        places, rest = np.split(state.copy(), self._ends[:1])
+        turned = deviation[: self.positions]
+        self._mujoco.mj_integratePos(self.model, places, turned, 1.0)
+        rest[: self.size - self.positions] += deviation[self.positions :]
+        return np.concatenate([places, rest])
+
+    def deviation(self, of: Array, origin: Array) -> Array:
+        """Returns the deviation by which one state lies away from another one."""
+        turned, count = np.zeros(self.positions), self._ends[0]
+        self._mujoco.mj_differentiatePos(self.model, turned, 1.0, origin[:count], of[:count])
+        return np.concatenate([turned, (of - origin)[count : count + self.size - self.positions]])
+
+    def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
+        """Sets every joint anywhere in its range, each speed at random, and the body onto the ground."""
+        self.env.reset(seed=int(random.integers(2**31)))
+        model, data = self.model, self.data
+        places, speeds = data.qpos.copy(), random.normal(scale=THROWN_SPEED, size=model.nv)
+        for joint in range(model.njnt):
+            kind, at = int(model.jnt_type[joint]), int(model.jnt_qposadr[joint])
+            if kind in (FREE, BALL):
+                first = at + 3 * (kind == FREE)
+                turn = random.normal(size=4)
+                places[first : first + 4] = turn / np.linalg.norm(turn)
+            elif model.jnt_limited[joint]:
+                places[at] = random.uniform(*model.jnt_range[joint])
+            elif kind == HINGE:
+                places[at] = random.uniform(-np.pi, np.pi)
+        self.base.set_state(places, speeds)
+        self._lift(places, speeds)
+        state = self.state()
+        # What is observed is computed in a step; one without an action shows it.
+        moved = self.step_from(state, np.zeros(self.env.action_space.shape or 1))
+        return moved.state, moved.observation
+
+    def _lift(self, places: Array, speeds: Array) -> None:
+        """Lifts or lowers a body onto the ground, if it can move up and down."""
+        model, data = self.model, self.data
+        if not (model.geom_type == FLOOR).any():
+            return
+        lowest = min(
+            (float(data.geom_xpos[k][2] - model.geom_rbound[k]) for k in range(model.ngeom)
+             if model.geom_type[k] != FLOOR and model.body_weldid[model.geom_bodyid[k]]),
+            default=0.0,
+        )  # fmt: skip
+        for joint in range(model.njnt):
+            at, first = int(model.jnt_qposadr[joint]), not model.body_parentid[model.jnt_bodyid[joint]]
+            is_up = int(model.jnt_type[joint]) == SLIDE and abs(model.jnt_axis[joint][2]) > 0.5
+            if first and (is_up or int(model.jnt_type[joint]) == FREE):
+                places[at + 2 * (not is_up)] -= lowest
+                self.base.set_state(places, speeds)
+                return
+
+
+class StateBody(LoopBody):
+    """A body of Gymnasium's classic control, whose state is a vector. What it shows is not rounded to float32."""
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        super().__init__(env)
+        name = type(self.base).__name__
+        inner: Any = env
+        while inner.env is not self.base and type(inner.env) is not PassiveEnvChecker:  # which looks for float32
+            inner = inner.env
+        inner.env = Unrounded(inner.env, SINES[name])
+        self._ranges = np.array(THROWN[name])
+        self.size = len(self._ranges)
+        self.positions = self.size // 2
+        self.names = [f"state {k}" for k in range(self.size)]
+        if name in ("CartPoleEnv", "MountainCarEnv"):
+            self.names = vector_names(self.base)
+
+    def state(self) -> Array:
+        """Returns the state."""
+        return np.array(self.base.state, np.float64)
+
+    def restore(self, state: Array) -> None:
+        """Sets the state."""
+        self.base.state = state.copy()
+        if hasattr(self.base, "steps_beyond_terminated"):
+            self.base.steps_beyond_terminated = None
+
+    def deviated(self, state: Array, deviation: Array) -> Array:
+        """Returns the state that lies a deviation away from another one."""
+        return state + deviation
+
+    def deviation(self, of: Array, origin: Array) -> Array:
+        """Returns the deviation by which one state lies away from another one."""
+        return of - origin
+
+    def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
+        """Sets the body into any state."""
+        self.env.reset(seed=int(random.integers(2**31)))
+        self.restore(random.uniform(-self._ranges, self._ranges))
+        moved = self.step(np.zeros(self.env.action_space.shape or 1))
+        return moved.state, moved.observation
+
+
+class Unrounded(gym.Wrapper[Any, Any, Any, Any]):
+    """Shows what a body of classic control observes as it is before it is rounded to float32."""
+
+    def __init__(self, env: gym.Env[Any, Any], observe: Callable[[Array], Array]) -> None:
+        super().__init__(env)
+        self._observe = observe
+
+    def _seen(self) -> Array:
+        return self._observe(np.asarray(self.unwrapped.state, np.float64))  # type: ignore[attr-defined]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Resets the body."""
+        _, info = self.env.reset(seed=seed, options=options)
+        return self._seen(), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the body."""
+        _, reward, ended, cut, info = self.env.step(action)
+        return self._seen(), reward, ended, cut, info
+
+
+def body_of(env: gym.Env[Any, Any]) -> LoopBody:
+    """Returns the body in an environment, and refuses an environment whose state cannot be set."""
+    base: Any = env.unwrapped
+    check_wrappers(env)
+    if not isinstance(env.observation_space, gym.spaces.Box) or len(env.observation_space.shape) != 1:
+        raise ValueError(f"the closed loop needs observations that are vectors, and these are {env.observation_space}")
+    if all(hasattr(base, name) for name in ("model", "data", "set_state", "frame_skip")):
+        body: LoopBody = MujocoBody(env)
+    elif type(base).__name__ in SINES and type(base).__module__.startswith("gymnasium.envs.classic_control"):
+        body = StateBody(env)
+    else:
+        raise ValueError(
+            f"the state of {type(base).__name__} cannot be set: the closed loop is analysed for bodies of MuJoCo "
+            f"(Gymnasium's MujocoEnv, also your own) and for {', '.join(name.removesuffix('Env') for name in SINES)}"
+        )
+    check_repeats(body)
+    return body
+
+
+def check_wrappers(env: gym.Env[Any, Any]) -> None:
+    """Refuses wrappers that remember something, or draw at random."""
+    while isinstance(env, gym.Wrapper):
+        if type(env) not in PLAIN:
+            raise ValueError(
+                f"the wrapper {type(env).__name__} has a memory or draws at random, which the closed loop of agent and "
+                "body leaves out: analyse the agent in the environment without it (--env)"
+            )
+        env = env.env
+
+
+def check_repeats(body: LoopBody) -> None:
+    """Refuses a body that does not repeat its steps from a state that is set again."""
+    state, _ = body.reset(seed=0)
+    space = body.env.action_space
+    space.seed(0)
+    actions = [np.atleast_1d(np.asarray(space.sample(), np.float64)) for _ in range(CHECKED)]
+    first: list[Moved] = []
+    for action in actions:
+        first.append(body.step(action))
+        if first[-1].ended:
+            break
+    body.restore(state)
+    for one, action in zip(first, actions, strict=False):
+        other = body.step(action)
+        if not (np.array_equal(one.state, other.state) and np.array_equal(one.observation, other.observation)):
+            raise ValueError(
+                f"{type(body.base).__name__} does not repeat its steps when its state is set back: it keeps something "
+                "beside MuJoCo's positions and velocities, or draws at random in a step"
+            )

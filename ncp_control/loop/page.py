@@ -1,0 +1,70 @@
+"""Writing a report on the closed loop as one web page, which holds all that it shows and uses no network."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ncp_control.base.files import write_atomically
+from ncp_control.base.pages import filled, page_head
+from ncp_control.base.sections import html_of, report_file
+from ncp_control.base.text import shown
+from ncp_control.loop.figures import figures_of
+from ncp_control.loop.printed import sections_of
+from ncp_control.loop.report import LoopReport
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# The heading and the caption of each picture.
+CAPTIONS = {
+    "attractors": ("Where starts lead", "The share of starts that settle to each attractor."),
+    "portraits": (
+        "Attractors on their own axes",
+        "What the agent sees, a dot for each step, on the two axes along which it varies most. A cycle is a few dots, "
+        "a closed curve is a line, and chaos fills an area.",
+    ),
+    "spectrum": (
+        "Spectrum of exponents",
+        "How fast small differences grow (above 0) or shrink, direction by direction, with 95 % intervals over starts. "
+        "Directions that shrink faster than e^-1.5 a step are not drawn.",
+    ),
+    "multipliers": (
+        "Multipliers",
+        "By what a small difference is multiplied in each round of a cycle, or in each step at rest. Inside the "
+        "circle, it dies out.",
+    ),
+}
+
+
+def write_dynamics(report: LoopReport, path: str | Path) -> None:
+    """Writes a report as a page.
+
+    :param path: the `.html` file; it is replaced as a whole if it exists
+    """
+    folder = resources.files("ncp_control.loop") / "static"
+    title = escape(f"{shown(report.agent)} in closed loop")
+    parts = {
+        "title": title,
+        "head": page_head(title, report_file("report.css") + (folder / "page.css").read_text(encoding="utf-8")),
+        "sections": "\n".join(map(html_of, sections_of(report))),
+        "figures": "\n".join(section(name, figure) for name, figure in figures_of(report).items()),
+        "script": report_file("report.js"),
+    }
+    write_atomically(path, filled((folder / "page.html").read_text(encoding="utf-8"), parts).encode("utf-8"))
+
+
+def section(name: str, figure: Figure) -> str:
+    """Returns a picture with its heading and its caption as HTML."""
+    title, caption = CAPTIONS[name]
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    picture = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return (
+        f'<section id="{name}-figure" class="figure"><h2>{title}</h2>'
+        f'<img alt="{escape(caption)}" src="data:image/svg+xml;base64,{picture}"><p>{escape(caption)}</p></section>'
+    )

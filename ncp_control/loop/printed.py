@@ -1,0 +1,141 @@
+"""A report on the closed loop in sections, which a terminal and a page show alike."""
+
+from __future__ import annotations
+
+import math
+
+from ncp_control.base.sections import Section, table
+from ncp_control.base.text import counted
+from ncp_control.loop.report import (
+    AGES,
+    CALM,
+    CHAOS,
+    CYCLE,
+    ENDED,
+    ERROR,
+    MOST,
+    OPEN,
+    REST,
+    STEADY,
+    Attractor,
+    LoopReport,
+)  # fmt: skip
+
+NONE = "-"
+
+
+def sections_of(report: LoopReport) -> list[Section]:
+    """Returns the sections of a report."""
+    return [section for section in (about(report), attractors(report), *errors(report)) if section is not None]
+
+
+def letter(number: int) -> str:
+    """Returns the name of an attractor: A for the first."""
+    return chr(ord("A") + number) if number < 26 else f"A{number}"
+
+
+def about(report: LoopReport) -> Section:
+    """Says what was followed, and in short what was found."""
+    body, neurons, actions = report.size
+    parts = [counted(body, "number") + " of the body", counted(neurons, "neuron"), counted(actions, "action")]
+    rows = [
+        ("closed loop", f"{report.agent} in {report.env}, without noise: " + ", ".join(parts)),
+        ("followed", f"{counted(report.starts, 'start')} of episodes and {report.thrown:,} from any pose, "
+                     f"{report.steps:,} steps each"),
+    ]  # fmt: skip
+    rows += [(f"attractor {letter(k)}", sentence(report, one)) for k, one in enumerate(report.attractors[:MOST])]
+    return Section("in short", rows=tuple(rows))
+
+
+def sentence(report: LoopReport, one: Attractor) -> str:
+    """Describes an attractor in a sentence or two."""
+    if one.kind == ENDED:
+        first, last = min(one.ends), max(one.ends)
+        return f"the episode ends, after {counted(first, 'step')}" + (f" to {last:,}" if last > first else "")
+    if one.largest is None:
+        return "not measured"
+    if one.cycle is None:
+        size = beside = ""
+    else:
+        size = f"{abs(one.cycle.multipliers[0]):.3g}"
+        beside = f". In it lies a cycle of {one.cycle.period} steps that repels, with a multiplier of {size}"
+    doubled = math.log(2) / abs(one.largest.mean) if one.largest.mean else math.inf
+    return {
+        REST: f"rest: nothing moves. A small difference is multiplied by {size} in each step, so it dies out",
+        CYCLE: f"a cycle{time(report, one)}. A small difference is multiplied by {size} in each round, so it dies out",
+        CHAOS: f"chaos: a small difference doubles every {doubled:.1f} steps, until the runs have nothing in common. "
+        f"The attractor has a dimension of {one.dimension:.1f}{beside}",
+        STEADY: f"neutral: a closed curve or a slow drift. A small difference neither grows much nor dies out{beside}",
+        CALM: f"small differences halve every {doubled:.1f} steps; no cycle was found",
+        OPEN: "not decided, as the interval of the largest exponent has 0 in it: measure more starts, or longer",
+    }[one.kind]
+
+
+def time(report: LoopReport, one: Attractor) -> str:
+    """Writes how long a round takes."""
+    if one.cycle is None:
+        return ""
+    seconds = "" if report.seconds is None else f", {one.cycle.period * report.seconds:.3g} s"
+    return f" of {counted(one.cycle.period, 'step')}{seconds}"
+
+
+def attractors(report: LoopReport) -> Section:
+    """Returns a row for each attractor."""
+    listed = report.attractors[:MOST]
+    spans = [
+        NONE if one.largest is None
+        else f"{one.largest.mean:+.4f}" if one.largest.low == one.largest.high
+        else f"{one.largest.mean:+.3f} [{one.largest.low:+.3f}, {one.largest.high:+.3f}]"
+        for one in listed
+    ]  # fmt: skip
+    left = len(report.attractors) - len(listed)
+    lines = [
+        "Exponent: the largest Lyapunov exponent a step, with its 95 % interval over starts; from the multipliers of a "
+        "cycle there is no interval. Above 0, small differences grow."
+    ]
+    if left:
+        lines.append(f"{counted(left, 'smaller group')} of starts {'is' if left == 1 else 'are'} not listed.")
+    return table(
+        "attractors",
+        [
+            ("", [letter(k) for k in range(len(listed))]),
+            ("what", [kind(one) for one in listed]),
+            ("episodes", [f"{one.starts} of {report.starts}" for one in listed]),
+            ("any pose", [f"{one.thrown} of {report.thrown}" for one in listed]),
+            ("reward a step", [NONE if math.isnan(one.reward) else f"{one.reward:.3f}" for one in listed]),
+            ("exponent", spans),
+        ],
+        lines,
+        left=2,
+    )
+
+
+def kind(one: Attractor) -> str:
+    """Returns what an attractor is, in a few words."""
+    if one.kind == OPEN and not one.exponents:
+        return "not measured"
+    return f"{one.kind} of {counted(one.cycle.period, 'step')}" if one.kind == CYCLE and one.cycle else one.kind
+
+
+def errors(report: LoopReport) -> list[Section]:
+    """Returns how far errors of the sensors move the actions, on the first attractor on which this was measured."""
+    for k, one in enumerate(report.attractors):
+        if one.carried is not None:
+            columns = [("sensor", list(report.sensors))]
+            columns += [
+                ("at once" if age == 0 else f"{age} steps later", [share(ERROR * value) for value in one.carried[age]])
+                for age in AGES
+            ]
+            lines = [
+                f"How far the actions move on attractor {letter(k)} after an error of {100 * ERROR:g} % of a sensor's "
+                "standard deviation in one step, as a share of their range: the root of the mean square along the way."
+            ]
+            return [table("errors of sensors", columns, lines)]
+    return []
+
+
+def share(value: float) -> str:
+    """Writes a share of the actions' range."""
+    if not math.isfinite(value):
+        return NONE
+    return "whole range" if value >= 1 else f"{100 * value:.2g} %"
