@@ -159,6 +159,10 @@ def recorded(path: Path, agent: Any) -> Any:
             f"{path} was recorded with {', '.join(map(shown, changed))} held or cut, and the audit is of the whole "
             "circuit: record it without --silence, --clamp and --cut"
         )
+    if activity.about.get("after"):
+        raise ValueError(
+            f"{path} continues another recording, and an audit begins at an episode's start: name that one"
+        )
     elapsed = activity.get("elapsed")
     if elapsed is None:  # it lies among what the circuit reads, or was always 1
         elapsed = activity.inputs[:, -1] if Controller(agent).reads_elapsed else np.ones(len(observations))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
+
+RECORDED = 300  # steps on each attractor
 
 
 @dataclass
@@ -45,6 +47,9 @@ class Arguments:
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """A folder for the figures, as SVG."""
 
+    record: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """A folder for recordings, 300 steps on each attractor, for ncp-control view."""
+
     json: bool = False
     """Print one JSON object last."""
 
@@ -54,6 +59,7 @@ def run(arguments: Arguments) -> int:
     import torch
 
     from ncp_control.activity.recording.environment import seconds_per_step
+    from ncp_control.activity.recording.interventions import circuit_of
     from ncp_control.base.files import name_of
     from ncp_control.base.kinds import Kind, kind_of
     from ncp_control.base.pages import save_figure
@@ -79,6 +85,8 @@ def run(arguments: Arguments) -> int:
         raise ValueError(f"--html would overwrite {html}, which is read: name another file")
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     agent = load_policy(path)
+    if arguments.record is not None:
+        circuit_of(agent.policy)  # refuses an agent without one
     name = trained_in.env_name(path, agent.note, arguments.env)
     calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
     with closing(trained_in.make(name, agent.note, **calm)) as env:
@@ -92,11 +100,33 @@ def run(arguments: Arguments) -> int:
             save_figure(figure, arguments.figures / f"{what}.svg", dpi=100)
     if html is not None:
         write_dynamics(report, html)
+    if arguments.record is not None:
+        write_recordings(arguments, agent, name, report)
     if arguments.json:
         print(report.to_json())
         return 0
     print(text_of(sections_of(report), screen_width()), end="")
-    for what, written in (("page", html), ("figures", arguments.figures)):
+    for what, written in (("page", html), ("figures", arguments.figures), ("recordings", arguments.record)):
         if written is not None:
             print(f"{what}: {written}")
     return 0
+
+
+def write_recordings(arguments: Arguments, agent: Any, name: str, report: Any) -> None:
+    """Records the agent on each attractor that was measured."""
+    from ncp_control.activity import record
+    from ncp_control.base.files import name_of
+    from ncp_control.cli import trained_in
+    from ncp_control.loop.printed import letter
+
+    assert arguments.record is not None
+    arguments.record.mkdir(parents=True, exist_ok=True)
+    for k, one in enumerate(report.attractors):
+        if one.moment is None or not one.exponents:
+            continue
+        calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
+        with closing(trained_in.make_drawing(name, agent.note, **calm)) as env:
+            record(
+                agent, env, arguments.record / f"{letter(k)}.npz", RECORDED, seed=arguments.seed, after=one.moment,
+                controller=name_of(arguments.checkpoint), note={"sha256": agent.sha256, "attractor": one.kind},
+            )  # fmt: skip

@@ -37,10 +37,13 @@ class Arguments:
     """The environment. The default is the one that the checkpoint was trained in."""
 
     random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
-    """The share of random actions; by default that of the training."""
+    """Share of random actions. The default is the training's."""
 
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic action."""
+
+    after: Annotated[Path | None, tyro.conf.arg(metavar="EPISODE")] = None
+    """Go on where this recording ended."""
 
     silence: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NEURON ...")] = ()
     """Hold these neurons at 0."""
@@ -78,7 +81,7 @@ def run(arguments: Arguments) -> int:
     if reason := activity.about.get("pictures", {}).get("reason"):
         say(f"a video of this recording shows the circuit alone: {reason}")
     rewards = activity.get("rewards")
-    episodes = int(activity.episode_starts.sum())
+    episodes = max(1, int(activity.episode_starts.sum()))
     gained = "" if rewards is None else f", reward {float(rewards.sum()):,.1f}"
     size, synapses = arguments.out.stat().st_size, len(activity.wiring.synapses) + len(activity.wiring.sensory)
     if arguments.json:
@@ -106,6 +109,7 @@ def record_policy(arguments: Arguments) -> Any:
     from ncp_control.rl import load_policy
 
     policy = load_policy(arguments.checkpoint)
+    before = None if arguments.after is None else recorded_before(arguments.after, policy)
     if arguments.data is not None or arguments.look is not None:
         raise ValueError(f"--data and --look are for dynamics models, but {arguments.checkpoint} holds a policy")
     note = policy.note
@@ -123,10 +127,21 @@ def record_policy(arguments: Arguments) -> Any:
             hold=held(arguments),
             cut=arguments.cut,
             controller=name_of(arguments.checkpoint),
+            after=before,
             note={"sha256": policy.sha256, **({"steps": note["steps"]} if "steps" in note else {})},
         )
     finally:
         env.close()
+
+
+def recorded_before(path: Path, policy: Any) -> Any:
+    """Reads the recording that is to be continued, and refuses one of another agent."""
+    from ncp_control.activity.recording.activity import Activity
+
+    activity = Activity.load(path)
+    if activity.about.get("note", {}).get("sha256") != policy.sha256:
+        raise ValueError(f"{path} was recorded with another agent than {policy.name}: name the agent that it shows")
+    return activity
 
 
 def held(arguments: Arguments) -> dict[str, float]:
@@ -153,8 +168,8 @@ def record_model(arguments: Arguments) -> Any:
 
     if arguments.data is None:
         raise ValueError(f"{arguments.checkpoint} holds a dynamics model: add --data, the rollouts that it should read")
-    if arguments.silence or arguments.clamp or arguments.cut:
-        raise ValueError("--silence, --clamp and --cut are for agents: a dynamics model is recorded unchanged")
+    if arguments.silence or arguments.clamp or arguments.cut or arguments.after is not None:
+        raise ValueError("--silence, --clamp, --cut and --after are for agents: a model is recorded unchanged")
     rollouts = Rollouts.load(arguments.data)
     if not 0 <= arguments.rollout < len(rollouts):
         raise ValueError(f"{arguments.data} has {len(rollouts)} rollouts: --rollout is 0 to {len(rollouts) - 1}")

@@ -18,6 +18,7 @@ Array = NDArray[Any]
 KEPT = 400  # of the last states of a run
 SAME = 1.0  # means may differ by so many standard deviations
 SPREADS = 3.0  # and these by such a factor
+STILL = 1e-3  # what moves less, relative to what all runs differ by, does not move
 
 
 class SettledRun(NamedTuple):
@@ -77,9 +78,10 @@ def settle(
 
 
 def grouped(settled: Sequence[SettledRun]) -> list[list[int]]:
-    """Returns groups of runs that settled to the same, the largest first; each group lists places in `settled`.
+    """Returns groups of runs that settled to the same; each group lists places in `settled`.
 
-    Runs whose episodes ended are one group, whatever they did before.
+    First comes the group with the most starts of episodes. Runs whose episodes ended are one group, whatever they did
+    before.
     """
     ended = [k for k, one in enumerate(settled) if one.ended is not None]
     going = [k for k, one in enumerate(settled) if one.ended is None]
@@ -87,25 +89,25 @@ def grouped(settled: Sequence[SettledRun]) -> list[list[int]]:
     if going:
         means = np.array([settled[k].observations.mean(axis=0) for k in going])
         spreads = np.array([settled[k].observations.std(axis=0) for k in going])
-        # What hardly moves in any run is compared by how far the runs lie apart.
-        unit = np.maximum(np.median(spreads, axis=0), 1e-3 * np.maximum(np.ptp(means, axis=0), spreads.max(axis=0)))
-        unit = np.maximum(unit, 1e-9)
-        names = labels_of(means / unit, spreads / unit)
+        names = labels_of(means, spreads)
         groups += [[going[k] for k in np.flatnonzero(names == name)] for name in np.unique(names)]
-    return sorted(groups, key=len, reverse=True)
+    return sorted(groups, key=lambda group: (sum(not settled[k].thrown for k in group), len(group)), reverse=True)
 
 
 def labels_of(means: Array, spreads: Array) -> Array:
     """Returns a number for each run; runs that can be reached over similar ones have the same.
 
-    :param means: (S, n), in units of a typical standard deviation
-    :param spreads: (S, n), in the same units
+    Two runs are similar if their means differ by at most the greater of their standard deviations, and these by at most
+    a factor of 3, in every observation. What moves less than a thousandth of what the runs differ by does not move.
+
+    :param means: of what each run saw, (S, n)
+    :param spreads: the standard deviations, (S, n)
     """
-    apart = np.abs(means[:, None] - means).max(axis=2)
-    floor = 0.1  # a spread below a tenth of the typical one is none
-    logs = np.log(np.maximum(spreads, floor))
-    wider = np.abs(logs[:, None] - logs).max(axis=2)
-    similar = (apart <= SAME) & (wider <= np.log(SPREADS))
+    still = np.maximum(STILL * np.maximum(np.ptp(means, axis=0), spreads.max(axis=0)), 1e-9)
+    spreads = np.maximum(spreads, still)
+    apart = np.abs(means[:, None] - means) / np.maximum(spreads[:, None], spreads)
+    wider = np.abs(np.log(spreads[:, None] / spreads))
+    similar = ((apart <= SAME) & (wider <= np.log(SPREADS))).all(axis=2)
     labels = np.arange(len(means))
     for _ in range(len(means)):
         least = np.where(similar, labels, len(means)).min(axis=1)

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ncp_control.data.bodies import TURN, BodyState, body_of
 from ncp_control.data.env_specs import check_policy, range_of
-from ncp_control.loop.bodies import TURN, LoopBody, body_of
 from ncp_control.rl.controller import Controller
 
 Array = NDArray[Any]
@@ -81,7 +81,8 @@ class ClosedLoop:
 
     def __init__(self, agent: Any, env: gym.Env[Any, Any]) -> None:
         check_policy(agent, env)
-        self.body: LoopBody = body_of(env)
+        self.body: BodyState = body_of(env)
+        self.body.sharpen()
         self.controller = Controller(agent).double()
         if self.controller.timed:
             raise ValueError(
@@ -107,9 +108,19 @@ class ClosedLoop:
         """A name for each entry of a deviation."""
         return [
             *(self.body.names[k] for k in self.kept),
-            *(f"neuron {k}" for k in range(self.neurons)),
+            *self.neuron_names,
             *(f"action {k}" for k in range(self.actions)),
         ]
+
+    @property
+    def neuron_names(self) -> list[str]:
+        """A name for each number of the circuit's state."""
+        rnn = self.controller.rnn
+        names = [] if rnn is None else list(rnn.wiring.neuron_names)
+        if len(names) == self.neurons:
+            return names
+        # an LSTM also has a cell behind each neuron
+        return [*names, *(f"cell of {name}" for name in names)][: self.neurons]
 
     def start(self, seed: int) -> LoopState:
         """Returns the state at the start of an episode."""
@@ -136,7 +147,7 @@ class ClosedLoop:
     def act(self, observations: Array, neurons: Array) -> tuple[Array, Array]:
         """Returns actions (B, m) and neurons (B, N) after observations (B, n)."""
         with torch.no_grad():
-            found, after = self.controller(torch.from_numpy(observations), torch.from_numpy(neurons))[:2]
+            found, after = self.controller(torch.tensor(observations), torch.tensor(neurons))[:2]
         return found.double().numpy().reshape(len(observations), -1), after.numpy()
 
     def deviated(self, state: LoopState, deviation: Array) -> LoopState:
@@ -173,7 +184,7 @@ class ClosedLoop:
         # What the agent does: its action and its neurons, by the observation and by its neurons.
         inputs = np.concatenate([seen, state.neurons])
         rows = inputs + SMALL * np.concatenate([np.eye(len(inputs)), -np.eye(len(inputs))])
-        actions, neurons = self.act(rows[:, :n], np.ascontiguousarray(rows[:, n:]))
+        actions, neurons = self.act(rows[:, :n], rows[:, n:])
         chosen = np.zeros_like(actions) if self.chooses else actions
         ahead, behind = np.split(np.concatenate([neurons, chosen], axis=1), 2)
         acts = ((ahead - behind) / (2 * SMALL)).T

@@ -19,6 +19,7 @@ from ncp_control.loop.closed import ClosedLoop, LoopState
 Array = NDArray[Any]
 LONGEST = 200  # steps of the longest cycle that is looked for
 NEWTON_STEPS = 12
+LONGEST_STEP = 0.5  # a longer one would lead to where the body cannot be
 PATIENCE = 3  # after so many steps, a search that has not halved what it misses is given up
 FAR = 1e12  # a derivative as large as this leads away
 SAME = 1e-7  # states this near are the same one
@@ -114,7 +115,8 @@ def newton(loop: ClosedLoop, state: LoopState, period: int) -> Cycle | None:
         if count == PATIENCE and best > residual_at_first / 2:
             return None
         before = residual
-        state = loop.deviated(state, np.linalg.lstsq(np.eye(loop.size) - matrix, missed, rcond=1e-12)[0])
+        step = np.linalg.lstsq(np.eye(loop.size) - matrix, missed, rcond=1e-12)[0]
+        state = loop.deviated(state, step * min(1.0, LONGEST_STEP / max(float(np.linalg.norm(step)), 1e-300)))
     return None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
@@ -63,28 +64,30 @@ def follow(loop: ClosedLoop, state: LoopState, steps: int, advance: Callable[[],
     :param advance: called after every step
     """
     count = loop.size - loop.actions  # an action follows from the rest, and has no direction of its own
-    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(loop.size, count)))[0]
+    # products and decompositions are torch's, which keeps to its number of threads
+    directions = torch.linalg.qr(torch.from_numpy(np.random.default_rng(0).normal(size=(loop.size, count))))[0]
     growth, states, seen, rewards = [], [state], [], []
-    responses: list[Array] = []  # of the errors of the last AHEAD steps
+    responses = torch.zeros(0, loop.size, len(loop.body.sensors), dtype=torch.float64)  # to the last AHEAD errors
     squares, counts = np.zeros((AHEAD, len(loop.body.sensors))), np.zeros(AHEAD, int)
     for k in range(SPIN_UP + steps):
         step, matrix, sensors = loop.derivatives(states[-1])
         advance()
         if step.ended or not np.isfinite(matrix).all():
             break
-        directions, factors = np.linalg.qr(matrix @ directions)
-        responses = [sensors, *(matrix @ one for one in responses[: AHEAD - 1])]
+        carrier = torch.from_numpy(matrix)
+        directions, factors = torch.linalg.qr(carrier @ directions)
+        responses = torch.cat([torch.from_numpy(sensors)[None], carrier @ responses[: AHEAD - 1]])
         if k < SPIN_UP:
             states[-1] = step.state
             continue
         with np.errstate(divide="ignore"):
-            growth.append(np.log(np.abs(np.diagonal(factors))))
+            growth.append(np.log(np.abs(np.diagonal(factors.numpy()))))
         states.append(step.state)
         seen.append(step.observation)
         rewards.append(step.reward)
-        for age, response in enumerate(responses):
-            squares[age] += (response[loop.size - loop.actions :] ** 2).sum(axis=0)
-            counts[age] += 1
+        moved = responses[:, loop.size - loop.actions :].numpy()
+        squares[: len(moved)] += (moved**2).sum(axis=1)
+        counts[: len(moved)] += 1
     found = np.sort(np.maximum(np.mean(growth, axis=0), LEAST))[::-1] if growth else np.full(count, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         carried = np.sqrt(squares / counts[:, None])

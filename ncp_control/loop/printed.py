@@ -6,6 +6,7 @@ import math
 
 from ncp_control.base.sections import Section, table
 from ncp_control.base.text import counted
+from ncp_control.loop.held import Mode, counts
 from ncp_control.loop.report import (
     AGES,
     CALM,
@@ -26,7 +27,7 @@ NONE = "-"
 
 def sections_of(report: LoopReport) -> list[Section]:
     """Returns the sections of a report."""
-    return [section for section in (about(report), attractors(report), *errors(report)) if section is not None]
+    return [about(report), attractors(report), *errors(report), *alone(report)]
 
 
 def letter(number: int) -> str:
@@ -102,7 +103,10 @@ def attractors(report: LoopReport) -> Section:
             ("what", [kind(one) for one in listed]),
             ("episodes", [f"{one.starts} of {report.starts}" for one in listed]),
             ("any pose", [f"{one.thrown} of {report.thrown}" for one in listed]),
-            ("reward a step", [NONE if math.isnan(one.reward) else f"{one.reward:.3f}" for one in listed]),
+            (
+                "reward a step",
+                [NONE if math.isnan(one.reward) else f"{round(one.reward, 3) + 0.0:.3f}" for one in listed],
+            ),
             ("exponent", spans),
         ],
         lines,
@@ -132,6 +136,50 @@ def errors(report: LoopReport) -> list[Section]:
             ]
             return [table("errors of sensors", columns, lines)]
     return []
+
+
+def alone(report: LoopReport) -> list[Section]:
+    """Returns a row for each observation that is held: where the circuit alone comes to rest, and how it gets there."""
+    if not report.held:
+        return []
+    tallies = [counts(one.points) for one in report.held]
+    led = [next((point for point in one.points if point.attracts), None) for one in report.held]
+    slowest = [None if point is None else point.modes[0] for point in led]
+    turning = [
+        None if point is None else next((mode for mode in point.modes if is_turning(mode)), None) for point in led
+    ]
+    return [
+        table(
+            "circuit alone",
+            [
+                ("held input", [one.name for one in report.held]),
+                ("attract", [str(tally[0]) for tally in tallies]),
+                ("repel", [str(tally[1]) for tally in tallies]),
+                ("slow", [str(tally[2]) for tally in tallies]),
+                ("remembers", [NONE if mode is None else steps(mode.time_constant) for mode in slowest]),
+                ("oscillates in", [NONE if mode is None else steps(mode.period) for mode in turning]),
+                (
+                    "tuned to",
+                    [NONE if mode is None else report.sensors[mode.sensor] for mode in slowest],
+                ),
+            ],
+            [
+                "Where the circuit comes to rest while it sees the same observation all the time: how many fixed "
+                "points attract and repel, and slow points, where a step is shortest but not zero. Remembers: the time "
+                "constant of the slowest mode at the first point that attracts; tuned to what drives it most."
+            ],
+        )
+    ]
+
+
+def is_turning(mode: Mode) -> bool:
+    """Whether a mode oscillates before it has died out, over more than two steps."""
+    return 2 < mode.period < math.inf and mode.time_constant > 1
+
+
+def steps(count: float) -> str:
+    """Writes a number of steps that need not be whole."""
+    return f"{count:.3g} steps" if math.isfinite(count) else "for ever"
 
 
 def share(value: float) -> str:

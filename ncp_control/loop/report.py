@@ -6,16 +6,18 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_control.activity.recording.ends import LoopEnd, memory_of
 from ncp_control.base.progress import tracked
 from ncp_control.loop.attractors import SettledRun, grouped, settle
 from ncp_control.loop.closed import ClosedLoop
 from ncp_control.loop.cycles import SAME, Cycle, find_cycle
 from ncp_control.loop.exponents import AHEAD, LEAST, SPIN_UP, LoopPath, MeanInterval, dimension, follow, interval
+from ncp_control.loop.held import FIXED, HeldPoint, held_points
 
 Array = NDArray[Any]
 STARTS, THROWN, STEPS, MEASURED = 10, 30, 1000, 500
@@ -25,9 +27,13 @@ ENDED, REST, CYCLE, STEADY, CHAOS, CALM, OPEN = (
 # A largest exponent this near to 0 is told as 0. On a closed curve it is 0; in a slow drift, where a difference grows
 # in proportion to time, ln(t) / t is measured.
 NEUTRAL = 0.005
+SURE = 0.02  # a largest exponent this far from 0 is believed of one start
 STRONG = 0.05  # in chaos stronger than this, no cycle is looked for
 MOST = 6  # so many groups of starts are measured
 AGES = (0, 10, AHEAD - 1)  # steps after an error at which its effect is told
+HELD = 5  # observations that are held, beside their mean
+SEARCHES = 24  # states from which points are looked for
+LEAD = 8  # modes that are told
 ERROR = 0.01  # the size of an error, as a share of the observation's standard deviation
 
 
@@ -47,6 +53,7 @@ class Attractor:
     :param observations: what the agent saw in one of the runs, (T, n)
     :param carried: how far an error of one standard deviation of each sensor moves the actions 0, 1, ... steps later,
         as a share of their range, (AHEAD, n); None if it was not measured
+    :param moment: a moment on it, from which a recording can go on
     """
 
     kind: str
@@ -60,11 +67,25 @@ class Attractor:
     cycle: Cycle | None = None
     observations: Array | None = None
     carried: Array | None = None
+    moment: LoopEnd | None = None
 
     @property
     def largest(self) -> MeanInterval | None:
         """The largest exponent."""
         return self.exponents[0] if self.exponents else None
+
+
+class HeldInput(NamedTuple):
+    """An observation that is held, and where the circuit alone comes to rest.
+
+    :param name: which observation it is, such as "step 100"
+    :param observation: (n,)
+    :param points: fixed points and slow points, the fixed ones first
+    """
+
+    name: str
+    observation: Array
+    points: tuple[HeldPoint, ...]
 
 
 @dataclass(frozen=True)
@@ -79,7 +100,8 @@ class LoopReport:
     :param steps: for how many steps
     :param size: the number of entries of the loop's state that matter: of the body, the neurons and the action
     :param sensors: a name for each observation
-    :param attractors: what was found, the largest group first
+    :param attractors: what was found, first that to which the most starts of episodes lead
+    :param held: where the circuit alone comes to rest, for observations of the first attractor; empty without a circuit
     """
 
     agent: str
@@ -91,6 +113,7 @@ class LoopReport:
     size: tuple[int, int, int]
     sensors: tuple[str, ...]
     attractors: tuple[Attractor, ...]
+    held: tuple[HeldInput, ...] = ()
 
     def to_json(self) -> str:
         """Returns the report as one JSON object."""
@@ -100,6 +123,7 @@ class LoopReport:
                 "thrown": self.thrown, "steps": self.steps,
                 "size": dict(zip(("body", "neurons", "actions"), self.size, strict=True)),
                 "sensors": list(self.sensors), "attractors": [as_json(one) for one in self.attractors],
+                "held": [held_json(one, self.sensors) for one in self.held],
             }
         )  # fmt: skip
 
@@ -152,22 +176,37 @@ def analyse(
     total = sum(min(len(group), most) for group in groups[:MOST] if group[0].ended is None)
     with tracked("measuring", total * (SPIN_UP + measured), shown=progress) as tracker:
         found = [
-            measure(loop, group, most if k < MOST else 0, measured, lambda count: tracker.advance(count, count))
+            measure(agent, loop, group, most if k < MOST else 0, measured, lambda count: tracker.advance(count, count))
             for k, group in enumerate(groups)
         ]
-    found = sorted(merged(loop, found), key=lambda one: one.starts + one.thrown, reverse=True)
+    found = sorted(merged(loop, found), key=lambda one: (one.starts, one.thrown), reverse=True)
     spec = getattr(env, "spec", None)
     return LoopReport(
         name or agent.name, "" if spec is None else str(spec.id), seconds, starts, thrown, steps,
-        (len(loop.kept), loop.neurons, loop.actions), tuple(loop.body.sensors), tuple(found),
+        (len(loop.kept), loop.neurons, loop.actions), tuple(loop.body.sensors), tuple(found), alone(loop, settled),
     )  # fmt: skip
 
 
+def alone(loop: ClosedLoop, settled: Sequence[SettledRun]) -> tuple[HeldInput, ...]:
+    """Returns where the circuit comes to rest while it sees single observations of the first run, or their mean."""
+    runs = [run for run in settled if run.ended is None]
+    if not loop.neurons or not runs:
+        return ()
+    neurons = np.array([state.neurons for state in runs[0].states])
+    seen = runs[0].observations[-len(neurons) :]
+    chosen = np.linspace(0, len(seen) - 1, HELD).round().astype(int) if seen.std(axis=0).max() > FIXED else []
+    inputs = [*((f"step {k + 1}", seen[k]) for k in chosen), ("the mean", seen.mean(axis=0))]
+    starts = neurons[np.unique(np.linspace(0, len(neurons) - 1, SEARCHES).round().astype(int))]
+    points = held_points(loop, np.array([shown for _, shown in inputs]), starts, seen.std(axis=0))
+    return tuple(HeldInput(name, shown, tuple(own)) for (name, shown), own in zip(inputs, points, strict=True))
+
+
 def measure(
-    loop: ClosedLoop, group: Sequence[SettledRun], most: int, steps: int, advance: Callable[[int], None]
+    agent: Any, loop: ClosedLoop, group: Sequence[SettledRun], most: int, steps: int, advance: Callable[[int], None]
 ) -> Attractor:
     """Returns what one group of runs settled to.
 
+    :param agent: the agent
     :param loop: the closed loop
     :param group: the runs
     :param most: from how many of them exponents are measured
@@ -179,7 +218,9 @@ def measure(
     if one.ended is not None:
         return Attractor(ENDED, *counts, math.nan, ends=tuple(run.ended or 0 for run in group))
     reward = float(np.mean([run.rewards.mean() for run in group]))
-    plain = Attractor(OPEN, *counts, reward, observations=one.observations)
+    memory = memory_of(agent.policy, one.states[-2].neurons)
+    moment = LoopEnd(one.states[-1].body, one.observations[-1], memory, 0)
+    plain = Attractor(OPEN, *counts, reward, observations=one.observations, moment=moment)
     if not most:
         return plain
     returned = has_returned(loop, one)
@@ -244,6 +285,8 @@ def kind_of(largest: MeanInterval) -> str:
     """Returns the kind of an attractor whose largest exponent was measured."""
     if abs(largest.mean) <= NEUTRAL:
         return STEADY
+    if largest.low == largest.high:  # of one start, which has no interval
+        return CHAOS if largest.mean > SURE else CALM if largest.mean < -SURE else OPEN
     if largest.low > 0:
         return CHAOS
     return CALM if largest.high < 0 else OPEN
@@ -282,3 +325,23 @@ def as_json(one: Attractor) -> dict[str, Any]:
     if one.carried is not None:
         found["errors_move_actions"] = {str(age): (ERROR * one.carried[age]).tolist() for age in AGES}
     return found
+
+
+def held_json(one: HeldInput, sensors: Sequence[str]) -> dict[str, Any]:
+    """Returns what a held observation leads to as JSON values, with the slowest modes."""
+    points = [
+        {
+            "neurons": point.neurons.tolist(), "speed": point.speed, "attracts": point.attracts,
+            "modes": [
+                {
+                    "multiplier": [mode.multiplier.real, mode.multiplier.imag],
+                    "time_constant": mode.time_constant if math.isfinite(mode.time_constant) else None,
+                    "period": mode.period if math.isfinite(mode.period) else None,
+                    "tuned_to": sensors[mode.sensor],
+                }
+                for mode in point.modes[:LEAD]
+            ],
+        }
+        for point in one.points
+    ]  # fmt: skip
+    return {"input": one.name, "observation": one.observation.tolist(), "points": points}

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from helpers.command_line import ROOT, refused
+from ncp_control.activity import Activity
 from ncp_control.cli import main
 
 pytest.importorskip("matplotlib")
@@ -27,6 +29,22 @@ def test_it_prints_tables_and_writes_a_page_and_figures(tmp_path: Path, capsys: 
     assert {path.name for path in figures.iterdir()} >= {"attractors.svg", "spectrum.svg"}
 
 
+def test_recordings_begin_on_the_attractors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runner = str(ROOT / "checkpoints" / "halfcheetah-positions-sparse.safetensors")
+    few = ("--starts", "1", "--thrown", "4", "--steps", "400", "--measured", "50")
+    assert main(["dynamics", runner, *few, "--record", str(tmp_path / "found"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    for letter, one in zip("ABCDEF", report["attractors"], strict=False):
+        activity = Activity.load(tmp_path / "found" / f"{letter}.npz")
+        assert activity.steps == 300
+        assert activity.about["note"]["attractor"] == one["kind"]
+        if one["kind"] == "rest":  # from its first step on, without a way back to it
+            assert np.ptp(activity.observations, axis=0).max() < 1e-3
+        else:
+            assert np.mean(activity.extras["rewards"]) == pytest.approx(one["reward"], abs=1.0)
+    assert {one["kind"] for one in report["attractors"]} >= {"chaos", "rest"}
+
+
 def test_json_is_one_object_and_the_same_seed_gives_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for _ in range(2):
@@ -41,4 +59,5 @@ def test_what_cannot_be_analysed_is_refused_in_a_sentence(tmp_path: Path, capsys
     model = str(ROOT / "checkpoints" / "halfcheetah-dynamics.safetensors")
     assert "holds a dynamics model" in refused(capsys, "dynamics", model)
     assert "does not exist" in refused(capsys, "dynamics", SWIMMER, "--html", str(tmp_path / "no" / "page.html"))
+    assert "has no circuit" in refused(capsys, "dynamics", SWIMMER, "--record", str(tmp_path / "found"))
     assert "would overwrite" in refused(capsys, "dynamics", SWIMMER, "--html", SWIMMER)

@@ -43,6 +43,8 @@ def run_of(means: Any, spread: float, ended: int | None = None) -> SettledRun:
 def test_runs_that_settle_alike_are_one_group() -> None:
     runs = [run_of([0, 1], 0.5), run_of([0, 1.1], 0.5), run_of([4, 1], 0.5), run_of([0, 1], 1e-9), run_of([0, 1], 1, 7)]
     assert grouped(runs)[0] == [0, 1]
+    lead = [runs[2], runs[0]._replace(thrown=True), runs[1]._replace(thrown=True)]
+    assert grouped(lead) == [[0], [1, 2]]  # where an episode leads comes first
     assert sorted(map(sorted, grouped(runs))) == [[0, 1], [2], [3], [4]]
     assert grouped([run_of([0], 0.0), run_of([0], 0.0), run_of([5], 0.0)]) == [[0, 1], [2]]
 
@@ -52,6 +54,7 @@ def test_the_kinds_of_attractors() -> None:
     assert kind_of(MeanInterval(0.002, 0.001, 0.003)) == STEADY
     assert kind_of(MeanInterval(-0.1, -0.2, -0.01)) == CALM
     assert kind_of(MeanInterval(0.1, -0.1, 0.3)) == OPEN
+    assert [kind_of(MeanInterval(*3 * (mean,))) for mean in (0.1, -0.1, 0.01)] == [CHAOS, CALM, OPEN]
 
 
 def test_the_swimmer_settles_to_a_cycle(swimmer: LoopReport) -> None:

@@ -13,6 +13,7 @@ text::
     input_names                what each input of the circuit is, where that is known
     choice_names               what each choice of a discrete action is, where the environment names them
     silenced                   neurons that were held and synapses that were cut, in words
+    after                      how many steps were recorded before, where this recording continues another one
     body                       null without a body, or whether it is seen from the "side" (so at first) or from
                                "above" (seen_from), whether it stays in the plane that is seen from there (flat), and
                                the height of the ground in metres, or null (ground)
@@ -47,12 +48,14 @@ Array = NDArray[Any]
 FORMAT, VERSION = "ncp_control.activity", 1
 # Arrays without a row for each step.
 CONTINUED = ("continuation_starts", "continuations", "continuation_errors", "continuation_ends")
-FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency", "pictures", *CONTINUED)
+ENDS = ("end_body", "end_observation", "end_memory")  # from where a recording can be continued
+FIXED = ("state_bounds", "time_constant_bounds", "body_radii", "body_shapes", "saliency", "pictures", *CONTINUED,
+         *ENDS)  # fmt: skip
 NEEDED = ("observations", "inputs", "neurons", "time_constants", "sensory_currents", "currents", "gap_currents",
           "outputs", "episode_starts", "state_bounds", "time_constant_bounds")  # fmt: skip
 OPTIONAL = ("states", "actions", "rewards", "values", "is_random", "executed_actions", "elapsed", "predictions",
             "body_ends", "body_radii", "body_places", "body_shapes", "saliency", "real_observations", "pictures",
-            "picture_sizes", "new_trial", "gt", "performance", *CONTINUED)  # fmt: skip
+            "picture_sizes", "new_trial", "gt", "performance", *CONTINUED, *ENDS)  # fmt: skip
 # Each column of a page has a name and limits, which take more memory than a row of compressed numbers.
 FEW_COLUMNS = 10_000
 LISTS = ("seeds", "observation_names", "action_names", "input_names", "choice_names", "silenced")
@@ -91,7 +94,9 @@ class Activity:
         changes with an input; `pictures` (B,) uint8, what the environment drew before each step, one after the other,
         each compressed by zlib to `picture_sizes` (T,) bytes; `real_observations` (T, n), where a model read its own
         predictions instead; and from S steps `continuation_starts` (S,) on, H steps each, `continuations` (S, H, n),
-        their `continuation_errors` (S, H) and the bodies in them, `continuation_ends` (S, H, K, 2, 2)
+        their `continuation_errors` (S, H) and the bodies in them, `continuation_ends` (S, H, K, 2, 2). In float64,
+        where the recording ended within an episode: `end_body`, the body's state and the number of the episode's steps,
+        `end_observation` (n,), what the agent read next, and `end_memory` (k, M), what its `predict` gave last
     """
 
     about: dict[str, Any]
@@ -225,7 +230,7 @@ class Activity:
             "body_places": (steps, len(self.extras.get("body_shapes", ())), 7),
             "body_shapes": (len(self.extras.get("body_shapes", ())), 8),
             "real_observations": self.observations.shape,
-            **self._continued_shapes(),
+            **self._continued_shapes(), **self._end_shapes(),
         }  # fmt: skip
         for name, shape in shapes.items():
             if name in arrays and arrays[name].shape != shape:
@@ -237,6 +242,16 @@ class Activity:
         starts = self.extras.get("continuation_starts")
         if starts is not None and not np.isin(starts, np.arange(steps)).all():
             raise ActivityError(f"{path}: continuation_starts holds what is no step: the file was altered")
+
+    def _end_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the arrays of the end, of which the file itself says how long two are."""
+        found = {name: values for name in ENDS if (values := self.extras.get(name)) is not None}
+        shapes: dict[str, tuple[int, ...]] = {"end_observation": self.observations.shape[1:]}
+        if (body := found.get("end_body")) is not None:
+            shapes["end_body"] = (max(body.size, 1),)
+        if (memory := found.get("end_memory")) is not None:
+            shapes["end_memory"] = memory.shape if memory.ndim == 2 else (0, 0)
+        return shapes
 
     def _continued_shapes(self) -> dict[str, tuple[int, ...]]:
         """Returns the shapes of the arrays of continuations."""

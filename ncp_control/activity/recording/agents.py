@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ncp_control.activity.recording.activity import Activity
+from ncp_control.activity.recording.ends import LoopEnd, body_in, end_of, set_back
 from ncp_control.activity.recording.environment import (
     BodyPoses,
     action_names,
@@ -50,6 +51,7 @@ def record(
     cut: Iterable[str] = (),
     controller: str = "",
     note: Mapping[str, Any] | None = None,
+    after: Activity | LoopEnd | None = None,
     progress: bool = True,
 ) -> Activity:
     """Lets an agent act and writes everything that its circuit did.
@@ -73,6 +75,8 @@ def record(
     :param cut: synapses that are cut, written `inter3->command1`
     :param controller: the name under which the actor is recorded
     :param note: JSON values that are kept in the recording
+    :param after: go on where this recording ended, or from this moment of an episode. Without random numbers in the
+        environment, the two are what one longer recording would have been, up to the values of a critic with a memory
     :param progress: show a progress bar
     """
     if steps is not None and episodes is not None:
@@ -91,6 +95,10 @@ def record(
         about = policy_about(cell_without_holds(circuit.rnn), env, controller, note) | {"silenced": silenced}
         with Writer(out, about, circuit.rnn.wiring) as writer, Tap(circuit.rnn) as tap:
             recorder = EpisodeRecorder(actor, policy, env, tap, writer, seed, deterministic)
+            if after is not None:
+                end = end_of(after) if isinstance(after, Activity) else after
+                recorder.go_on(end, after if isinstance(after, Activity) else None)
+                writer.about["after"] = end.steps
             writer.fix(**bounds_of(circuit.rnn), **recorder.body.fixed)
             # The list of seeds still grows; the description is written at the end.
             writer.about |= {"seeds": recorder.seeds, "body": recorder.body.about}
@@ -104,7 +112,7 @@ def record(
             except KeyboardInterrupt:
                 recorder.finish()
                 raise
-            recorder.finish()
+            recorder.finish(whole=True)
     return Activity.load(out)
 
 
@@ -137,7 +145,7 @@ class EpisodeRecorder:
         self.deterministic, self.seed = deterministic, seed
         self.is_masked = takes_masks(actor) and has_masks(env)
         self.seeds: list[int] = []
-        self.steps = self.episodes = 0
+        self.steps = self.episodes = self.steps_before = 0
         self.rows: dict[str, list[Any]] = {}
         self.body = BodyPoses(env)
         self.pictures = Pictures(env) if self.body.about is None else None
@@ -153,6 +161,7 @@ class EpisodeRecorder:
         """Takes one step and says whether an episode ended with it."""
         starts = self.observation is None
         if starts:
+            self.steps_before = 0
             self.seeds.append(self.seed + self.episodes)
             self.observation, _ = self.env.reset(seed=self.seeds[-1])
             self.state = None
@@ -174,6 +183,7 @@ class EpisodeRecorder:
             self.keep("executed_actions", np.asarray(info["executed_action"], np.float32).reshape(-1))
         self.keep_trial(info)
         self.steps += 1
+        self.steps_before += 1
         if self.steps % CHUNK == 0:
             self.flush()
         if terminated or truncated:
@@ -217,8 +227,23 @@ class EpisodeRecorder:
         self.writer.append(**rows, **{name: own[:count] for name, own in circuit.items()})
         self.rows = {}
 
-    def finish(self) -> None:
-        """Gives the writer the last steps, and the arrays that are whole only at the end."""
+    def go_on(self, end: LoopEnd, before: Activity | None) -> None:
+        """Goes on from a moment of an episode, at the end of another recording if there is one."""
+        seeds = [] if before is None else before.about["seeds"]
+        self.seed = seeds[-1] if seeds else self.seed
+        set_back(self.env, end, self.seed)
+        self.seeds.append(self.seed)
+        self.observation, self.state, self.steps_before = end.observation, end.memory, end.steps
+
+    def finish(self, whole: bool = False) -> None:
+        """Gives the writer the last steps, and the arrays that are whole only at the end.
+
+        :param whole: whether the last step was taken to its end, so that another recording can go on there
+        """
+        body = body_in(self.env) if whole and isinstance(self.observation, np.ndarray) else None
+        if body is not None:
+            end = LoopEnd(body.state(), self.observation.astype(np.float64), self.state, self.steps_before)
+            self.writer.fix(**end.arrays())
         self.flush()
         if self.tap.sample:  # nothing, if it was interrupted in the first step
             self.writer.fix(saliency=self.tap.saliency())

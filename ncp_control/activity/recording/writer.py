@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ncp_control._version import __version__
-from ncp_control.activity.recording.activity import FORMAT, VERSION, Array
+from ncp_control.activity.recording.activity import ENDS, FORMAT, VERSION, Array
 from ncp_control.base.files import errors_name, temporary_folder
 from ncp_control.wiring import Wiring
 
@@ -67,7 +67,9 @@ class Writer:
         """Sets arrays that do not have a row for each step."""
         for name, values in arrays.items():
             array = np.asarray(values)
-            self._fixed[name] = array if array.dtype == np.uint8 else array.astype(np.float32)  # bytes stay bytes
+            # bytes stay bytes, and an end is exact, so that what goes on there is the same
+            is_kept = array.dtype == np.uint8 or name in ENDS
+            self._fixed[name] = array if is_kept else array.astype(np.float32)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

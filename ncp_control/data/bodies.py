@@ -22,9 +22,8 @@ from gymnasium.wrappers import (
 )
 from numpy.typing import NDArray
 
-from ncp_control.activity.recording.environment import vector_names
 from ncp_control.data.finite import CheckFinite
-from ncp_envs import KeepObservations, PreviousAction
+from ncp_envs import KeepObservations, PreviousAction, observation_names
 
 Array = NDArray[Any]
 # Wrappers without a memory of their own: what they return follows from one step.
@@ -66,7 +65,7 @@ class Moved(NamedTuple):
     ended: bool
 
 
-class LoopBody(ABC):
+class BodyState(ABC):
     """The body in one environment.
 
     A state is a vector that `restore` sets. Between two near states there is a deviation, a vector of `size` numbers
@@ -86,7 +85,7 @@ class LoopBody(ABC):
         self.env = env
         self.base: Any = env.unwrapped
         self.chooses = isinstance(env.action_space, gym.spaces.Discrete)
-        self.sensors = vector_names(env)
+        self.sensors = list(observation_names(env))
 
     @abstractmethod
     def state(self) -> Array:
@@ -108,6 +107,14 @@ class LoopBody(ABC):
     def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
         """Sets the body into any pose at a random speed; returns its state and the observation."""
 
+    def sharpen(self) -> None:
+        """Lets the environment compute so exactly that its steps have derivatives, and refuses one that cannot.
+
+        What a body of classic control shows is not rounded to float32 any more, and the solver of MuJoCo's contacts
+        goes on to the last digits.
+        """
+        check_repeats(self)
+
     def reset(self, seed: int) -> tuple[Array, Array]:
         """Begins an episode; returns the body's state and the first observation."""
         observation, _ = self.env.reset(seed=seed)
@@ -124,11 +131,8 @@ class LoopBody(ABC):
         return self.step(action)
 
 
-class MujocoBody(LoopBody):
-    """A body of MuJoCo in a `MujocoEnv` of Gymnasium, also in one of a user's own.
-
-    It sets the tolerance of the model's solver to 1e-14.
-    """
+class MujocoBody(BodyState):
+    """A body of MuJoCo in a `MujocoEnv` of Gymnasium, also in one of a user's own."""
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         import mujoco
@@ -138,8 +142,6 @@ class MujocoBody(LoopBody):
         super().__init__(env)
         self._mujoco = mujoco
         self.model, self.data = self.base.model, self.base.data
-        # The solver of contacts stops at 1e-8, which would be noise in derivatives. With 0 it would never stop early.
-        self.model.opt.tolerance = TOLERANCE
         model = self.model
         self.positions, self.size = model.nv, 2 * model.nv + model.na
         speeds = velocity_names(model)
@@ -148,7 +150,12 @@ class MujocoBody(LoopBody):
             *speeds,
             *(f"actuator {k}" for k in range(model.na)),
         ]
-        self._ends = np.cumsum([model.nq, model.nv, model.na])
+        self._ends = model.nq, model.nq + model.nv, model.nq + model.nv + model.na
+
+    def sharpen(self) -> None:
+        """Lets the solver of contacts go on; where it stops otherwise, at 1e-8, would be noise in derivatives."""
+        self.model.opt.tolerance = TOLERANCE  # with 0 it would never stop before its last iteration
+        super().sharpen()
 
     def state(self) -> Array:
         """Returns positions, velocities and activations, and from where the solver of contacts goes on."""
@@ -157,16 +164,17 @@ class MujocoBody(LoopBody):
 
     def restore(self, state: Array) -> None:
         """Sets the state."""
-        data = self.data
-        data.qpos[:], data.qvel[:], data.act[:], data.qacc_warmstart[:] = np.split(state, self._ends)
+        data, (places, speeds, acts) = self.data, self._ends
+        data.qpos[:], data.qvel[:] = state[:places], state[places:speeds]
+        data.act[:], data.qacc_warmstart[:] = state[speeds:acts], state[acts:]
 
     def deviated(self, state: Array, deviation: Array) -> Array:
         """Returns the state that lies a deviation away from another one."""
-        places, rest = np.split(state.copy(), self._ends[:1])
-        turned = deviation[: self.positions]
-        self._mujoco.mj_integratePos(self.model, places, turned, 1.0)
-        rest[: self.size - self.positions] += deviation[self.positions :]
-        return np.concatenate([places, rest])
+        after: Array = state.copy()
+        count = self._ends[0]
+        self._mujoco.mj_integratePos(self.model, after[:count], deviation[: self.positions], 1.0)
+        after[count : self._ends[2]] += deviation[self.positions :]
+        return after
 
     def deviation(self, of: Array, origin: Array) -> Array:
         """Returns the deviation by which one state lies away from another one."""
@@ -215,22 +223,26 @@ class MujocoBody(LoopBody):
                 return
 
 
-class StateBody(LoopBody):
-    """A body of Gymnasium's classic control, whose state is a vector. What it shows is not rounded to float32."""
+class StateBody(BodyState):
+    """A body of Gymnasium's classic control, whose state is a vector."""
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(env)
         name = type(self.base).__name__
-        inner: Any = env
-        while inner.env is not self.base and type(inner.env) is not PassiveEnvChecker:  # which looks for float32
-            inner = inner.env
-        inner.env = Unrounded(inner.env, SINES[name])
         self._ranges = np.array(THROWN[name])
         self.size = len(self._ranges)
         self.positions = self.size // 2
         self.names = [f"state {k}" for k in range(self.size)]
         if name in ("CartPoleEnv", "MountainCarEnv"):
-            self.names = vector_names(self.base)
+            self.names = list(observation_names(self.base))
+
+    def sharpen(self) -> None:
+        """Shows what is observed without rounding it to float32."""
+        inner: Any = self.env
+        while inner.env is not self.base and type(inner.env) is not PassiveEnvChecker:  # which looks for float32
+            inner = inner.env
+        inner.env = Unrounded(inner.env, SINES[type(self.base).__name__])
+        super().sharpen()
 
     def state(self) -> Array:
         """Returns the state."""
@@ -279,37 +291,42 @@ class Unrounded(gym.Wrapper[Any, Any, Any, Any]):
         return self._seen(), reward, ended, cut, info
 
 
-def body_of(env: gym.Env[Any, Any]) -> LoopBody:
-    """Returns the body in an environment, and refuses an environment whose state cannot be set."""
+def body_of(env: gym.Env[Any, Any], also: tuple[type, ...] = ()) -> BodyState:
+    """Returns the body in an environment, and refuses an environment whose state cannot be set.
+
+    :param env: the environment
+    :param also: wrappers that may be around it, beside those without a memory
+    """
     base: Any = env.unwrapped
-    check_wrappers(env)
+    check_wrappers(env, (*PLAIN, *also))
     if not isinstance(env.observation_space, gym.spaces.Box) or len(env.observation_space.shape) != 1:
-        raise ValueError(f"the closed loop needs observations that are vectors, and these are {env.observation_space}")
+        raise ValueError(
+            f"a body shows observations that are vectors, and these are {env.observation_space}: flatten them"
+        )
     if all(hasattr(base, name) for name in ("model", "data", "set_state", "frame_skip")):
-        body: LoopBody = MujocoBody(env)
+        body: BodyState = MujocoBody(env)
     elif type(base).__name__ in SINES and type(base).__module__.startswith("gymnasium.envs.classic_control"):
         body = StateBody(env)
     else:
         raise ValueError(
-            f"the state of {type(base).__name__} cannot be set: the closed loop is analysed for bodies of MuJoCo "
-            f"(Gymnasium's MujocoEnv, also your own) and for {', '.join(name.removesuffix('Env') for name in SINES)}"
+            f"the state of {type(base).__name__} cannot be set, only those of bodies of MuJoCo (Gymnasium's MujocoEnv, "
+            f"also your own) and of {', '.join(name.removesuffix('Env') for name in SINES)}"
         )
-    check_repeats(body)
     return body
 
 
-def check_wrappers(env: gym.Env[Any, Any]) -> None:
+def check_wrappers(env: gym.Env[Any, Any], allowed: tuple[type, ...]) -> None:
     """Refuses wrappers that remember something, or draw at random."""
     while isinstance(env, gym.Wrapper):
-        if type(env) not in PLAIN:
+        if type(env) not in allowed:
             raise ValueError(
-                f"the wrapper {type(env).__name__} has a memory or draws at random, which the closed loop of agent and "
-                "body leaves out: analyse the agent in the environment without it (--env)"
+                f"the wrapper {type(env).__name__} has a memory or draws at random, so the body's state is not the "
+                "whole state: use the environment without it (--env)"
             )
         env = env.env
 
 
-def check_repeats(body: LoopBody) -> None:
+def check_repeats(body: BodyState) -> None:
     """Refuses a body that does not repeat its steps from a state that is set again."""
     state, _ = body.reset(seed=0)
     space = body.env.action_space

@@ -6,14 +6,16 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from ncp_control.loop.bodies import TOLERANCE, MujocoBody, StateBody, body_of
+from ncp_control.data.bodies import TOLERANCE, MujocoBody, StateBody, body_of
 from ncp_envs import ActionDelay, ObservationNoise, PreviousAction, RandomActionOverwrite
 
 IDS = ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Reacher-v5", "Pendulum-v1", "Acrobot-v1", "CartPole-v1")
 
 
 def made(name: str) -> Any:
-    return body_of(gym.make(name, disable_env_checker=True))
+    body = body_of(gym.make(name, disable_env_checker=True))
+    body.sharpen()
+    return body
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -107,4 +109,4 @@ def test_a_body_that_draws_in_a_step_is_refused() -> None:
             return super().step(action)
 
     with pytest.raises(ValueError, match="Windy does not repeat its steps"):
-        body_of(Windy())
+        body_of(Windy()).sharpen()
