@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import tyro
 
@@ -50,6 +52,9 @@ class Arguments:
     record: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """A folder for recordings, 300 steps on each attractor, for ncp-control view."""
 
+    lab: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """A laboratory in which the agent runs on from the ends of the recordings of --record."""
+
     json: bool = False
     """Print one JSON object last."""
 
@@ -79,10 +84,13 @@ def run(arguments: Arguments) -> int:
         )
     if kind_of(path) is Kind.DYNAMICS:
         raise ValueError(f"{path} holds a dynamics model, which acts on nothing: name a policy")
-    if html is not None and not html.parent.is_dir():
-        raise FileNotFoundError(f"the folder {html.parent} does not exist: create it first")
-    if html is not None and html.resolve() == path.resolve():
-        raise ValueError(f"--html would overwrite {html}, which is read: name another file")
+    for option, page in (("--html", html), ("--lab", arguments.lab)):
+        if page is not None and not page.parent.is_dir():
+            raise FileNotFoundError(f"the folder {page.parent} does not exist: create it first")
+        if page is not None and page.resolve() == path.resolve():
+            raise ValueError(f"{option} would overwrite {page}, which is read: name another file")
+    if arguments.lab is not None and arguments.record is None:
+        raise ValueError("--lab runs on from recordings: add --record DIR")
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     agent = load_policy(path)
     if arguments.record is not None:
@@ -98,22 +106,31 @@ def run(arguments: Arguments) -> int:
         arguments.figures.mkdir(parents=True, exist_ok=True)
         for what, figure in figures_of(report).items():
             save_figure(figure, arguments.figures / f"{what}.svg", dpi=100)
+    recordings = [] if arguments.record is None else write_recordings(arguments, agent, name, report)
+    links = {}
+    if arguments.lab is not None:
+        write_lab(arguments, agent, name, recordings)
+        address = quote(os.path.relpath(arguments.lab, "." if html is None else html.parent).replace(os.sep, "/"))
+        links = {path.stem: f"{address}#seed={seed}" for seed, path in enumerate(recordings)}
     if html is not None:
-        write_dynamics(report, html)
-    if arguments.record is not None:
-        write_recordings(arguments, agent, name, report)
+        write_dynamics(report, html, links)
     if arguments.json:
         print(report.to_json())
         return 0
     print(text_of(sections_of(report), screen_width()), end="")
-    for what, written in (("page", html), ("figures", arguments.figures), ("recordings", arguments.record)):
+    for what, written in (
+        ("page", html),
+        ("figures", arguments.figures),
+        ("recordings", arguments.record),
+        ("laboratory", arguments.lab),
+    ):
         if written is not None:
             print(f"{what}: {written}")
     return 0
 
 
-def write_recordings(arguments: Arguments, agent: Any, name: str, report: Any) -> None:
-    """Records the agent on each attractor that was measured."""
+def write_recordings(arguments: Arguments, agent: Any, name: str, report: Any) -> list[Path]:
+    """Records the agent on each attractor that was measured, and returns the files."""
     from ncp_control.activity import record
     from ncp_control.base.files import name_of
     from ncp_control.cli import trained_in
@@ -121,12 +138,32 @@ def write_recordings(arguments: Arguments, agent: Any, name: str, report: Any) -
 
     assert arguments.record is not None
     arguments.record.mkdir(parents=True, exist_ok=True)
+    written = []
     for k, one in enumerate(report.attractors):
         if one.moment is None or not one.exponents:
             continue
         calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
         with closing(trained_in.make_drawing(name, agent.note, **calm)) as env:
+            written.append(arguments.record / f"{letter(k)}.npz")
             record(
-                agent, env, arguments.record / f"{letter(k)}.npz", RECORDED, seed=arguments.seed, after=one.moment,
+                agent, env, written[-1], RECORDED, seed=arguments.seed, after=one.moment,
                 controller=name_of(arguments.checkpoint), note={"sha256": agent.sha256, "attractor": one.kind},
             )  # fmt: skip
+    return written
+
+
+def write_lab(arguments: Arguments, agent: Any, name: str, recordings: list[Path]) -> None:
+    """Writes the laboratory in which seed 0 begins at the end of the first recording, and so on."""
+    from ncp_control.activity.laboratory import Exhibit, write_laboratory
+    from ncp_control.activity.recording.activity import Activity
+    from ncp_control.activity.recording.ends import end_of
+    from ncp_control.base.files import name_of
+    from ncp_control.cli import trained_in
+
+    assert arguments.lab is not None
+    starts = {str(path): end_of(Activity.load(path)) for path in recordings}
+    calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
+    with closing(trained_in.make(name, agent.note, **calm)) as env:
+        share = trained_in.strength(agent.note, "random")
+        path = arguments.checkpoint
+        write_laboratory([Exhibit(agent, env, name_of(path), str(path), share, arguments.env, starts)], arguments.lab)

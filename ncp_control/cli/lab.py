@@ -34,6 +34,9 @@ class Arguments:
     random: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
     """The share of random actions at first; by default that of the training."""
 
+    after: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="EPISODE ...")] = ()
+    """Begin where these recordings of the circuit ended: seed 0 at the first, seed 1 at the second, and so on."""
+
     wasm: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
     """MuJoCo's WebAssembly build: the .tgz of `npm pack`, or a folder with its files. The default is to fetch it with
     npm, once."""
@@ -46,8 +49,10 @@ def run(arguments: Arguments) -> int:
     """Writes the page and says where it is."""
     from ncp_control.activity.laboratory import Exhibit, write_laboratory
     from ncp_control.activity.laboratory.simulator import simulator
+    from ncp_control.activity.recording.ends import end_of
     from ncp_control.base.files import name_of
     from ncp_control.cli import trained_in
+    from ncp_control.cli.record import recorded_before
     from ncp_control.rl import load_policy
 
     paths = arguments.checkpoints
@@ -59,6 +64,9 @@ def run(arguments: Arguments) -> int:
     if html.resolve() in {path.resolve() for path in (*paths, arguments.wasm) if path is not None}:
         raise ValueError(f"--html would overwrite {html}, which is read: name another file")
     agents = [load_policy(path) for path in paths]
+    if arguments.after and len(agents) > 1:
+        raise ValueError("--after begins where one circuit was: name one checkpoint")
+    starts = {str(path): end_of(recorded_before(path, agents[0])) for path in arguments.after}
     # The simulator comes before all that takes time, because it may have to be fetched.
     build = simulator(arguments.wasm)
     with ExitStack() as stack:
@@ -68,7 +76,7 @@ def run(arguments: Arguments) -> int:
             env = trained_in.make(name, agent.note, random=arguments.random)
             stack.callback(env.close)
             share = trained_in.strength(agent.note, "random")
-            exhibits.append(Exhibit(agent, env, name_of(path), str(path), share, arguments.env))
+            exhibits.append(Exhibit(agent, env, name_of(path), str(path), share, arguments.env, starts))
         write_laboratory(exhibits, html, arguments.title, build)
     size = html.stat().st_size
     if arguments.json:

@@ -80,6 +80,9 @@ def portraits(report: LoopReport) -> Figure | None:
     for axes, (number, one, seen) in zip(figure.subplots(1, len(moving), squeeze=False)[0], moving, strict=True):
         places, kept = principal(seen)
         axes.plot(*places.T, ".", markersize=2.5, color=colour(number))
+        across, along = np.ptp(places, axis=0)
+        if along < STILL * across:  # rounding is no shape
+            axes.set_ylim(-across / 2, across / 2)
         axes.set_title(named(number, one), fontsize=9)
         axes.set(xlabel=f"1st axis ({100 * kept[0]:.0f} % of the variance)", ylabel=f"2nd axis ({100 * kept[1]:.0f} %)")
         plain(axes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -41,21 +42,32 @@ CAPTIONS = {
 }
 
 
-def write_dynamics(report: LoopReport, path: str | Path) -> None:
+def write_dynamics(report: LoopReport, path: str | Path, links: Mapping[str, str] | None = None) -> None:
     """Writes a report as a page.
 
+    :param report: the report
     :param path: the `.html` file; it is replaced as a whole if it exists
+    :param links: an address for each attractor, by its letter, such as that of a laboratory that begins there
     """
     folder = resources.files("ncp_control.loop") / "static"
     title = escape(f"{shown(report.agent)} in closed loop")
     parts = {
         "title": title,
         "head": page_head(title, report_file("report.css") + (folder / "page.css").read_text(encoding="utf-8")),
+        "links": linked(links or {}),
         "sections": "\n".join(map(html_of, sections_of(report))),
         "figures": "\n".join(section(name, figure) for name, figure in figures_of(report).items()),
         "script": report_file("report.js"),
     }
     write_atomically(path, filled((folder / "page.html").read_text(encoding="utf-8"), parts).encode("utf-8"))
+
+
+def linked(links: Mapping[str, str]) -> str:
+    """Returns links to attractors as HTML."""
+    if not links:
+        return ""
+    found = " · ".join(f'<a href="{escape(address)}">{escape(name)}</a>' for name, address in links.items())
+    return f"<p>Run the agent in a laboratory that begins on attractor {found}</p>"
 
 
 def section(name: str, figure: Figure) -> str:

@@ -179,7 +179,9 @@ def is_turning(mode: Mode) -> bool:
 
 def steps(count: float) -> str:
     """Writes a number of steps that need not be whole."""
-    return f"{count:.3g} steps" if math.isfinite(count) else "for ever"
+    if not math.isfinite(count):
+        return "for ever"
+    return f"{count:,.0f} steps" if count >= 100 else f"{count:.3g} steps"
 
 
 def share(value: float) -> str:

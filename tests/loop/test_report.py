@@ -120,11 +120,12 @@ def test_the_report_as_json_and_as_text(swimmer: LoopReport) -> None:
 
 def test_the_page_holds_its_pictures_and_asks_for_nothing(swimmer: LoopReport, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    write_dynamics(replace(swimmer, agent="</title><script>alert(1)</script>"), page)
+    write_dynamics(replace(swimmer, agent="</title><script>alert(1)</script>"), page, {"A": "lab.html#seed=0"})
     text = page.read_text(encoding="utf-8")
     assert "<script>alert" not in text
     assert "http" not in text.replace("http-equiv", "")
     assert text.count('src="data:image/svg+xml;base64,') == 4
+    assert '<a href="lab.html#seed=0">A</a>' in text
     assert "Multipliers" in text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ncp_control.activity.laboratory.world import world_data
 from ncp_control.activity.page.data import cell_in_words, circuit_in_words, numbers, wiring_data
 from ncp_control.activity.recording.activity import FORMAT, VERSION
 from ncp_control.activity.recording.agents import policy_about
+from ncp_control.activity.recording.ends import LoopEnd
 from ncp_control.activity.recording.environment import env_id, vector_names
 from ncp_control.activity.recording.tap import bounds_of
 from ncp_control.base.pages import all_shown, packed
@@ -41,6 +42,8 @@ class Exhibit:
     :param file: the path of its file, for commands
     :param random: the share of random actions in its training
     :param asked_env: the environment's id, if it is another one than that of the training
+    :param starts: moments of episodes, by the paths of the recordings that end there: seed 0 begins at the first one,
+        seed 1 at the second, and so on. Without them, seeds begin episodes as in Python
     """
 
     agent: LoadedPolicy
@@ -49,6 +52,7 @@ class Exhibit:
     file: str
     random: float = 0.0
     asked_env: str | None = None
+    starts: Mapping[str, LoopEnd] = field(default_factory=dict)
 
 
 @torch.no_grad()
@@ -67,12 +71,13 @@ def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
     rnn = controller.rnn
     assert rnn is not None  # `controller_data` refuses an agent without one
     bounds = bounds_of(rnn)
+    begins = starts_data(exhibit, rnn.cell.state_size)
     note = {key: agent.note[key] for key in ("steps",) if key in agent.note}
     exact = {
         "file": exhibit.file,
-        "command": {"random": exhibit.random, "env": exhibit.asked_env},
+        "command": {"random": exhibit.random, "env": exhibit.asked_env, "after": list(exhibit.starts)},
         "controller": circuit,
-        "world": {**world, "means": means_of(controller)},
+        "world": {**world, "means": means_of(controller), **begins},
         "recording": recording_facts(controller, env, exhibit.name, {"sha256": agent.sha256, **note}),
     }
     # A browser would obey marks in a name that turn the order of writing.
@@ -88,6 +93,28 @@ def exhibit_data(exhibit: Exhibit) -> dict[str, Any]:
         "facts": facts(exhibit, rnn.wiring, cell_config(rnn.cell), world["unknown"]),
     }
     return {**exact, **all_shown(seen)}
+
+
+def starts_data(exhibit: Exhibit, size: int) -> dict[str, Any]:
+    """Returns where seeds begin in a page if these are moments of recordings; otherwise nothing.
+
+    :param exhibit: what is shown
+    :param size: of the circuit's state
+    """
+    ends = list(exhibit.starts.values())
+    if not ends:
+        return {}
+    model = exhibit.env.unwrapped.model
+    for path, end in exhibit.starts.items():
+        if end.body.size != model.nq + 2 * model.nv + model.na or end.memory is None:
+            raise ValueError(f"{path} was recorded with another body: name a recording of {env_id(exhibit.env)}")
+    places = np.concatenate([end.body[: model.nq] for end in ends])
+    speeds = np.concatenate([end.body[model.nq : model.nq + model.nv] for end in ends])
+    states = np.concatenate([end.memory[0][0, 0, :size] for end in ends if end.memory is not None])
+    return {
+        "start": {"count": len(ends), "positions": packed(places), "velocities": packed(speeds)},
+        "states": packed(states.astype(np.float64)),
+    }
 
 
 def names_of_inputs(wiring: Wiring, controller: Controller) -> list[str]:
@@ -111,13 +138,16 @@ def facts(exhibit: Exhibit, wiring: Wiring, cell: dict[str, Any], unknown: str |
     note = exhibit.agent.note
     trained = note.get("steps")
     starts = f"those of Python for the seeds 0 to {STARTS - 1}, and the same again from seed {STARTS} on"
+    if exhibit.starts:
+        ends = ", ".join(f"seed {seed} where {path} ends" for seed, path in enumerate(exhibit.starts))
+        starts = f"{ends}, and the same again"
     terms = [
         ("Agent", exhibit.name),
         ("Environment", env_id(exhibit.env)),
         ("Cell", cell_in_words(cell)),
         ("Circuit", circuit_in_words(wiring)),
         ("Trained for", f"{trained:,} steps" if isinstance(trained, int) else None),
-        ("Starts", starts if unknown else None),
+        ("Starts", starts if unknown or exhibit.starts else None),
         ("Reward and end", f"not known to this page, because {unknown}" if unknown else None),
         ("SHA-256", exhibit.agent.sha256),
     ]

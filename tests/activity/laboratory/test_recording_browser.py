@@ -19,7 +19,7 @@ from ncp_control.activity import Activity, record
 from ncp_control.activity.figures import write_figures
 from ncp_control.activity.laboratory.exhibits import recording_facts
 from ncp_control.activity.page import write_page
-from ncp_control.activity.recording.activity import NEEDED
+from ncp_control.activity.recording.activity import ENDS, NEEDED
 from ncp_control.base.pages import packed
 from ncp_control.base.safe_arrays import read_arrays
 from ncp_control.cli import main
@@ -136,7 +136,7 @@ def test_it_is_the_recording_that_record_writes(which: str, request: pytest.Fixt
     # An environment that MuJoCo does not draw may have pictures of its own, and a laboratory has no such environment.
     assert found.about == {key: value for key, value in python.about.items() if key != "pictures"}
     assert found.wiring == python.wiring
-    assert set(found.extras) == set(python.extras) - {"saliency", "values"}
+    assert set(found.extras) == set(python.extras) - {"saliency", "values", *ENDS}
     for name in NEEDED:
         np.testing.assert_array_equal(getattr(found, name), getattr(python, name), err_msg=name)
     for name, values in found.extras.items():

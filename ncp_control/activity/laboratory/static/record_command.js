@@ -9,8 +9,8 @@ const shellWord = (text) => text && !/[^A-Za-z0-9_@%+=:,./-]/.test(text) ? text 
 // checkpoint: the circuit's file
 // steps: how many to record
 // usual: { random: the share of random actions that the command takes by itself, env: the environment's id if the
-//   command must be told, out: the file for the recording }
-function recordCommand(experiment, side, checkpoint, steps, { random = null, env = null, out = "laboratory.npz" } = {}) {
+//   command must be told, out: the file for the recording, after: the recordings at whose ends the seeds begin }
+function recordCommand(experiment, side, checkpoint, steps, { random = null, env = null, out = "laboratory.npz", after = [] } = {}) {
   const start = experiment.conditionAt(0), leftOut = [], silence = [], clamp = [], cut = [];
   const omit = (what, why) => leftOut.push(`${what}: ${why}.`);
   for (const { side: own, what, on, value } of start.entries.values()) {
@@ -38,7 +38,7 @@ function recordCommand(experiment, side, checkpoint, steps, { random = null, env
   const isUsual = share === random || (random !== null && Math.abs(share - random) < 1e-12);
   const words = [
     "record", checkpoint.startsWith("-") ? `./${checkpoint}` : checkpoint, ...(env ? ["--env", env] : []),
-    "--steps", String(steps), "--seed", String(experiment.seed), ...(isUsual ? [] : ["--random", String(share)]),
+    "--steps", String(steps), ...(after.length ? ["--after", after[experiment.seed % after.length]] : ["--seed", String(experiment.seed)]), ...(isUsual ? [] : ["--random", String(share)]),
   ];
   for (const [option, list] of [["--silence", silence], ["--clamp", clamp], ["--cut", cut]]) if (list.length) words.push(option, ...list);
   return { command: ["ncp-control", ...words, "--out", out].map(shellWord).join(" "), leftOut };

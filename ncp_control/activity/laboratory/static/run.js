@@ -11,6 +11,7 @@ class Run {
     this.exhibit = exhibit;
     this.controller = new PageController(exhibit.controller);
     this.world = new World(simulator, exhibit.world);
+    if (exhibit.world.states) this.states = unpacked(exhibit.world.states);
     const { cell } = this.controller, { wiring } = exhibit;
     const series = (columns, log) => new LiveSeries(columns, log);
     this.series = {
@@ -57,7 +58,15 @@ class Run {
     this.seed = seed;
     this.observation = this.world.reset(seed);
     this.elapsed = 1;
-    this.state = this.controller.cell.initial();
+    this.state = this.first(seed);
+  }
+
+  // The circuit's state before the first step: an episode's, or that of the moment at which this seed begins.
+  first(seed) {
+    const { cell } = this.controller;
+    if (!this.states) return cell.initial();
+    const first = seed % (this.states.length / cell.stateSize) * cell.stateSize;
+    return cell.hold(this.states.slice(first, first + cell.stateSize));
   }
 
   // settings: of Experiment.settingsAt: `tuning` for this circuit, `world` for its world.
