@@ -72,15 +72,14 @@ def test_a_shipped_circuit_comes_to_rest_where_the_search_says() -> None:
     agent: Any = nc.load(CHECKPOINTS / "halfcheetah-positions-sparse.safetensors")
     loop = ClosedLoop(agent, gym.make("ncp_envs:ncp/HalfCheetahNoVel-v0"))
     state = loop.start(0)
-    for _ in range(100):
+    for _ in range(20):  # after more of them, rounding decides where it is
         step = loop.step(state)
         state = step.state
     (points,) = held_points(loop, step.observation[None], state.neurons[None])
     neurons = state.neurons[None]
-    for _ in range(4000):
+    for _ in range(1500):
         neurons = loop.act(step.observation[None], neurons)[1]
-    # its slowest mode remembers hundreds of steps here
-    (found,) = [point for point in points if point.attracts and np.abs(point.neurons - neurons[0]).max() < 1e-4]
+    (found,) = [point for point in points if point.attracts and np.abs(point.neurons - neurons[0]).max() < 1e-8]
     assert np.abs(found.neurons - state.neurons).max() > 0.1
-    assert found.modes[0].time_constant > 100
+    assert found.modes[0].time_constant == pytest.approx(34, abs=0.1)
     assert len(loop.neuron_names) == 48
