@@ -69,7 +69,7 @@ class BodyState(ABC):
     """The body in one environment.
 
     A state is a vector that `restore` sets. Between two near states there is a deviation, a vector of `size` numbers
-    (`joint_count` positions, then velocities), which counts turns of a joint in radians, also in three dimensions.
+    (`positions` of them first, then velocities), which counts turns of a joint in radians, also in three dimensions.
 
     :param env: the environment; only wrappers without a memory of their own may be around it
     :ivar size: the number of entries of a deviation

@@ -164,9 +164,10 @@ def alone(report: LoopReport) -> list[Section]:
                 ),
             ],
             [
-                "Where the circuit comes to rest while it sees the same observation all the time: how many fixed "
-                "points attract and repel, and slow points, where a step is shortest but not zero. Remembers: the time "
-                "constant of the slowest mode at the first point that attracts; tuned to what drives it most."
+                "Where the circuit comes to rest while it sees the same observation all the time, one of the last 400 "
+                "of a run: how many fixed points attract and repel, and slow points, where a step is shortest but not "
+                "zero. Remembers: the time constant of the slowest mode at the first point that attracts; tuned to "
+                "what drives it most."
             ],
         )
     ]

@@ -305,8 +305,6 @@ def shares(loop: ClosedLoop, paths: Sequence[LoopPath]) -> Array | None:
     if loop.range is None:
         return None
     width = float(np.linalg.norm(loop.range[1] - loop.range[0]))
-    if not math.isfinite(width):
-        width = 1.0
     units = np.mean([path.observations.std(axis=0) for path in paths], axis=0)
     found: Array = np.sqrt(np.nanmean([path.carried**2 for path in paths], axis=0)) * units / width
     return found
