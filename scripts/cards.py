@@ -158,7 +158,7 @@ def circuit_in_words(circuit: Circuit) -> str:
     """Returns a circuit's cell and its numbers of neurons, synapses and parameters."""
     wiring, size = circuit.cell.wiring, sum(parameter.numel() for parameter in circuit.parameters())
     layers = ", ".join(f"{part.stop - part.start} {name}" for name, part in wiring.layers.items())
-    synapses = len(wiring.sensory) + len(wiring.synapses)
+    synapses = wiring.existing_synapses
     cell = type(circuit.cell).__name__
     return f"{cell}, {wiring.units} neurons ({layers}), {synapses} synapses, {size:,} parameters"
 

@@ -239,7 +239,7 @@ def main(arguments: Arguments) -> None:
             own = sum(value.numel() for value in circuit.parameters()) + len(followed.errors) * (wiring.units + 1)
             row = (
                 foreign.kind, foreign.told, followed.inputs, len(followed.errors), f"{followed.parameters:,}", seed,
-                len(wiring.sensory) + len(wiring.synapses), own, f"{100 * followed.error:.2f}", f"{seconds:.0f}",
+                wiring.existing_synapses, own, f"{100 * followed.error:.2f}", f"{seconds:.0f}",
             )  # fmt: skip
             print(f"| {' | '.join(map(str, row))} |", flush=True)
 

@@ -47,6 +47,11 @@ def page_head(title: str, style: str, more_scripts: str = "") -> str:
     return filled(HEAD, {"policy": policy, "title": title, "style": style})
 
 
+def page_end(script: str) -> str:
+    """Returns the end of such a page: its script, with names of its own."""
+    return f'<script>\n(() => {{\n"use strict";\n{script}\n}})();\n</script>\n</body>\n</html>'
+
+
 def filled(template: str, parts: Mapping[str, str]) -> str:
     """Returns a template with a part in each place `{{name}}`.
 
@@ -84,12 +89,19 @@ def new_figure(width: float, height: float, layout: Any = "constrained") -> Figu
 
 
 def save_figure(figure: Figure, path: Path, dpi: int) -> None:
-    """Writes a figure, whole or not at all, in the format of the file's suffix; equal figures give equal files."""
+    """Writes a figure, whole or not at all, in the format of the file's suffix."""
+    write_atomically(path, figure_bytes(figure, path.suffix.lower()[1:], dpi))
+
+
+def figure_bytes(figure: Figure, kind: str, dpi: int) -> bytes:
+    """Returns a figure as a file of the format `kind`; equal figures give equal files."""
+    from matplotlib import rc_context
+
     buffer = io.BytesIO()
-    kind = path.suffix.lower()[1:]
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=undated)
-    write_atomically(path, buffer.getvalue())
+    with rc_context({"svg.hashsalt": "ncp_control"}):  # without one, the names in an SVG are drawn at random
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=undated)
+    return buffer.getvalue()
 
 
 def plain(axes: Any) -> None:

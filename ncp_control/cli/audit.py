@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from ncp_control.base.text import shown
+from ncp_control.cli.outputs import check_outputs
 
 BROKEN = 1  # the exit code if an attack has broken a claim
 
@@ -91,22 +92,11 @@ def check(arguments: Arguments) -> None:
             f"--elapsed takes two numbers, the shortest and the longest time, and got {len(arguments.elapsed)}"
         )
     outputs = {"--html": arguments.html, "--markdown": arguments.markdown, "--monitor": arguments.monitor}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if arguments.other is not None and option != "--markdown":
-            raise ValueError(f"{option} shows one agent: name one checkpoint")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first")
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder: name a file")
-    read = {path.resolve() for path in (arguments.checkpoint, arguments.other, arguments.within) if path is not None}
-    for option, path in outputs.items():
-        if path is not None and path.resolve() in read:
-            raise ValueError(f"{option} would overwrite {path}, which is read: name another file")
-    written = [path.resolve() for path in outputs.values() if path is not None]
-    if len(set(written)) < len(written):
-        raise ValueError("--html, --markdown and --monitor need different files")
+    if arguments.other is not None:
+        for option, path in outputs.items():
+            if path is not None and option != "--markdown":
+                raise ValueError(f"{option} shows one agent: name one checkpoint")
+    check_outputs(outputs, (arguments.checkpoint, arguments.other, arguments.within))
 
 
 def certificate_of(arguments: Arguments, agent: Any) -> Any:

@@ -71,6 +71,7 @@ def run(arguments: Arguments) -> int:
     from ncp_control.base.sections import text_of
     from ncp_control.cli import trained_in
     from ncp_control.cli.arguments import screen_width
+    from ncp_control.cli.outputs import check_outputs
     from ncp_control.loop import analyse, write_dynamics
     from ncp_control.loop.figures import figures_of
     from ncp_control.loop.printed import sections_of
@@ -84,11 +85,7 @@ def run(arguments: Arguments) -> int:
         )
     if kind_of(path) is Kind.DYNAMICS:
         raise ValueError(f"{path} holds a dynamics model, which acts on nothing: name a policy")
-    for option, page in (("--html", html), ("--lab", arguments.lab)):
-        if page is not None and not page.parent.is_dir():
-            raise FileNotFoundError(f"the folder {page.parent} does not exist: create it first")
-        if page is not None and page.resolve() == path.resolve():
-            raise ValueError(f"{option} would overwrite {page}, which is read: name another file")
+    check_outputs({"--html": html, "--lab": arguments.lab}, [path])
     if arguments.lab is not None and arguments.record is None:
         raise ValueError("--lab runs on from recordings: add --record DIR")
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
@@ -96,8 +93,7 @@ def run(arguments: Arguments) -> int:
     if arguments.record is not None:
         circuit_of(agent.policy)  # refuses an agent without one
     name = trained_in.env_name(path, agent.note, arguments.env)
-    calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
-    with closing(trained_in.make(name, agent.note, **calm)) as env:
+    with closing(trained_in.make(name, agent.note, **trained_in.UNDISTURBED)) as env:
         report = analyse(
             agent, env, arguments.starts, arguments.thrown, arguments.steps, arguments.measured, arguments.seed,
             name=name_of(path), seconds=seconds_per_step(env), progress=True,
@@ -139,11 +135,10 @@ def write_recordings(arguments: Arguments, agent: Any, name: str, report: Any) -
     assert arguments.record is not None
     arguments.record.mkdir(parents=True, exist_ok=True)
     written = []
-    for k, one in enumerate(report.attractors):
-        if one.moment is None or not one.exponents:
-            continue
-        calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
-        with closing(trained_in.make_drawing(name, agent.note, **calm)) as env:
+    with closing(trained_in.make_drawing(name, agent.note, **trained_in.UNDISTURBED)) as env:
+        for k, one in enumerate(report.attractors):
+            if one.moment is None or not one.exponents:
+                continue
             written.append(arguments.record / f"{letter(k)}.npz")
             record(
                 agent, env, written[-1], RECORDED, seed=arguments.seed, after=one.moment,
@@ -162,8 +157,7 @@ def write_lab(arguments: Arguments, agent: Any, name: str, recordings: list[Path
 
     assert arguments.lab is not None
     starts = {str(path): end_of(Activity.load(path)) for path in recordings}
-    calm = dict.fromkeys(trained_in.DISTURBANCES, 0.0)
-    with closing(trained_in.make(name, agent.note, **calm)) as env:
+    with closing(trained_in.make(name, agent.note, **trained_in.UNDISTURBED)) as env:
         share = trained_in.strength(agent.note, "random")
         path = arguments.checkpoint
         write_laboratory([Exhibit(agent, env, name_of(path), str(path), share, arguments.env, starts)], arguments.lab)

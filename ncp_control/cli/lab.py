@@ -52,6 +52,7 @@ def run(arguments: Arguments) -> int:
     from ncp_control.activity.recording.ends import end_of
     from ncp_control.base.files import name_of
     from ncp_control.cli import trained_in
+    from ncp_control.cli.outputs import check_outputs
     from ncp_control.cli.record import recorded_before
     from ncp_control.rl import load_policy
 
@@ -59,10 +60,7 @@ def run(arguments: Arguments) -> int:
     if not 1 <= len(paths) <= 2:
         raise ValueError(f"a laboratory shows one circuit or two, and {len(paths)} checkpoints are named")
     html = Path(f"{paths[0].stem}-lab.html") if arguments.html is None else arguments.html
-    if not html.parent.is_dir():
-        raise FileNotFoundError(f"the folder {html.parent} does not exist: create it first")
-    if html.resolve() in {path.resolve() for path in (*paths, arguments.wasm) if path is not None}:
-        raise ValueError(f"--html would overwrite {html}, which is read: name another file")
+    check_outputs({"--html": html}, (*paths, *arguments.after, arguments.wasm))
     agents = [load_policy(path) for path in paths]
     if arguments.after and len(agents) > 1:
         raise ValueError("--after begins where one circuit was: name one checkpoint")

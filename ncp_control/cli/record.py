@@ -83,7 +83,7 @@ def run(arguments: Arguments) -> int:
     rewards = activity.get("rewards")
     episodes = max(1, int(activity.episode_starts.sum()))
     gained = "" if rewards is None else f", reward {float(rewards.sum()):,.1f}"
-    size, synapses = arguments.out.stat().st_size, len(activity.wiring.synapses) + len(activity.wiring.sensory)
+    size, synapses = arguments.out.stat().st_size, activity.wiring.existing_synapses
     if arguments.json:
         reward = None if rewards is None else float(rewards.sum())
         summary = {

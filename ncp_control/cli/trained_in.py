@@ -32,6 +32,7 @@ DISTURBANCES = {
     "noise": Disturbance("ObservationNoise", "std", {}, 0.0, "noise of {:.3g}"),
     "dropout": Disturbance("ObservationDropout", "probability", {"whole": True}, 0.0, "{:.3g} % of the readings lost"),
 }
+UNDISTURBED = dict.fromkeys(DISTURBANCES, 0.0)
 
 
 def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:

@@ -34,8 +34,6 @@ PLAIN = (
 TURN = 2 * np.pi
 TOLERANCE = 1e-14
 CHECKED = 20  # steps that are taken twice, before anything is computed
-HINGE, SLIDE, BALL, FREE = 3, 2, 1, 0  # MuJoCo's numbers of the types of joints (mjtJoint)
-FLOOR = 0  # and of the type of a geom that is a plane (mjtGeom)
 THROWN_SPEED = 1.0  # standard deviation of the velocities of a body that is thrown
 SINES: Mapping[str, Callable[[Array], Array]] = {
     "PendulumEnv": lambda state: np.array([np.cos(state[0]), np.sin(state[0]), state[1]]),
@@ -104,8 +102,15 @@ class BodyState(ABC):
         """Returns the deviation by which one state lies away from another one."""
 
     @abstractmethod
+    def throw(self, random: np.random.Generator) -> None:
+        """Sets the body into any pose at a random speed."""
+
     def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
-        """Sets the body into any pose at a random speed; returns its state and the observation."""
+        """Throws the body; returns its state and the observation a step without an action later, which shows it."""
+        self.env.reset(seed=int(random.integers(2**31)))
+        self.throw(random)
+        moved = self.step(np.zeros(self.env.action_space.shape or 1))
+        return moved.state, moved.observation
 
     def sharpen(self) -> None:
         """Lets the environment compute so exactly that its steps have derivatives, and refuses one that cannot.
@@ -150,7 +155,9 @@ class MujocoBody(BodyState):
             *speeds,
             *(f"actuator {k}" for k in range(model.na)),
         ]
-        self._ends = model.nq, model.nq + model.nv, model.nq + model.nv + model.na
+        part = mujoco.mjtState
+        self._kind = part.mjSTATE_QPOS | part.mjSTATE_QVEL | part.mjSTATE_ACT | part.mjSTATE_WARMSTART
+        self._width = mujoco.mj_stateSize(model, self._kind)
 
     def sharpen(self) -> None:
         """Lets the solver of contacts go on; where it stops otherwise, at 1e-8, would be noise in derivatives."""
@@ -159,65 +166,66 @@ class MujocoBody(BodyState):
 
     def state(self) -> Array:
         """Returns positions, velocities and activations, and from where the solver of contacts goes on."""
-        data = self.data
-        return np.concatenate([data.qpos, data.qvel, data.act, data.qacc_warmstart])
+        state = np.empty(self._width)
+        self._mujoco.mj_getState(self.model, self.data, state, self._kind)
+        return state
 
     def restore(self, state: Array) -> None:
         """Sets the state."""
-        data, (places, speeds, acts) = self.data, self._ends
-        data.qpos[:], data.qvel[:] = state[:places], state[places:speeds]
-        data.act[:], data.qacc_warmstart[:] = state[speeds:acts], state[acts:]
+        self._mujoco.mj_setState(self.model, self.data, state, self._kind)
+
+    def course(self, state: Array) -> tuple[Array, Array]:
+        """Returns the positions (nq,) and the velocities (nv,) in a state, and refuses that of another body."""
+        if state.size != self._width:
+            raise ValueError(f"a state of {state.size} numbers is of another body: this one's has {self._width}")
+        return state[: self.model.nq], state[self.model.nq : self.model.nq + self.model.nv]
 
     def deviated(self, state: Array, deviation: Array) -> Array:
         """Returns the state that lies a deviation away from another one."""
         after: Array = state.copy()
-        count = self._ends[0]
+        count = self.model.nq
         self._mujoco.mj_integratePos(self.model, after[:count], deviation[: self.positions], 1.0)
-        after[count : self._ends[2]] += deviation[self.positions :]
+        after[count : count + self.size - self.positions] += deviation[self.positions :]
         return after
 
     def deviation(self, of: Array, origin: Array) -> Array:
         """Returns the deviation by which one state lies away from another one."""
-        turned, count = np.zeros(self.positions), self._ends[0]
+        turned, count = np.zeros(self.positions), self.model.nq
         self._mujoco.mj_differentiatePos(self.model, turned, 1.0, origin[:count], of[:count])
         return np.concatenate([turned, (of - origin)[count : count + self.size - self.positions]])
 
-    def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
+    def throw(self, random: np.random.Generator) -> None:
         """Sets every joint anywhere in its range, each speed at random, and the body onto the ground."""
-        self.env.reset(seed=int(random.integers(2**31)))
-        model, data = self.model, self.data
+        model, data, joints = self.model, self.data, self._mujoco.mjtJoint
         places, speeds = data.qpos.copy(), random.normal(scale=THROWN_SPEED, size=model.nv)
         for joint in range(model.njnt):
             kind, at = int(model.jnt_type[joint]), int(model.jnt_qposadr[joint])
-            if kind in (FREE, BALL):
-                first = at + 3 * (kind == FREE)
+            if kind in (joints.mjJNT_FREE, joints.mjJNT_BALL):
+                first = at + 3 * (kind == joints.mjJNT_FREE)
                 turn = random.normal(size=4)
                 places[first : first + 4] = turn / np.linalg.norm(turn)
             elif model.jnt_limited[joint]:
                 places[at] = random.uniform(*model.jnt_range[joint])
-            elif kind == HINGE:
+            elif kind == joints.mjJNT_HINGE:
                 places[at] = random.uniform(-np.pi, np.pi)
         self.base.set_state(places, speeds)
         self._lift(places, speeds)
-        state = self.state()
-        # What is observed is computed in a step; one without an action shows it.
-        moved = self.step_from(state, np.zeros(self.env.action_space.shape or 1))
-        return moved.state, moved.observation
 
     def _lift(self, places: Array, speeds: Array) -> None:
         """Lifts or lowers a body onto the ground, if it can move up and down."""
-        model, data = self.model, self.data
-        if not (model.geom_type == FLOOR).any():
+        model, data, joints = self.model, self.data, self._mujoco.mjtJoint
+        plane = self._mujoco.mjtGeom.mjGEOM_PLANE
+        if not (model.geom_type == plane).any():
             return
         lowest = min(
             (float(data.geom_xpos[k][2] - model.geom_rbound[k]) for k in range(model.ngeom)
-             if model.geom_type[k] != FLOOR and model.body_weldid[model.geom_bodyid[k]]),
+             if model.geom_type[k] != plane and model.body_weldid[model.geom_bodyid[k]]),
             default=0.0,
         )  # fmt: skip
         for joint in range(model.njnt):
             at, first = int(model.jnt_qposadr[joint]), not model.body_parentid[model.jnt_bodyid[joint]]
-            is_up = int(model.jnt_type[joint]) == SLIDE and abs(model.jnt_axis[joint][2]) > 0.5
-            if first and (is_up or int(model.jnt_type[joint]) == FREE):
+            is_up = int(model.jnt_type[joint]) == joints.mjJNT_SLIDE and abs(model.jnt_axis[joint][2]) > 0.5
+            if first and (is_up or int(model.jnt_type[joint]) == joints.mjJNT_FREE):
                 places[at + 2 * (not is_up)] -= lowest
                 self.base.set_state(places, speeds)
                 return
@@ -262,12 +270,9 @@ class StateBody(BodyState):
         """Returns the deviation by which one state lies away from another one."""
         return of - origin
 
-    def thrown(self, random: np.random.Generator) -> tuple[Array, Array]:
+    def throw(self, random: np.random.Generator) -> None:
         """Sets the body into any state."""
-        self.env.reset(seed=int(random.integers(2**31)))
         self.restore(random.uniform(-self._ranges, self._ranges))
-        moved = self.step(np.zeros(self.env.action_space.shape or 1))
-        return moved.state, moved.observation
 
 
 class Unrounded(gym.Wrapper[Any, Any, Any, Any]):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from ncp_control.loop.closed import ClosedLoop, LoopState
 
@@ -108,10 +109,5 @@ def labels_of(means: Array, spreads: Array) -> Array:
     apart = np.abs(means[:, None] - means) / np.maximum(spreads[:, None], spreads)
     wider = np.abs(np.log(spreads[:, None] / spreads))
     similar = ((apart <= SAME) & (wider <= np.log(SPREADS))).all(axis=2)
-    labels = np.arange(len(means))
-    for _ in range(len(means)):
-        least = np.where(similar, labels, len(means)).min(axis=1)
-        if (least == labels).all():
-            break
-        labels = least
+    labels: Array = connected_components(similar, directed=False)[1]
     return labels

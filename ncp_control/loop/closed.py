@@ -7,7 +7,7 @@ in float64, without noise and without the environment's limit of steps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -182,18 +182,18 @@ class ClosedLoop:
             ends = [self.body.step_from(state.body, action) for action in pair]
             moves[:, body + k] = self._slope(ends, pair[0][k] - pair[1][k])
         # What the agent does: its action and its neurons, by the observation and by its neurons.
-        inputs = np.concatenate([seen, state.neurons])
-        rows = inputs + SMALL * np.concatenate([np.eye(len(inputs)), -np.eye(len(inputs))])
-        actions, neurons = self.act(rows[:, :n], rows[:, n:])
-        chosen = np.zeros_like(actions) if self.chooses else actions
-        ahead, behind = np.split(np.concatenate([neurons, chosen], axis=1), 2)
-        acts = ((ahead - behind) / (2 * SMALL)).T
+        (acts,) = slopes(lambda rows: self._after(rows[:, :n], rows[:, n:]), np.append(seen, state.neurons)[None])
         matrix = np.zeros((self.size, self.size))
         matrix[:body, :body], matrix[:body, body + self.neurons :] = moves[:body, :body], moves[:body, body:]
         matrix[body:, :body] = acts[:, :n] @ moves[body:, :body]
         matrix[body:, body + self.neurons :] = acts[:, :n] @ moves[body:, body:]
         matrix[body:, body : body + self.neurons] = acts[:, n:]
         return Derivatives(step, matrix, np.concatenate([np.zeros((body, n)), acts[:, :n]]))
+
+    def _after(self, observations: Array, neurons: Array) -> Array:
+        """Returns the neurons and the actions after observations, (B, N + m); a choice does not move with them."""
+        actions, after = self.act(observations, neurons)
+        return np.concatenate([after, np.zeros_like(actions) if self.chooses else actions], axis=1)
 
     def _slope(self, ends: list[Any], width: float) -> Array:
         """Returns the slope of what a body does between two of its steps."""
@@ -237,3 +237,16 @@ class ClosedLoop:
         found = self.body.deviation(moved.state, still.state) - by
         found[np.abs(by) == TURN] = np.sin(found[np.abs(by) == TURN])  # the difference of quaternions knows no turns
         return bool(max(np.abs(found).max(), np.abs(moved.observation - still.observation).max()) > UNMOVED)
+
+
+def slopes(function: Callable[[Array], Array], points: Array) -> Array:
+    """Returns the derivatives of a function at several points, by central differences, (S, outputs, inputs).
+
+    :param function: from rows of inputs to rows of outputs
+    :param points: (S, inputs)
+    """
+    count, size = points.shape
+    units = SMALL * np.stack([np.eye(size), -np.eye(size)])
+    ahead, behind = function((units[:, None] + points[:, None]).reshape(-1, size)).reshape(2, count, size, -1)
+    found: Array = ((ahead - behind) / (2 * SMALL)).transpose(0, 2, 1)
+    return found

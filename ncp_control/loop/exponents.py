@@ -7,7 +7,7 @@ after every step (Benettin's method). The interval over several starts is that o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ class LoopPath(NamedTuple):
     :param exponents: the mean logarithms of growth a step, the largest first, (K,)
     :param states: the states, T + 1 of them
     :param observations: what the agent saw, (T, n)
-    :param rewards: (T,)
     :param carried: how far an error of 1 of each observation moves the actions, (AHEAD, n): the root of the mean square
         over the trajectory, 0, 1, ... steps after it; NaN if the trajectory is too short
     """
@@ -38,7 +37,6 @@ class LoopPath(NamedTuple):
     exponents: Array
     states: list[LoopState]
     observations: Array
-    rewards: Array
     carried: Array
 
 
@@ -55,23 +53,21 @@ class MeanInterval(NamedTuple):
     high: float
 
 
-def follow(loop: ClosedLoop, state: LoopState, steps: int, advance: Callable[[], None] = lambda: None) -> LoopPath:
+def follow(loop: ClosedLoop, state: LoopState, steps: int) -> LoopPath:
     """Measures along a trajectory, which ends early where the episode ends.
 
     :param loop: the closed loop
     :param state: the first state, best on an attractor
     :param steps: so many steps are measured, after 200 in which the directions settle
-    :param advance: called after every step
     """
     count = loop.size - loop.actions  # an action follows from the rest, and has no direction of its own
     # products and decompositions are torch's, which keeps to its number of threads
     directions = torch.linalg.qr(torch.from_numpy(np.random.default_rng(0).normal(size=(loop.size, count))))[0]
-    growth, states, seen, rewards = [], [state], [], []
+    growth, states, seen = [], [state], []
     responses = torch.zeros(0, loop.size, len(loop.body.sensors), dtype=torch.float64)  # to the last AHEAD errors
     squares, counts = np.zeros((AHEAD, len(loop.body.sensors))), np.zeros(AHEAD, int)
     for k in range(SPIN_UP + steps):
         step, matrix, sensors = loop.derivatives(states[-1])
-        advance()
         if step.ended or not np.isfinite(matrix).all():
             break
         carrier = torch.from_numpy(matrix)
@@ -84,15 +80,13 @@ def follow(loop: ClosedLoop, state: LoopState, steps: int, advance: Callable[[],
             growth.append(np.log(np.abs(np.diagonal(factors.numpy()))))
         states.append(step.state)
         seen.append(step.observation)
-        rewards.append(step.reward)
         moved = responses[:, loop.size - loop.actions :].numpy()
         squares[: len(moved)] += (moved**2).sum(axis=1)
         counts[: len(moved)] += 1
     found = np.sort(np.maximum(np.mean(growth, axis=0), LEAST))[::-1] if growth else np.full(count, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         carried = np.sqrt(squares / counts[:, None])
-    shape = (0, len(loop.body.sensors))
-    return LoopPath(found, states, np.array(seen).reshape(-1, shape[1]), np.array(rewards), carried)
+    return LoopPath(found, states, np.array(seen).reshape(-1, len(loop.body.sensors)), carried)
 
 
 def interval(values: Sequence[float]) -> MeanInterval:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ncp_control.loop.closed import SMALL, ClosedLoop
+from ncp_control.loop.closed import ClosedLoop, slopes
 
 Array = NDArray[Any]
 ROUNDS = 60  # of the search
@@ -105,9 +105,9 @@ def searched(loop: ClosedLoop, observation: Array, states: Array) -> tuple[Array
         going = np.flatnonzero((np.linalg.norm(missed, axis=1) > FIXED / 100) & (damping < 1e6))
         if not len(going):
             break
-        slopes = derivative(loop, observation, states[going]) - np.eye(states.shape[1])
-        turned = slopes.transpose(0, 2, 1)
-        square = turned @ slopes + damping[going, None, None] * np.eye(states.shape[1])
+        matrix = slopes(lambda rows: stepped(loop, observation, rows), states[going]) - np.eye(states.shape[1])
+        turned = matrix.transpose(0, 2, 1)
+        square = turned @ matrix + damping[going, None, None] * np.eye(states.shape[1])
         tried = states[going] - np.linalg.solve(square, turned @ missed[going, :, None])[:, :, 0]
         after = stepped(loop, observation, tried) - tried
         better = np.linalg.norm(after, axis=1) < np.linalg.norm(missed[going], axis=1)
@@ -121,22 +121,11 @@ def stepped(loop: ClosedLoop, observation: Array, states: Array) -> Array:
     return loop.act(np.broadcast_to(observation, (len(states), len(observation))), states)[1]
 
 
-def derivative(loop: ClosedLoop, observation: Array, states: Array) -> Array:
-    """Returns how the neurons after a step depend on those before it, (S, N, N), by central differences."""
-    count, size = states.shape
-    units = SMALL * np.eye(size)
-    ends = [stepped(loop, observation, (states[:, None] + sign * units).reshape(-1, size)) for sign in (1, -1)]
-    slopes: Array = ((ends[0] - ends[1]) / (2 * SMALL)).reshape(count, size, size).transpose(0, 2, 1)
-    return slopes
-
-
 def modes_at(loop: ClosedLoop, observation: Array, state: Array, units: Array) -> tuple[Mode, ...]:
     """Returns the modes at a state, the slowest first; of two that are conjugate, one."""
-    matrix = derivative(loop, observation, state[None])[0]
-    shown = [observation + sign * SMALL * np.eye(len(observation)) for sign in (1, -1)]
-    held = np.broadcast_to(state, (len(observation), len(state)))
-    ends = [loop.act(rows, held)[1] for rows in shown]
-    drives = ((ends[0] - ends[1]) / (2 * SMALL)).T * units  # (N, n)
+    matrix = slopes(lambda rows: stepped(loop, observation, rows), state[None])[0]
+    held = np.broadcast_to(state, (2 * len(observation), len(state)))
+    drives = slopes(lambda rows: loop.act(rows, held)[1], observation[None])[0] * units  # (N, n)
     values, right = np.linalg.eig(matrix)
     left = np.linalg.pinv(right)
     modes = []

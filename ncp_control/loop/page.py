@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Mapping
 from html import escape
 from importlib import resources
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ncp_control.base.files import write_atomically
-from ncp_control.base.pages import filled, page_head
+from ncp_control.base.pages import figure_bytes, filled, page_end, page_head
 from ncp_control.base.sections import html_of, report_file
 from ncp_control.base.text import shown
 from ncp_control.loop.figures import figures_of
@@ -57,7 +56,7 @@ def write_dynamics(report: LoopReport, path: str | Path, links: Mapping[str, str
         "links": linked(links or {}),
         "sections": "\n".join(map(html_of, sections_of(report))),
         "figures": "\n".join(section(name, figure) for name, figure in figures_of(report).items()),
-        "script": report_file("report.js"),
+        "end": page_end(report_file("report.js")),
     }
     write_atomically(path, filled((folder / "page.html").read_text(encoding="utf-8"), parts).encode("utf-8"))
 
@@ -73,9 +72,7 @@ def linked(links: Mapping[str, str]) -> str:
 def section(name: str, figure: Figure) -> str:
     """Returns a picture with its heading and its caption as HTML."""
     title, caption = CAPTIONS[name]
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    picture = base64.b64encode(buffer.getvalue()).decode("ascii")
+    picture = base64.b64encode(figure_bytes(figure, "svg", dpi=100)).decode("ascii")
     return (
         f'<section id="{name}-figure" class="figure"><h2>{title}</h2>'
         f'<img alt="{escape(caption)}" src="data:image/svg+xml;base64,{picture}"><p>{escape(caption)}</p></section>'

@@ -110,3 +110,13 @@ def test_a_body_that_draws_in_a_step_is_refused() -> None:
 
     with pytest.raises(ValueError, match="Windy does not repeat its steps"):
         body_of(Windy()).sharpen()
+
+
+def test_the_course_in_a_state_is_that_of_mujoco() -> None:
+    body = made("HalfCheetah-v5")
+    state, _ = body.reset(1)
+    places, speeds = body.course(state)
+    assert np.array_equal(places, body.data.qpos)
+    assert np.array_equal(speeds, body.data.qvel)
+    with pytest.raises(ValueError, match="a state of 28 numbers is of another body: this one's has 27"):
+        body.course(np.append(state, 0.0))

@@ -11,12 +11,14 @@ import pytest
 
 import ncp_control as nc
 from helpers.small_agents import small_agent
+from ncp_control.base.pages import figure_bytes
 from ncp_control.base.sections import text_of
 from ncp_control.loop import LoopReport, analyse, write_dynamics
 from ncp_control.loop.attractors import SettledRun, grouped
 from ncp_control.loop.closed import ClosedLoop
 from ncp_control.loop.cycles import around
 from ncp_control.loop.exponents import MeanInterval
+from ncp_control.loop.figures import figures_of
 from ncp_control.loop.printed import sections_of
 from ncp_control.loop.report import CALM, CHAOS, CYCLE, ENDED, OPEN, REST, STEADY, kind_of
 
@@ -128,6 +130,11 @@ def test_the_page_holds_its_pictures_and_asks_for_nothing(swimmer: LoopReport, t
     assert text.count('src="data:image/svg+xml;base64,') == 4
     assert '<a href="lab.html#seed=0">A</a>' in text
     assert "Multipliers" in text
+
+
+def test_equal_figures_are_equal_files(swimmer: LoopReport) -> None:
+    first, again = ([figure_bytes(figure, "svg", 100) for figure in figures_of(swimmer).values()] for _ in range(2))
+    assert first == again
 
 
 def test_wrong_numbers_are_refused() -> None:

@@ -21,6 +21,7 @@ from ncp_control.activity.recording.ends import LoopEnd
 from ncp_control.activity.recording.environment import env_id, vector_names
 from ncp_control.activity.recording.tap import bounds_of
 from ncp_control.base.pages import all_shown, packed
+from ncp_control.data.bodies import MujocoBody
 from ncp_control.data.env_specs import check_policy
 from ncp_control.neurons import cell_config
 from ncp_control.rl.controller import Controller
@@ -101,19 +102,22 @@ def starts_data(exhibit: Exhibit, size: int) -> dict[str, Any]:
     :param exhibit: what is shown
     :param size: of the circuit's state
     """
-    ends = list(exhibit.starts.values())
-    if not ends:
+    if not exhibit.starts:
         return {}
-    model = exhibit.env.unwrapped.model
+    body = MujocoBody(exhibit.env)
+    places, speeds, states = [], [], []
     for path, end in exhibit.starts.items():
-        if end.body.size != model.nq + 2 * model.nv + model.na or end.memory is None:
-            raise ValueError(f"{path} was recorded with another body: name a recording of {env_id(exhibit.env)}")
-    places = np.concatenate([end.body[: model.nq] for end in ends])
-    speeds = np.concatenate([end.body[model.nq : model.nq + model.nv] for end in ends])
-    states = np.concatenate([end.memory[0][0, 0, :size] for end in ends if end.memory is not None])
+        try:
+            place, speed = body.course(end.body)
+        except ValueError as error:
+            raise ValueError(f"{path} was not recorded in {env_id(exhibit.env)}: {error}") from error
+        places.append(place)
+        speeds.append(speed)
+        if end.memory is not None:
+            states.append(end.memory[0][0, 0, :size])
     return {
-        "start": {"count": len(ends), "positions": packed(places), "velocities": packed(speeds)},
-        "states": packed(states.astype(np.float64)),
+        "start": {"count": len(places), "positions": packed(np.array(places)), "velocities": packed(np.array(speeds))},
+        "states": packed(np.array(states)),
     }
 
 

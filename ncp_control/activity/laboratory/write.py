@@ -14,7 +14,7 @@ from ncp_control.activity.laboratory.controllers import CIRCUIT_SCRIPTS
 from ncp_control.activity.laboratory.exhibits import Exhibit, exhibit_data
 from ncp_control.activity.laboratory.simulator import SimulatorBuild, simulator, simulator_parts
 from ncp_control.base.files import write_atomically
-from ncp_control.base.pages import filled, page_head, script_json
+from ncp_control.base.pages import filled, page_end, page_head, script_json
 from ncp_control.base.text import shown
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
@@ -59,7 +59,7 @@ def write_laboratory(
         "wasm": simulated["wasm"],
         "simulator": simulated["script"],
         "licences": html.escape(simulated["licences"]),
-        "script": static_text(*SCRIPTS),
+        "end": page_end(static_text(*SCRIPTS)),
     }
     page = filled(static_text("lab.html"), parts)
     write_atomically(path, page.encode("utf-8"))

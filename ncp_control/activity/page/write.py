@@ -15,7 +15,7 @@ from ncp_control.activity.names import input_labels
 from ncp_control.activity.page.data import activity_data, curve_data, heading_of, wiring_data
 from ncp_control.activity.recording.activity import Activity
 from ncp_control.base.files import write_atomically
-from ncp_control.base.pages import all_shown, filled, page_head, script_json
+from ncp_control.base.pages import all_shown, filled, page_end, page_head, script_json
 from ncp_control.base.text import shown
 
 # The order matters: each script uses only names from those before it, and the last one runs when the page loads.
@@ -62,7 +62,7 @@ def write_page(
         "head": page_head(html.escape(title), (folder / "page.css").read_text(encoding="utf-8")),
         "title": html.escape(title),
         "data": script_json(all_shown(data)),
-        "script": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        "end": page_end("\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)),
     }
     page = filled((folder / "page.html").read_text(encoding="utf-8"), parts)
     write_atomically(path, page.encode("utf-8"))

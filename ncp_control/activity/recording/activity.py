@@ -117,7 +117,7 @@ class Activity:
     def __repr__(self) -> str:
         kind, env = self.about.get("kind", "network"), self.about.get("env")
         where = f" in {env}" if env else ""
-        synapses = len(self.wiring.synapses) + len(self.wiring.sensory)
+        synapses = self.wiring.existing_synapses
         size = f"{self.steps} steps, {self.wiring.units} neurons, {synapses} synapses"
         return f"Activity({kind}{where}: {size}; also {', '.join(self.extras) or 'nothing'})"
 

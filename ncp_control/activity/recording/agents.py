@@ -96,9 +96,7 @@ def record(
         with Writer(out, about, circuit.rnn.wiring) as writer, Tap(circuit.rnn) as tap:
             recorder = EpisodeRecorder(actor, policy, env, tap, writer, seed, deterministic)
             if after is not None:
-                end = end_of(after) if isinstance(after, Activity) else after
-                recorder.go_on(end, after if isinstance(after, Activity) else None)
-                writer.about["after"] = end.steps
+                writer.about["after"] = recorder.go_on(after)
             writer.fix(**bounds_of(circuit.rnn), **recorder.body.fixed)
             # The list of seeds still grows; the description is written at the end.
             writer.about |= {"seeds": recorder.seeds, "body": recorder.body.about}
@@ -145,7 +143,7 @@ class EpisodeRecorder:
         self.deterministic, self.seed = deterministic, seed
         self.is_masked = takes_masks(actor) and has_masks(env)
         self.seeds: list[int] = []
-        self.steps = self.episodes = self.steps_before = 0
+        self.steps = self.episodes = self.episode_steps = 0
         self.rows: dict[str, list[Any]] = {}
         self.body = BodyPoses(env)
         self.pictures = Pictures(env) if self.body.about is None else None
@@ -161,7 +159,7 @@ class EpisodeRecorder:
         """Takes one step and says whether an episode ended with it."""
         starts = self.observation is None
         if starts:
-            self.steps_before = 0
+            self.episode_steps = 0
             self.seeds.append(self.seed + self.episodes)
             self.observation, _ = self.env.reset(seed=self.seeds[-1])
             self.state = None
@@ -183,7 +181,7 @@ class EpisodeRecorder:
             self.keep("executed_actions", np.asarray(info["executed_action"], np.float32).reshape(-1))
         self.keep_trial(info)
         self.steps += 1
-        self.steps_before += 1
+        self.episode_steps += 1
         if self.steps % CHUNK == 0:
             self.flush()
         if terminated or truncated:
@@ -227,13 +225,15 @@ class EpisodeRecorder:
         self.writer.append(**rows, **{name: own[:count] for name, own in circuit.items()})
         self.rows = {}
 
-    def go_on(self, end: LoopEnd, before: Activity | None) -> None:
-        """Goes on from a moment of an episode, at the end of another recording if there is one."""
-        seeds = [] if before is None else before.about["seeds"]
-        self.seed = seeds[-1] if seeds else self.seed
-        set_back(self.env, end, self.seed)
+    def go_on(self, after: Activity | LoopEnd) -> int:
+        """Goes on where a recording ended, or from a moment; returns how many steps of the episode were before."""
+        if isinstance(after, Activity):
+            self.seed = [self.seed, *after.about["seeds"]][-1]
+            after = end_of(after)
+        set_back(self.env, after, self.seed)
         self.seeds.append(self.seed)
-        self.observation, self.state, self.steps_before = end.observation, end.memory, end.steps
+        self.observation, self.state, self.episode_steps = after.observation, after.memory, after.steps
+        return after.steps
 
     def finish(self, whole: bool = False) -> None:
         """Gives the writer the last steps, and the arrays that are whole only at the end.
@@ -242,7 +242,7 @@ class EpisodeRecorder:
         """
         body = body_in(self.env) if whole and isinstance(self.observation, np.ndarray) else None
         if body is not None:
-            end = LoopEnd(body.state(), self.observation.astype(np.float64), self.state, self.steps_before)
+            end = LoopEnd(body.state(), self.observation.astype(np.float64), self.state, self.episode_steps)
             self.writer.fix(**end.arrays())
         self.flush()
         if self.tap.sample:  # nothing, if it was interrupted in the first step

@@ -19,7 +19,7 @@ from ncp_control.audit.page.drawing import draw, inputs_of
 from ncp_control.audit.page.summary import summary
 from ncp_control.audit.sections import assumptions, sections_of, title_of
 from ncp_control.base.files import write_atomically
-from ncp_control.base.pages import all_shown, filled, page_head, script_json
+from ncp_control.base.pages import all_shown, filled, page_end, page_head, script_json
 from ncp_control.base.sections import html_of, report_file
 from ncp_control.base.text import counted, shown
 
@@ -60,7 +60,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
         else "",
         "sections": "\n".join(map(html_of, body)),
         "head": page_head(title, report_file("report.css") + (folder / "page.css").read_text(encoding="utf-8")),
-        "script": (folder / "page.js").read_text(encoding="utf-8") + report_file("report.js"),
+        "end": page_end((folder / "page.js").read_text(encoding="utf-8") + report_file("report.js")),
         "data": script_json(all_shown(page_data(drawn))),
     }
     page = filled((folder / "page.html").read_text(encoding="utf-8"), parts)
