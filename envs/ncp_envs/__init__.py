@@ -13,6 +13,7 @@ The tasks of `ncp_envs.memory` need a memory and nothing else.
 from ncp_envs.action_bursts import ActionBursts
 from ncp_envs.delay import ActionDelay, VectorActionDelay
 from ncp_envs.dropout import ObservationDropout, VectorObservationDropout
+from ncp_envs.equations import register_equations
 from ncp_envs.history import History, VectorHistory
 from ncp_envs.irregular import IrregularTime
 from ncp_envs.memory import register_memory
@@ -48,3 +49,4 @@ __all__ = [
 
 register_partial()
 register_memory()
+register_equations()

@@ -32,6 +32,7 @@ COMMANDS = {
     "lab": "write a web page in which a circuit runs its body live, for experiments",
     "ablate": "silence one neuron after another, and measure the return",
     "audit": "prove what an agent can never do, by interval arithmetic",
+    "prove": "prove that a circuit keeps its body safe, from every start and for ever",
     "dynamics": "analyse an agent and its body in closed loop: rest, cycles, chaos, attractors",
     "export": "export an agent as code for a robot: C99, ONNX or torch.export",
     "describe": "show what is in a file, a run, a dataset or a wiring plan",

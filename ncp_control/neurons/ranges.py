@@ -42,6 +42,35 @@ class Slopes(NamedTuple):
     inputs: Interval
 
 
+class Bent(ABC):
+    """The step of a layer of n neurons, each a function of H numbers that are linear in what the layer reads.
+
+    The numbers of a neuron move together, so their ranges are shorter than those of what they are made of.
+
+    :ivar weights: of the numbers, (H, n, F + N), by features and by states
+    :ivar bias: what is added to them, (H, n)
+    """
+
+    weights: Array
+    bias: Array
+
+    @abstractmethod
+    def values(self, numbers: list[Interval]) -> Interval:
+        """Returns the range of the next states, (..., n), for ranges of the numbers, (..., n) each."""
+
+    @abstractmethod
+    def slopes(self, numbers: list[Interval]) -> list[Interval]:
+        """Returns the derivatives of the next states by each of the numbers."""
+
+    @abstractmethod
+    def strays(self, numbers: list[Interval], sizes: Array) -> Array:
+        """Returns how far a step in float32 can be from the exact one, (..., n).
+
+        :param numbers: the ranges of the numbers
+        :param sizes: the greatest sum of the magnitudes that each is added up from, (..., H, n)
+        """
+
+
 class Known(ABC):
     """What is known about one cell: where its states can be, and how they move with what they are computed from.
 
@@ -104,6 +133,10 @@ class Known(ABC):
         :param slopes: the derivatives of a step in which no neuron is held
         """
         return slopes
+
+    def bent(self, part: slice) -> Bent | None:
+        """Returns a layer's step as a function of a few numbers that are linear in what it reads; None if unknown."""
+        return None
 
     def openness(self, states: Interval, features: Interval) -> Interval | None:
         """Returns how far every synapse is open, from 0 to 1: the sensory ones, then the others; None if unknown."""

@@ -7,6 +7,8 @@ import numpy as np
 from ncp_control.base.curves import pieces, sigmoid_slopes, tanh_slopes
 from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
+    LEAST,
+    SLACK,
     Array,
     Interval,
     affine,
@@ -24,7 +26,7 @@ from ncp_control.base.intervals import (
 from ncp_control.base.slopes import hull_of, minus, plus, rows_times, split, times, vertices, widened
 from ncp_control.neurons import DualLTC
 from ncp_control.neurons.layered.ranges import ROUNDINGS, KnownLayered
-from ncp_control.neurons.ranges import Elapsed, Slopes, as_interval, numbers
+from ncp_control.neurons.ranges import Bent, Elapsed, Slopes, as_interval, numbers
 
 HALVINGS = 60  # 2 / 2^60 is below what float64 resolves near 1
 
@@ -182,10 +184,55 @@ class KnownDual(KnownLayered):
             return None
         return self.in_time(inputs, among)
 
+    def bent(self, part: slice) -> Bent:
+        """Returns a layer's step as a function of its state, z and g."""
+        return BentDual(self, part)
+
     def time_constants(self, states: Interval, features: Interval) -> Interval:
         """Returns the range of tau, which reads the state before the step in all layers."""
         g = self._maps(joined(features, states), slice(None))[1]
         return self._time_constants(g).where(g.is_finite)
+
+
+class BentDual(Bent):
+    """A layer of a DualLTC as a function of x, z and g, which are linear in what it reads."""
+
+    def __init__(self, known: KnownDual, part: slice) -> None:
+        self.known = known
+        own = np.eye(known.size, known.features + known.size, known.features)
+        self.weights = np.stack([own, *known.weights])[:, part]
+        self.bias = np.stack([np.zeros(known.size), *known.bias])[:, part]
+
+    def values(self, numbers: list[Interval]) -> Interval:
+        """Returns the range of the next states."""
+        x, z, g = numbers
+        return self.known._step(x, z, self.known._kept(g), np.zeros(z.shape[-1]))
+
+    def slopes(self, numbers: list[Interval]) -> list[Interval]:
+        """Returns k, `(1 - k) (1 - m^2)`, and what g moves."""
+        x, z, g = numbers
+        with exactly():
+            kept, power = self.known._kept(g), self.known._power(g)
+            by_z = times(minus(point(np.ones(z.shape)), kept), tanh_slopes(z))
+            by_log_tau = times(minus(x, tanh(z)), humps(power))
+        low, high = self.known.log_tau
+        return [kept, by_z, times(by_log_tau, times(point(np.full(g.shape, low - high)), sigmoid_slopes(g)))]
+
+    def strays(self, numbers: list[Interval], sizes: Array) -> Array:
+        """Returns how far a step in float32 can be from the exact one.
+
+        An error d of g moves log tau by a quarter of its span times d at most, and k by 1 / e of that, because p k is
+        never more; an error of z moves m by as much at most.
+        """
+        low, high = self.known.log_tau
+        terms = np.count_nonzero(self.weights, axis=2) + 4 + FUNCTION_ROUNDINGS
+        off = terms * SLACK * sizes
+        rounded = SLACK * FUNCTION_ROUNDINGS
+        pace = (high - low) * (0.25 * off[..., 2, :] + 2 * rounded) + 5 * SLACK * (abs(low) + abs(high)) + 2 * rounded
+        kept = 0.5 * pace + rounded  # 1 / e, with room for what is not linear in an error of .2 at most
+        reach = 1 + finite_size(numbers[0])
+        moved = reach * kept + off[..., 1, :] + rounded + (ROUNDINGS + FUNCTION_ROUNDINGS) * SLACK * reach
+        return np.where(pace < 0.2, moved, 2.0) * 1.01 + 2 * LEAST
 
 
 def humps(power: Interval) -> Interval:

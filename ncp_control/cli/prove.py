@@ -1,0 +1,94 @@
+"""`ncp-control prove`: what is certain about a circuit and its body, from every start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass
+class Arguments:
+    """Prove that a circuit keeps its body where it has to be: from every start in a box, with errors of the sensors and
+    the rounding of float32, and for ever. The bodies are single-pendulum, double-pendulum, tora and balanced-cart.
+
+    Example: ncp-control prove upright.safetensors --body single-pendulum --train
+    """
+
+    checkpoint: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="AGENT")]
+    """The .safetensors file of a policy with a circuit of DualLTC neurons."""
+
+    body: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The body. The default is the one that the agent was trained on."""
+
+    train: bool = False
+    """Train a circuit on the body first, in about a minute, and write it to AGENT."""
+
+    wiring: Annotated[str, tyro.conf.arg(metavar="PLAN")] = "8"
+    """With --train: a plan, such as "AutoNCP(12, 4)", or a number of fully connected neurons."""
+
+    seed: int = 0
+    """With --train: random seed."""
+
+    error: float = 0.01
+    """The greatest error of a sensor, as a share of the body's scale."""
+
+    cells: int = 256
+    """The number of parts of the starts at which to give up."""
+
+    json: bool = False
+    """Print one JSON object last."""
+
+
+def run(arguments: Arguments) -> int:
+    """Proves the claims, and prints what was shown; exit code 1 if they were not."""
+    import torch
+
+    from ncp_control.base.sections import text_of
+    from ncp_control.cli.arguments import screen_width
+    from ncp_control.loop.proof import prove
+    from ncp_control.loop.proof.printed import sections_of
+    from ncp_control.rl import load_policy
+    from ncp_envs.equations import BODIES
+
+    torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
+    if arguments.body is not None and arguments.body not in BODIES:
+        raise ValueError(f"there is no body {arguments.body!r}: choose one of {', '.join(BODIES)}")
+    if arguments.train:
+        train(arguments)
+    agent = load_policy(arguments.checkpoint)
+    body = arguments.body or body_in(agent.note, arguments.checkpoint)
+    proof = prove(agent, body, error=arguments.error, most=arguments.cells)
+    print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()), end="")
+    if arguments.json:
+        print()
+    return 0 if proof.shown else 1
+
+
+def train(arguments: Arguments) -> None:
+    """Trains a circuit and writes it."""
+    from ncp_control.cli.arguments import typed_command
+    from ncp_control.cli.outputs import check_outputs
+    from ncp_control.loop.proof import teach, write_taught
+    from ncp_control.wiring.plan_text import parse_plan
+    from ncp_envs.equations import BODIES
+
+    if arguments.body is None:
+        raise ValueError(f"--train needs a body: add --body NAME, one of {', '.join(BODIES)}")
+    check_outputs({"AGENT": arguments.checkpoint}, [])
+    plan = int(arguments.wiring) if arguments.wiring.isdigit() else parse_plan(arguments.wiring)
+    taught = teach(BODIES[arguments.body], plan, seed=arguments.seed, progress=True)
+    note = {"command": typed_command(), "seed": arguments.seed}
+    write_taught(BODIES[arguments.body], taught, arguments.checkpoint, note)
+
+
+def body_in(note: dict[str, object], path: Path) -> str:
+    """Returns the body that an agent was trained on."""
+    from ncp_envs.equations import BODIES
+
+    for name, body in BODIES.items():
+        if note.get("env") == body.env:
+            return name
+    raise ValueError(f"{path} was trained on none of the bodies: add --body NAME, one of {', '.join(BODIES)}")

@@ -1,0 +1,121 @@
+"""A circuit and its body as a function of sets: where all starts are after a period, and on the way."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncp_control.base.intervals import Array, Interval, between, joined, point
+from ncp_control.base.slopes import hull_of, plus, times
+from ncp_control.loop.proof.circuit import CircuitOnSets
+from ncp_control.loop.proof.series import solution, variables
+from ncp_control.loop.proof.sets import Sets
+from ncp_envs.equations import Equations
+
+ORDER = 4  # of the Taylor series
+ROUNDS = 8  # attempts to enclose a part of a period
+ROOM = 0.1  # an enclosure that fails grows by this share of its width
+STEPS = 2  # parts of a period
+LONGEST = 0.1  # seconds of a part
+
+Flags = NDArray[np.bool_]
+
+
+class Passed(NamedTuple):
+    """What happened to sets in a period.
+
+    :param sets: body and neurons at its end, (B, m + N)
+    :param tube: for each part of the period, in which box the body stays, (B, m)
+    :param enclosed: which sets could be followed, (B,)
+    """
+
+    sets: Sets
+    tube: list[Interval]
+    enclosed: Flags
+
+
+class ProvedLoop:
+    """A circuit and its body, for proofs.
+
+    :param circuit: the circuit
+    :param body: the body
+    :param errors: the greatest error of each sensor, (S,)
+    :ivar parts: into how many parts a period is divided
+    """
+
+    def __init__(self, circuit: CircuitOnSets, body: Equations, errors: Array) -> None:
+        self.circuit, self.body, self.errors = circuit, body, errors
+        self.m, self.seen = len(body.names), list(body.seen)
+        self.size = self.m + circuit.size
+        self.parts = max(STEPS, int(np.ceil(body.period / LONGEST)))
+
+    def period(self, sets: Sets) -> Passed:
+        """Returns where sets of body and neurons are a period later."""
+        sets = self.circuit.step(sets.reduced(), self.seen, self.errors, self.m)
+        tube, fine = [], np.ones(len(sets), dtype=bool)
+        for _ in range(self.parts):
+            sets, box, enclosed = self._flown(sets, self.body.period / self.parts)
+            fine &= enclosed
+            tube.append(box)
+        return Passed(sets.first(self.size), tube, fine)
+
+    def _flown(self, sets: Sets, h: float) -> tuple[Sets, Interval, Flags]:
+        """Returns sets of body, neurons and actions a time h later, with a box around the body's way."""
+        m, size = self.m, self.size
+        box, center, rows = sets.box, sets.center, len(sets)
+        body, held = box.at((slice(None), slice(m))), box.at((slice(None), slice(size, None)))
+        enclosed = self._enclosure(body, held, h)
+        fine: Flags = np.asarray(enclosed.is_finite.all(axis=1))
+        enclosed = Interval(
+            *(np.where(fine[:, None], end, mid) for end, mid in zip(enclosed, [body.low, body.high], strict=True))
+        )
+        way = self._coefficients(enclosed, held, ORDER + 1)
+        middle = self._coefficients(point(center[:, :m]), point(center[:, size:]), ORDER)
+        every = variables(joined(body, held, axis=1))
+        steep = solution(self.body.slope, every[:m], every[m:], ORDER)
+        values = added(middle, h)
+        values = plus(values, times(way[ORDER + 1], point(np.array(h ** (ORDER + 1)))))
+        found = [added([power[k] for power in steep], h) for k in range(m)]
+        by = Interval(*(np.stack(end, axis=1) for end in zip(*found, strict=True))).at((..., slice(1, None)))
+        slopes = Interval(*np.zeros((2, rows, sets.center.shape[1], sets.center.shape[1])))
+        rest = np.arange(m, sets.center.shape[1])
+        for whole, part in zip(slopes, by, strict=True):
+            whole[:, :m, :m], whole[:, :m, size:] = part[:, :, :m], part[:, :, m:]
+            whole[:, rest, rest] = 1.0
+        whole_values = Interval(*(np.concatenate([end, center[:, m:]], axis=1) for end in values))
+        # On the way: the box, its speed for up to h, and half the acceleration anywhere on the way for up to h^2.
+        first = Interval(*(np.stack([k[:, 0] for k in end], axis=1) for end in zip(*steep[1], strict=True)))
+        moved = times(first, between(0.0, h, first.shape))
+        bent = times(way[2], between(0.0, h * h, first.shape))
+        along = plus(body, moved, bent).within(enclosed)
+        return sets.mapped(whole_values, slopes, np.zeros(sets.center.shape)), along, fine
+
+    def _coefficients(self, state: Interval, action: Interval, order: int) -> list[Interval]:
+        """Returns the Taylor coefficients (B, m) of solutions from a state (B, m), one for each power."""
+        rows = [state.at((slice(None), slice(k, k + 1))) for k in range(state.shape[1])]
+        held = [action.at((slice(None), slice(k, k + 1))) for k in range(action.shape[1])]
+        return [Interval(*(np.concatenate(end, axis=1) for end in zip(*power, strict=True)))
+                for power in solution(self.body.slope, rows, held, order)]  # fmt: skip
+
+    def _enclosure(self, body: Interval, held: Interval, h: float) -> Interval:
+        """Returns boxes that no solution leaves before h; infinite ones where none was found."""
+        span = between(0.0, h, body.shape)
+        tried = body
+        for _ in range(ROUNDS):
+            needed = plus(body, times(self._coefficients(tried, held, 1)[1], span))
+            inside: Flags = np.asarray((needed.low >= tried.low) & (needed.high <= tried.high))
+            done: Flags = np.asarray(inside.all(axis=1, keepdims=True))
+            if done.all():
+                return tried
+            wider = hull_of(needed, tried)
+            room = ROOM * wider.width + 1e-12 * (1 + wider.size)
+            tried = Interval(np.where(done, tried.low, wider.low - room), np.where(done, tried.high, wider.high + room))
+            tried = Interval(*(np.clip(end, -1e6, 1e6) for end in tried))
+        return tried.where(done)
+
+
+def added(powers: list[Interval], h: float) -> Interval:
+    """Returns a Taylor polynomial at the time h."""
+    return plus(*(times(part, point(np.array(h**k))) for k, part in enumerate(powers)))

@@ -1,0 +1,81 @@
+"""A proof in sections, for a terminal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ncp_control.base.sections import Section, table
+from ncp_control.base.text import counted
+from ncp_control.loop.proof.proving import Proof
+from ncp_envs.equations import BODIES, Claim
+
+FEW = 8  # cells of a table
+
+
+def sections_of(proof: Proof) -> list[Section]:
+    """Returns the sections of a proof."""
+    return [about(proof), way(proof), *failed(proof)]
+
+
+def about(proof: Proof) -> Section:
+    """Says what was to be shown, and whether it was."""
+    body = BODIES[proof.body]
+    seen = ", ".join(body.names[k] for k in body.seen)
+    starts = ", ".join(
+        f"{name} in [{low:g}, {high:g}]" for name, low, high in zip(body.names, body.low, body.high, strict=True)
+    )
+    shown = sum(cell.shown for cell in proof.cells)
+    verdict = "shown" if proof.shown else "not shown"
+    rows = [
+        ("agent", f"{proof.agent}, which sees {seen} of {proof.body} every {body.period:g} s"),
+        ("starts", starts),
+        ("errors", f"of each sensor up to {proof.error:g} of its scale, and those of float32"),
+        *(("claim", f"{claim_in_words(claim, proof.names)}: {verdict}") for claim in proof.claims),
+        ("cells", f"{counted(shown, 'cell')} of {len(proof.cells)} shown, in {proof.seconds:.1f} s"),
+        ("for ever", forever(proof)),
+    ]
+    return Section("in short", rows=tuple(rows))
+
+
+def forever(proof: Proof) -> str:
+    """Says what holds for ever."""
+    found = proof.forever
+    if found is None:
+        return f"not shown: {proof.why}"
+    ends = ", ".join(
+        f"{name} in [{low:.4g}, {high:.4g}]" for name, low, high in zip(proof.names, found.low, found.high, strict=True)
+    )
+    return (
+        f"shown: after {counted(found.entered, 'period')} every start is in a set to which the loop returns every "
+        f"{counted(found.returns, 'period')}; meanwhile {ends}"
+    )
+
+
+def claim_in_words(claim: Claim, names: tuple[str, ...]) -> str:
+    """Returns a claim as text."""
+    ends = [f"{name} in [{low:g}, {high:g}]" for name, low, high in zip(names, claim.low, claim.high, strict=True)
+            if np.isfinite([low, high]).any()]  # fmt: skip
+    return f"{', '.join(ends)} from {claim.begin:g} to {claim.end:g} s"
+
+
+def way(proof: Proof) -> Section:
+    """Returns where the body is in some periods, from every start that could be followed."""
+    period = BODIES[proof.body].period
+    some = np.unique(np.linspace(0, len(proof.tube) - 1, 6).round().astype(int))
+    columns = [("until, s", [f"{(k + 1) * period:.4g}" for k in some])]
+    for at, name in enumerate(proof.names):
+        columns.append((name, [f"{proof.tube[k][0][at]:.3g} to {proof.tube[k][1][at]:.3g}" for k in some]))
+    return table("the way from all starts", columns)
+
+
+def failed(proof: Proof) -> list[Section]:
+    """Returns the cells from which the claims were not shown."""
+    cells = [cell for cell in proof.cells if not cell.shown]
+    if not cells:
+        return []
+    some = cells[:FEW]
+    columns = [
+        (name, [f"{cell.low[at]:.4g} to {cell.high[at]:.4g}" for cell in some]) for at, name in enumerate(proof.names)
+    ]
+    more = () if len(cells) == len(some) else (f"and {counted(len(cells) - len(some), 'more cell')}",)
+    return [table("not shown", [*columns, ("why", [cell.reason for cell in some])], more)]

@@ -1,0 +1,173 @@
+"""Sets of states: zonotopes side by side, which contain what they are said to contain in spite of rounding.
+
+A zonotope is a center and generators: all `c + G e` with every number of e between -1 and 1. What arithmetic in float64
+loses is added as further generators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ncp_control.base.intervals import Array, Interval
+from ncp_control.base.slopes import SHARE
+
+TINY = 1e-290  # far above the numbers that lose digits because they are near zero
+KEPT = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """B zonotopes of D dimensions.
+
+    :param center: (B, D)
+    :param generators: (B, D, K)
+    """
+
+    center: Array
+    generators: Array
+
+    @classmethod
+    def boxes(cls, low: Array, high: Array) -> Sets:
+        """Returns boxes, with their ends (B, D)."""
+        center = (low + high) / 2
+        # The largest distance from the middle, as it is after rounding.
+        radius = np.maximum(high - center, center - low) * (1 + SHARE)
+        return cls(center, radius[:, :, None] * np.eye(low.shape[1]))
+
+    def __len__(self) -> int:
+        return len(self.center)
+
+    @property
+    def radius(self) -> Array:
+        """How far each set reaches from its center, (B, D)."""
+        found: Array = np.abs(self.generators).sum(axis=2) * (1 + SHARE)
+        return found
+
+    @property
+    def box(self) -> Interval:
+        """The smallest box around each set, (B, D)."""
+        reach = self.radius + SHARE * np.abs(self.center)
+        return Interval(self.center - reach, self.center + reach)
+
+    def at(self, which: Array) -> Sets:
+        """Returns some of the sets."""
+        return Sets(self.center[which], self.generators[which])
+
+    def followed_by(self, other: Sets) -> Sets:
+        """Returns these sets and others."""
+        count = max(self.generators.shape[2], other.generators.shape[2])
+        both = [np.pad(one.generators, ((0, 0), (0, 0), (0, count - one.generators.shape[2]))) for one in (self, other)]
+        return Sets(np.concatenate([self.center, other.center]), np.concatenate(both))
+
+    def first(self, count: int) -> Sets:
+        """Returns the sets in their first dimensions alone."""
+        return Sets(self.center[:, :count], self.generators[:, :count])
+
+    def with_errors(self, errors: Array) -> Sets:
+        """Returns the sets with further dimensions, in which each reaches as far from zero as `errors` (B, S) say."""
+        rows, size = errors.shape
+        center = np.concatenate([self.center, np.zeros((rows, size))], axis=1)
+        old = np.pad(self.generators, ((0, 0), (0, size), (0, 0)))
+        new = np.pad(errors[:, :, None] * np.eye(size), ((0, 0), (self.center.shape[1], 0), (0, 0)))
+        return Sets(center, np.concatenate([old, new], axis=2))
+
+    def mapped(self, values: Interval, slopes: Interval, errors: Array) -> Sets:
+        """Returns sets that contain what a function makes of these, by the mean value theorem.
+
+        :param values: what it makes of the centers, (B, M)
+        :param slopes: its derivatives over `box`, (B, M, D)
+        :param errors: how far what it makes may be off besides, (B, M)
+        """
+        center, steep = values.middle, slopes.middle
+        beside = (np.maximum(slopes.high - steep, steep - slopes.low)) * (1 + SHARE)
+        radius = self.radius
+        # A product of a row and a column is off by less than its length times a rounding of its magnitude.
+        lost = (np.abs(steep) @ radius[:, :, None])[..., 0] * ((radius.shape[1] + 4) * SHARE)
+        off = np.maximum(values.high - center, center - values.low) + errors
+        off = (off + (beside @ radius[:, :, None])[..., 0] + lost) * (1 + SHARE) + TINY
+        every = np.arange(off.shape[1])
+        rows = every[(off > 2 * TINY).any(axis=0)]
+        further = np.zeros((len(off), len(every), len(rows)))
+        further[:, rows, range(len(rows))] = off[:, rows]
+        return Sets(center, np.concatenate([steep @ self.generators, further], axis=2))
+
+    def replaced(self, part: slice, values: Interval, rows: Array, errors: Array) -> Sets:
+        """Returns the sets with other numbers in some dimensions.
+
+        :param part: the dimensions
+        :param values: what the centers become, (B, M)
+        :param rows: the derivatives by all dimensions, (B, M, D)
+        :param errors: how far the numbers may be off besides, (B, M)
+        """
+        middle, own, further = self._grown(values, rows, errors)
+        center, generators = self.center.copy(), self.generators.copy()
+        center[:, part], generators[:, part] = middle, own
+        off = np.zeros((*center.shape, middle.shape[1]))
+        off[:, part] = further
+        return Sets(center, np.concatenate([generators, off], axis=2))
+
+    def picked(self, dimensions: Array) -> Sets:
+        """Returns the sets in some dimensions."""
+        return Sets(self.center[:, dimensions], self.generators[:, dimensions])
+
+    def linear(self, weights: Array, bias: Array, share: float) -> Sets:
+        """Returns `W z + b` of the sets, each rounding of which may lose a share of what is added up."""
+        size = self.box.size @ np.abs(weights).T + np.abs(bias)
+        terms = np.count_nonzero(weights, axis=1) + 1
+        rows = np.broadcast_to(weights, (len(self), *weights.shape))
+        middle = self.center @ weights.T + bias
+        return self._followed(
+            Interval(middle, middle), rows, terms * share * size + (len(weights.T) + 4) * SHARE * size
+        )
+
+    def bent(self, values: Interval, steep: Array, errors: Array) -> Sets:
+        """Returns a function of each number that is linear, with the slopes `steep`, but for what is in `values`."""
+        rows = steep[:, :, None] * np.eye(steep.shape[1])
+        return self._followed(values, rows, errors)
+
+    def with_others(self, others: Sets) -> Sets:
+        """Returns these dimensions and behind them those of other sets, whose generators continue those of these."""
+        more = others.generators.shape[2] - self.generators.shape[2]
+        own = np.pad(self.generators, ((0, 0), (0, 0), (0, more)))
+        center = np.concatenate([self.center, others.center], axis=1)
+        return Sets(center, np.concatenate([own, others.generators], axis=1))
+
+    def _followed(self, values: Interval, rows: Array, errors: Array) -> Sets:
+        middle, own, further = self._grown(values, rows, errors)
+        return Sets(middle, np.concatenate([own, further], axis=2))
+
+    def _grown(self, values: Interval, rows: Array, errors: Array) -> tuple[Array, Array, Array]:
+        """Returns the centers, the generators, and the further ones, of numbers that are nearly linear in the sets."""
+        middle = values.middle
+        # A product of a row and a column is off by less than its length times a rounding of its magnitude.
+        lost = (np.abs(rows) @ self.radius[:, :, None])[..., 0] * ((rows.shape[2] + 4) * SHARE)
+        off = np.maximum(values.high - middle, middle - values.low) + errors + lost
+        further = (off * (1 + SHARE) + TINY)[:, :, None] * np.eye(middle.shape[1])
+        return middle, rows @ self.generators, further
+
+    def reduced(self, kept: int = KEPT) -> Sets:
+        """Returns sets around these that have fewer generators: the shortest become sides of a box."""
+        count, size = self.generators.shape[2], self.center.shape[1]
+        most = kept * size
+        if count <= most:
+            return self
+        sizes = np.abs(self.generators)
+        order = np.argsort(sizes.sum(axis=1) - sizes.max(axis=1), axis=1)
+        cut = count - (most - size)
+        sorted_ = np.take_along_axis(self.generators, order[:, None, :], axis=2)
+        sides = np.abs(sorted_[:, :, :cut]).sum(axis=2) * (1 + SHARE) + TINY
+        return Sets(self.center, np.concatenate([sorted_[:, :, cut:], sides[:, :, None] * np.eye(size)], axis=2))
+
+    def along(self, origin: Array, inverse: Array) -> Array:
+        """Returns how far each set reaches from an origin along directions of its own, (B, D).
+
+        :param origin: (D,)
+        :param inverse: the inverse of the matrix whose columns are the directions, (D, D), whatever its rounding
+        """
+        away = self.center - origin
+        reach = np.abs(away @ inverse.T) + np.abs(inverse @ self.generators).sum(axis=2)
+        size = (np.abs(away) + np.abs(self.center) * 2.0**-52 + self.radius) @ np.abs(inverse).T
+        found: Array = reach + size * (self.generators.shape[2] + 10) * SHARE
+        return found

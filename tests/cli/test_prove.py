@@ -1,0 +1,51 @@
+"""The command `prove`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ncp_control.cli import main
+
+UPRIGHT = Path(__file__).parents[1] / "golden" / "single-pendulum.safetensors"
+
+
+def test_it_says_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", str(UPRIGHT), "--error", "0.002"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "single-pendulum, which sees angle of single-pendulum every 0.05 s" in text
+    assert "claim angle in [0, 1] from 0.5 to 1 s: shown" in text
+    assert "for ever shown: after" in text
+
+
+def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "8", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["shown"] is False
+    assert found["error"] == 0.5
+    assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "8"]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "angle in [0, 1] from 0.5 to 1 s: not shown" in text
+    assert "angle may leave [0, 1] at" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--body", "cat"],
+            "there is no body 'cat': choose one of single-pendulum, double-pendulum, tora, balanced-cart",
+        ),
+        (["--error", "2"], "the error of a sensor is a share from 0 to 1, got 2.0"),
+        (["--body", "tora"], "ncp/TORA-v0 shows 2 observations and takes 1 actions, and this agent reads 1 and has 1"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", str(UPRIGHT), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_training_needs_a_body(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", str(tmp_path / "new.safetensors"), "--train"]) == 2
+    assert "--train needs a body: add --body NAME, one of single-pendulum, " in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,142 @@
+"""What is proved of a circuit on a pendulum holds in simulations, and what does not hold is not proved."""
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ncp_control.loop.proof import Lesson, Proof, prove, teach, write_taught
+from ncp_control.loop.proof.proving import Prover, cells_of, halved
+from ncp_control.rl import load_policy
+from ncp_control.rl.controller import Controller
+from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_envs.equations import BODIES, Claim
+
+UPRIGHT = Path(__file__).parents[2] / "golden" / "single-pendulum.safetensors"
+BODY = BODIES["single-pendulum"]
+
+
+@pytest.fixture(scope="module")
+def agent() -> LoadedPolicy:
+    return load_policy(UPRIGHT)
+
+
+@pytest.fixture(scope="module")
+def proof(agent: LoadedPolicy) -> Proof:
+    return prove(agent, "single-pendulum", error=0.003, progress=False)
+
+
+def driven(agent: LoadedPolicy, error: float, periods: int, rows: int = 2000) -> np.ndarray:
+    """States (T, R, m) of the body under an agent in float32, with the worst errors that chance finds."""
+    random, controller = np.random.default_rng(0), Controller(agent)
+    ends = np.array([BODY.low, BODY.high])
+    state = np.where(random.random((rows, 2)) < 0.5, ends[random.integers(2, size=(rows, 2)), [0, 1]],
+                     random.uniform(*ends, (rows, 2)))  # fmt: skip
+    neurons, states = controller.initial_state(rows), []
+    # Errors that stay for a while, those that change sign with the speed, and any.
+    kind = random.integers(3, size=rows)
+    held = np.ones(rows)
+    for _ in range(periods):
+        held = np.where(random.random(rows) < 0.1, -held, held)
+        sign = np.select([kind == 0, kind == 1], [held, np.sign(state[:, 1])], random.uniform(-1, 1, rows))
+        seen = torch.as_tensor(state[:, :1] + error * sign[:, None], dtype=torch.float32)
+        with torch.no_grad():
+            action, neurons = controller(seen, neurons)
+        state = np.stack(BODY.moved(tuple(state.T), tuple(action.double().numpy().T)), axis=1)
+        states.append(state)
+    return np.array(states)
+
+
+def test_the_claim_is_shown_for_ever(proof: Proof) -> None:
+    assert proof.shown
+    assert len(proof.cells) == 4
+    assert proof.forever is not None
+    assert BODY.claims[0].low[0] < proof.forever.low[0] < 0.41 < proof.forever.high[0] < BODY.claims[0].high[0]
+
+
+def test_no_simulation_leaves_the_tube_or_the_set(agent: LoadedPolicy, proof: Proof) -> None:
+    assert proof.forever is not None
+    periods = proof.forever.entered + 400
+    states = driven(agent, proof.error, periods)
+    for (low, high), at_end in zip(proof.tube, states, strict=False):
+        assert (at_end >= low).all()
+        assert (at_end <= high).all()
+    later = states[proof.forever.entered :]
+    assert (later >= proof.forever.low).all()
+    assert (later <= proof.forever.high).all()
+    # The tube is no more than a few times as wide as what was found.
+    width = np.array([np.subtract(*reversed(ends)) for ends in proof.tube])
+    found = np.ptp(states[: len(width)], axis=1)
+    assert (width < 6 * found + 0.3).all()
+
+
+def test_larger_errors_are_not_shown(agent: LoadedPolicy) -> None:
+    found = prove(agent, "single-pendulum", error=0.5, most=16, progress=False)
+    assert not found.shown
+    assert found.forever is None
+    assert found.why == "the claims are not shown"
+    failed = [cell for cell in found.cells if not cell.shown]
+    assert failed
+    assert all(cell.reason for cell in failed)
+
+
+def test_a_claim_that_does_not_hold_is_not_shown(agent: LoadedPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = dataclasses.replace(BODY, claims=(Claim(0.5, 1.0, (0.0, -9.0), (0.45, 9.0)),))
+    monkeypatch.setitem(BODIES, "single-pendulum", wrong)
+    found = prove(agent, "single-pendulum", error=0.0, most=16, progress=False)
+    assert not found.shown
+    reasons = {cell.reason for cell in found.cells if not cell.shown}
+    assert any(reason.startswith("angle may leave [0, 0.45] at 0.") for reason in reasons)
+
+
+def test_cells_cover_the_starts(agent: LoadedPolicy, proof: Proof) -> None:
+    low, high = cells_of(BODY, 3)
+    assert low.shape == (9, 2)
+    halves = halved(low, high, np.ones(2))
+    assert len(halves[0]) == 18
+    areas = [np.prod(end_high - end_low, axis=1).sum() for end_low, end_high in ((low, high), halves)]
+    np.testing.assert_allclose(areas, np.prod(np.subtract(BODY.high, BODY.low)), rtol=1e-12)
+    assert sum(np.prod(np.subtract(cell.high, cell.low)) for cell in proof.cells) == pytest.approx(areas[0])
+
+
+def test_a_proof_is_one_line_of_json(proof: Proof) -> None:
+    found = json.loads(proof.to_json())
+    assert found["shown"] is True
+    assert found["claims"][0]["low"] == [0.0, None]
+    assert found["forever"]["returns"] >= 1
+
+
+def test_the_rest_is_one(agent: LoadedPolicy) -> None:
+    prover = Prover(agent, BODY, 0.0)
+    rest, step = prover.rest()
+    np.testing.assert_allclose(prover.simulated(rest[None])[0], rest, atol=1e-12)
+    assert np.abs(np.linalg.eigvals(step)).max() < 1
+
+
+def test_an_agent_of_another_body_is_refused(agent: LoadedPolicy) -> None:
+    with pytest.raises(ValueError, match="ncp/TORA-v0 shows 2 observations and takes 1 actions, and this agent reads"):
+        prove(agent, "tora", progress=False)
+    with pytest.raises(ValueError, match="there is no body 'cat': choose one of single-pendulum, "):
+        prove(agent, "cat")
+
+
+def test_a_lesson_repeats_and_makes_a_policy_file(tmp_path: Path) -> None:
+    lesson = Lesson(iterations=12, periods=30)
+    one, same, other = (teach(BODY, 5, lesson, seed) for seed in (1, 1, 2))
+    assert torch.equal(one.readout.weight, same.readout.weight)
+    assert not torch.equal(one.readout.weight, other.readout.weight)
+    untaught = teach(BODY, 5, dataclasses.replace(lesson, iterations=1), 1)
+    assert one.loss < untaught.loss
+    write_taught(BODY, one, tmp_path / "taught.safetensors", {"seed": 1})
+    agent = load_policy(tmp_path / "taught.safetensors")
+    assert agent.note["env"] == BODY.env
+    cell = copy.deepcopy(one.cell)
+    state = cell.initial_state(1)
+    seen = torch.tensor([[0.7]])
+    with torch.no_grad():
+        expected = one.readout(cell.motor(cell.step(seen, state)))
+        np.testing.assert_allclose(Controller(agent)(seen, state)[0], expected, atol=1e-6)
