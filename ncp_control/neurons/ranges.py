@@ -49,10 +49,12 @@ class Bent(ABC):
 
     :ivar weights: of the numbers, (H, n, F + N), by features and by states
     :ivar bias: what is added to them, (H, n)
+    :ivar sizes: the magnitudes that the code adds up, (H, n, F + N), which a weight of two parts may hide
     """
 
     weights: Array
     bias: Array
+    sizes: Array
 
     @abstractmethod
     def values(self, numbers: list[Interval]) -> Interval:

@@ -26,7 +26,7 @@ def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureF
     assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "8"]) == 1
     text = " ".join(capsys.readouterr().out.split())
     assert "angle in [0, 1] from 0.5 to 1 s: not shown" in text
-    assert "angle may leave [0, 1] at" in text
+    assert "not shown, because angle speed too wide in period" in text
 
 
 @pytest.mark.parametrize(

@@ -72,16 +72,12 @@ class CircuitOnSets:
     def _layer(self, sets: Sets, part: slice, layer: Bent, seen: list[int], m: int) -> Sets:
         """Returns the sets after a layer has moved."""
         size = sets.center.shape[1]
-        weights = np.zeros((*layer.weights.shape[:2], size))
-        features = len(seen)
-        weights[:, :, seen] = layer.weights[:, :, :features]
-        weights[:, :, m + self.size :] = layer.weights[:, :, :features]
-        weights[:, :, m : m + self.size] = layer.weights[:, :, features:]
+        weights, added_up = (self._placed(part, seen, m) for part in (layer.weights, layer.sizes))
         middles, ranges, sizes = [], [], []
         box = sets.box
-        for one, bias in zip(weights, layer.bias, strict=True):
+        for one, each, bias in zip(weights, added_up, layer.bias, strict=True):
             middle = sets.center @ one.T
-            magnitude = box.size @ np.abs(one).T + np.abs(bias)
+            magnitude = box.size @ each.T + np.abs(bias)
             off = magnitude * ((size + sets.generators.shape[2] + 8) * SHARE)
             reach = np.abs(one @ sets.generators).sum(axis=2) + off
             middles.append(Interval(middle + bias - off, middle + bias + off))
@@ -95,7 +91,15 @@ class CircuitOnSets:
         for one, by in zip(weights, steep, strict=True):
             rows += by[:, :, None] * one
         first = m + part.start
-        return sets.replaced(slice(first, first + rows.shape[1]), plus(values, rest), rows, strays)
+        return sets.replaced(slice(first, first + rows.shape[1]), plus(values, rest), point(rows), strays)
+
+    def _placed(self, weights: Array, seen: list[int], m: int) -> Array:
+        """Returns weights (H, n, F + N) by body, neurons and errors of the observation, (H, n, m + N + F)."""
+        features = len(seen)
+        placed = np.zeros((*weights.shape[:2], m + self.size + features))
+        placed[:, :, seen] = placed[:, :, m + self.size :] = weights[:, :, :features]
+        placed[:, :, m : m + self.size] = weights[:, :, features:]
+        return placed
 
     def _head(self, sets: Sets, m: int) -> Sets:
         """Returns the sets with the actions behind body and neurons."""

@@ -18,7 +18,7 @@ ORDER = 4  # of the Taylor series
 ROUNDS = 8  # attempts to enclose a part of a period
 ROOM = 0.1  # an enclosure that fails grows by this share of its width
 STEPS = 2  # parts of a period
-LONGEST = 0.1  # seconds of a part
+LONGEST = 0.2  # seconds of a part
 
 Flags = NDArray[np.bool_]
 
@@ -79,18 +79,15 @@ class ProvedLoop:
         values = plus(values, times(way[ORDER + 1], point(np.array(h ** (ORDER + 1)))))
         found = [added([power[k] for power in steep], h) for k in range(m)]
         by = Interval(*(np.stack(end, axis=1) for end in zip(*found, strict=True))).at((..., slice(1, None)))
-        slopes = Interval(*np.zeros((2, rows, sets.center.shape[1], sets.center.shape[1])))
-        rest = np.arange(m, sets.center.shape[1])
+        slopes = Interval(*np.zeros((2, rows, m, sets.center.shape[1])))
         for whole, part in zip(slopes, by, strict=True):
-            whole[:, :m, :m], whole[:, :m, size:] = part[:, :, :m], part[:, :, m:]
-            whole[:, rest, rest] = 1.0
-        whole_values = Interval(*(np.concatenate([end, center[:, m:]], axis=1) for end in values))
+            whole[:, :, :m], whole[:, :, size:] = part[:, :, :m], part[:, :, m:]
         # On the way: the box, its speed for up to h, and half the acceleration anywhere on the way for up to h^2.
         first = Interval(*(np.stack([k[:, 0] for k in end], axis=1) for end in zip(*steep[1], strict=True)))
         moved = times(first, between(0.0, h, first.shape))
         bent = times(way[2], between(0.0, h * h, first.shape))
         along = plus(body, moved, bent).within(enclosed)
-        return sets.mapped(whole_values, slopes, np.zeros(sets.center.shape)), along, fine
+        return sets.replaced(slice(m), values, slopes, np.zeros((rows, m))), along, fine
 
     def _coefficients(self, state: Interval, action: Interval, order: int) -> list[Interval]:
         """Returns the Taylor coefficients (B, m) of solutions from a state (B, m), one for each power."""

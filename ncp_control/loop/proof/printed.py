@@ -14,7 +14,7 @@ FEW = 8  # cells of a table
 
 def sections_of(proof: Proof) -> list[Section]:
     """Returns the sections of a proof."""
-    return [about(proof), way(proof), *failed(proof)]
+    return [about(proof), *way(proof), *failed(proof)]
 
 
 def about(proof: Proof) -> Section:
@@ -58,14 +58,16 @@ def claim_in_words(claim: Claim, names: tuple[str, ...]) -> str:
     return f"{', '.join(ends)} from {claim.begin:g} to {claim.end:g} s"
 
 
-def way(proof: Proof) -> Section:
-    """Returns where the body is in some periods, from every start that could be followed."""
+def way(proof: Proof) -> list[Section]:
+    """Returns where the body is in some periods, from the starts for which the claims are shown."""
+    if not any(cell.shown for cell in proof.cells):
+        return []
     period = BODIES[proof.body].period
     some = np.unique(np.linspace(0, len(proof.tube) - 1, 6).round().astype(int))
     columns = [("until, s", [f"{(k + 1) * period:.4g}" for k in some])]
     for at, name in enumerate(proof.names):
         columns.append((name, [f"{proof.tube[k][0][at]:.3g} to {proof.tube[k][1][at]:.3g}" for k in some]))
-    return table("the way from all starts", columns)
+    return [table("the way of the body", columns)]
 
 
 def failed(proof: Proof) -> list[Section]:
@@ -78,4 +80,4 @@ def failed(proof: Proof) -> list[Section]:
         (name, [f"{cell.low[at]:.4g} to {cell.high[at]:.4g}" for cell in some]) for at, name in enumerate(proof.names)
     ]
     more = () if len(cells) == len(some) else (f"and {counted(len(cells) - len(some), 'more cell')}",)
-    return [table("not shown", [*columns, ("why", [cell.reason for cell in some])], more)]
+    return [table("not shown", [("not shown, because", [cell.reason for cell in some]), *columns], more)]

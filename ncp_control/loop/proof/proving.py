@@ -28,6 +28,7 @@ AT_ONCE = 64  # cells that are followed side by side
 LONGEST = 200  # periods after the claims, in which all have to come together
 TRIES = 40  # periods between two attempts to find an invariant set
 RETURN = 200  # periods after which an invariant set has to be back in itself
+SHRINKS = 30  # within so many periods the set that is followed has to become smaller
 ROOM = 0.2  # by which an attempt is larger than what has to be in it
 FARTHEST = 100.0  # in the body's scales: what has gone so far is lost
 SETTLING = 3000  # periods of a simulation that looks for the rest
@@ -210,12 +211,13 @@ class Prover:
         inverse: Array = np.linalg.inv(directions).astype(np.float64)
         sizes = sets.along(origin, inverse).max(axis=0) * (1 + ROOM) + 1e-9
         # The inverse is rounded, so the set that it describes is enclosed by a slightly larger one.
-        wrong = np.abs(inverse @ directions - np.eye(len(sizes))) + 1e-13
-        wider = sizes + 2 * wrong @ sizes
+        wrong = np.abs(inverse @ directions - np.eye(len(sizes))) + 1e-14 * np.abs(inverse) @ np.abs(directions)
+        wider = (sizes + 2 * wrong @ sizes) * (1 + 1e-12)
         if (wrong @ sizes > 0.25 * sizes).any():
             return None
         around = Sets(origin[None], (directions * wider)[None])
         low, high = (np.full(self.m, end) for end in (np.inf, -np.inf))
+        before = np.inf
         for k in range(RETURN):
             passed = self.loop.period(around)
             if any(self.wrong(passed.tube, passed.enclosed, self.periods + k)):
@@ -223,12 +225,17 @@ class Prover:
             around = passed.sets
             for box in passed.tube:
                 low, high = np.minimum(low, box.low[0]), np.maximum(high, box.high[0])
-            if (around.along(origin, inverse) <= sizes).all():
+            share = float((around.along(origin, inverse) / sizes).max())
+            if share <= 1:
                 rows = tuple(tuple(row.tolist()) for row in directions)
                 return Forever(
                     tuple(origin.tolist()), rows, tuple(sizes.tolist()), entered, k + 1, tuple(low.tolist()),
                     tuple(high.tolist()),
                 )  # fmt: skip
+            if (k + 1) % SHRINKS == 0:
+                if share >= before:
+                    return None
+                before = share
         return None
 
     def rest(self) -> tuple[Array, Array]:

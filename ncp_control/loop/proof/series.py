@@ -89,7 +89,7 @@ def solution(slope: Slope, state: Sequence[Interval], action: Sequence[Interval]
         rows = [PowerSeries([power[i] for power in found]) for i in range(len(state))]
         held = [PowerSeries([number, *[nothing] * k]) for number in action]
         moved = slope(tuple(rows), tuple(held), Maths)
-        found.append([quotient(row.parts[k], point(np.array(k + 1.0))) for row in moved])
+        found.append([times(row.parts[k], point(np.array(1 / (k + 1)))) for row in moved])
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ncp_control.base.intervals import Array, Interval
+from ncp_control.base.intervals import Array, Interval, point
 from ncp_control.base.slopes import SHARE
 
 TINY = 1e-290  # far above the numbers that lose digits because they are near zero
@@ -73,35 +73,15 @@ class Sets:
         new = np.pad(errors[:, :, None] * np.eye(size), ((0, 0), (self.center.shape[1], 0), (0, 0)))
         return Sets(center, np.concatenate([old, new], axis=2))
 
-    def mapped(self, values: Interval, slopes: Interval, errors: Array) -> Sets:
-        """Returns sets that contain what a function makes of these, by the mean value theorem.
-
-        :param values: what it makes of the centers, (B, M)
-        :param slopes: its derivatives over `box`, (B, M, D)
-        :param errors: how far what it makes may be off besides, (B, M)
-        """
-        center, steep = values.middle, slopes.middle
-        beside = (np.maximum(slopes.high - steep, steep - slopes.low)) * (1 + SHARE)
-        radius = self.radius
-        # A product of a row and a column is off by less than its length times a rounding of its magnitude.
-        lost = (np.abs(steep) @ radius[:, :, None])[..., 0] * ((radius.shape[1] + 4) * SHARE)
-        off = np.maximum(values.high - center, center - values.low) + errors
-        off = (off + (beside @ radius[:, :, None])[..., 0] + lost) * (1 + SHARE) + TINY
-        every = np.arange(off.shape[1])
-        rows = every[(off > 2 * TINY).any(axis=0)]
-        further = np.zeros((len(off), len(every), len(rows)))
-        further[:, rows, range(len(rows))] = off[:, rows]
-        return Sets(center, np.concatenate([steep @ self.generators, further], axis=2))
-
-    def replaced(self, part: slice, values: Interval, rows: Array, errors: Array) -> Sets:
-        """Returns the sets with other numbers in some dimensions.
+    def replaced(self, part: slice, values: Interval, slopes: Interval, errors: Array) -> Sets:
+        """Returns the sets with functions of all their numbers in some dimensions, by the mean value theorem.
 
         :param part: the dimensions
-        :param values: what the centers become, (B, M)
-        :param rows: the derivatives by all dimensions, (B, M, D)
+        :param values: what the functions make of the centers, (B, M)
+        :param slopes: their derivatives by all dimensions over `box`, (B, M, D)
         :param errors: how far the numbers may be off besides, (B, M)
         """
-        middle, own, further = self._grown(values, rows, errors)
+        middle, own, further = self._grown(values, slopes, errors)
         center, generators = self.center.copy(), self.generators.copy()
         center[:, part], generators[:, part] = middle, own
         off = np.zeros((*center.shape, middle.shape[1]))
@@ -116,7 +96,7 @@ class Sets:
         """Returns `W z + b` of the sets, each rounding of which may lose a share of what is added up."""
         size = self.box.size @ np.abs(weights).T + np.abs(bias)
         terms = np.count_nonzero(weights, axis=1) + 1
-        rows = np.broadcast_to(weights, (len(self), *weights.shape))
+        rows = point(np.broadcast_to(weights, (len(self), *weights.shape)))
         middle = self.center @ weights.T + bias
         return self._followed(
             Interval(middle, middle), rows, terms * share * size + (len(weights.T) + 4) * SHARE * size
@@ -124,8 +104,7 @@ class Sets:
 
     def bent(self, values: Interval, steep: Array, errors: Array) -> Sets:
         """Returns a function of each number that is linear, with the slopes `steep`, but for what is in `values`."""
-        rows = steep[:, :, None] * np.eye(steep.shape[1])
-        return self._followed(values, rows, errors)
+        return self._followed(values, point(steep[:, :, None] * np.eye(steep.shape[1])), errors)
 
     def with_others(self, others: Sets) -> Sets:
         """Returns these dimensions and behind them those of other sets, whose generators continue those of these."""
@@ -134,17 +113,18 @@ class Sets:
         center = np.concatenate([self.center, others.center], axis=1)
         return Sets(center, np.concatenate([own, others.generators], axis=1))
 
-    def _followed(self, values: Interval, rows: Array, errors: Array) -> Sets:
-        middle, own, further = self._grown(values, rows, errors)
+    def _followed(self, values: Interval, slopes: Interval, errors: Array) -> Sets:
+        middle, own, further = self._grown(values, slopes, errors)
         return Sets(middle, np.concatenate([own, further], axis=2))
 
-    def _grown(self, values: Interval, rows: Array, errors: Array) -> tuple[Array, Array, Array]:
-        """Returns the centers, the generators, and the further ones, of numbers that are nearly linear in the sets."""
-        middle = values.middle
+    def _grown(self, values: Interval, slopes: Interval, errors: Array) -> tuple[Array, Array, Array]:
+        """Returns the centers, the generators, and the further ones, of functions of the sets."""
+        middle, rows, radius = values.middle, slopes.middle, self.radius[:, :, None]
+        beside = np.maximum(slopes.high - rows, rows - slopes.low)
         # A product of a row and a column is off by less than its length times a rounding of its magnitude.
-        lost = (np.abs(rows) @ self.radius[:, :, None])[..., 0] * ((rows.shape[2] + 4) * SHARE)
-        off = np.maximum(values.high - middle, middle - values.low) + errors + lost
-        further = (off * (1 + SHARE) + TINY)[:, :, None] * np.eye(middle.shape[1])
+        lost = (np.abs(rows) @ radius)[..., 0] * ((rows.shape[2] + 4) * SHARE)
+        off = np.maximum(values.high - middle, middle - values.low) + errors + (beside @ radius)[..., 0] + lost
+        further = (off * (1 + 4 * SHARE) + TINY)[:, :, None] * np.eye(middle.shape[1])
         return middle, rows @ self.generators, further
 
     def reduced(self, kept: int = KEPT) -> Sets:

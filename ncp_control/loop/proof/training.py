@@ -22,6 +22,8 @@ from ncp_envs.equations import Equations
 
 WIDER = 0.25  # starts are drawn from a box that is wider by this share on each side
 MARGIN = 0.1  # a claim is trained to hold with this share of its box to spare
+SHORTEST = 10  # periods of the first episodes
+GROWING = 0.7  # of the iterations, in which episodes become longer
 SOLVER_STEP = 0.1  # seconds at most, which is accurate enough for a gradient
 
 
@@ -48,6 +50,7 @@ class Lesson:
     :param rate: the learning rate at the beginning, which falls to zero
     :param periods: the length of an episode; None for one and a half times the claims' horizon, from 60 to 200
     :param error: the greatest error of a sensor, as a share of its scale
+    :param rest: how much the distance from the rest counts
     :param weights: how much the squares of the weights count
     :param spread: how much the spread of a batch counts, as a share of its spread in the beginning
     :param gain: how much it counts how far the error of one moment is carried, summed over all later ones
@@ -64,6 +67,7 @@ class Lesson:
     spread: float = 0.3
     action: float = 1e-3
     gain: float = 3e-3
+    rest: float = 0.1
     time_constants: tuple[float, float] = (0.2, 4.0)
 
 
@@ -92,7 +96,9 @@ def teach(
         for k in range(lesson.iterations):
             for group in optimizer.param_groups:
                 group["lr"] = lesson.rate * (1 - k / lesson.iterations)
-            states, actions = episode(body, cell, readout, lesson, periods, random)
+            # Short episodes first: what falls at once teaches nothing later.
+            length = min(max(SHORTEST, round(periods * k / (GROWING * lesson.iterations))), periods)
+            states, actions = episode(body, cell, readout, lesson, length, random)
             loss = loss_of(body, states, actions, lesson)
             for weight in (cell.weight, cell.sensory_weight, readout.weight):
                 loss = loss + lesson.weights * weight.square().sum()
@@ -139,7 +145,7 @@ def loss_of(body: Equations, states: Tensor, actions: Tensor, lesson: Lesson) ->
     carried = (states[count // 3 :, rows:] - states[count // 3 :, :rows]) / scales / lesson.error
     states, actions = states[:, :rows], actions[:, :rows]
     apart = ((states - torch.tensor(body.rest)) / scales).clamp(-30, 30)
-    loss = apart[count // 4 :].square().mean() + apart[-count // 4 :].square().mean()
+    loss = lesson.rest * (apart[count // 4 :].square().mean() + apart[-count // 4 :].square().mean())
     # As a share of what it is in the beginning, so that it goes on shrinking when it is small.
     spread = apart[count // 4 :].std(1) / apart[0].std(0)
     loss = loss + lesson.spread * spread.clamp(max=3).mean()

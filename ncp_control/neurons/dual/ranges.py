@@ -202,6 +202,7 @@ class BentDual(Bent):
         own = np.eye(known.size, known.features + known.size, known.features)
         self.weights = np.stack([own, *known.weights])[:, part]
         self.bias = np.stack([np.zeros(known.size), *known.bias])[:, part]
+        self.sizes = np.stack([own, known.sizes, np.abs(known.weights[1])])[:, part]
 
     def values(self, numbers: list[Interval]) -> Interval:
         """Returns the range of the next states."""

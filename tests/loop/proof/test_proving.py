@@ -14,15 +14,15 @@ from ncp_control.loop.proof.proving import Prover, cells_of, halved
 from ncp_control.rl import load_policy
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_envs.equations import BODIES, Claim
+from ncp_envs.equations import BODIES, Claim, Equations
 
-UPRIGHT = Path(__file__).parents[2] / "golden" / "single-pendulum.safetensors"
+GOLDEN = Path(__file__).parents[2] / "golden"
 BODY = BODIES["single-pendulum"]
 
 
 @pytest.fixture(scope="module")
 def agent() -> LoadedPolicy:
-    return load_policy(UPRIGHT)
+    return load_policy(GOLDEN / "single-pendulum.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -30,23 +30,24 @@ def proof(agent: LoadedPolicy) -> Proof:
     return prove(agent, "single-pendulum", error=0.003, progress=False)
 
 
-def driven(agent: LoadedPolicy, error: float, periods: int, rows: int = 2000) -> np.ndarray:
-    """States (T, R, m) of the body under an agent in float32, with the worst errors that chance finds."""
+def driven(agent: LoadedPolicy, body: Equations, error: float, periods: int, rows: int = 2000) -> np.ndarray:
+    """States (T, R, m) of a body under an agent in float32, with the worst errors that chance finds."""
     random, controller = np.random.default_rng(0), Controller(agent)
-    ends = np.array([BODY.low, BODY.high])
-    state = np.where(random.random((rows, 2)) < 0.5, ends[random.integers(2, size=(rows, 2)), [0, 1]],
-                     random.uniform(*ends, (rows, 2)))  # fmt: skip
+    ends, seen_at, count = np.array([body.low, body.high]), list(body.seen), len(body.names)
+    corners = ends[random.integers(2, size=(rows, count)), range(count)]
+    state = np.where(random.random((rows, count)) < 0.5, corners, random.uniform(*ends, (rows, count)))
     neurons, states = controller.initial_state(rows), []
     # Errors that stay for a while, those that change sign with the speed, and any.
     kind = random.integers(3, size=rows)
     held = np.ones(rows)
     for _ in range(periods):
         held = np.where(random.random(rows) < 0.1, -held, held)
-        sign = np.select([kind == 0, kind == 1], [held, np.sign(state[:, 1])], random.uniform(-1, 1, rows))
-        seen = torch.as_tensor(state[:, :1] + error * sign[:, None], dtype=torch.float32)
+        sign = np.select([kind == 0, kind == 1], [held, np.sign(state[:, -1])], random.uniform(-1, 1, rows))
+        wrong = error * sign[:, None] * np.array(body.scales)[seen_at]
+        seen = torch.as_tensor(state[:, seen_at] + wrong, dtype=torch.float32)
         with torch.no_grad():
             action, neurons = controller(seen, neurons)
-        state = np.stack(BODY.moved(tuple(state.T), tuple(action.double().numpy().T)), axis=1)
+        state = np.stack(body.moved(tuple(state.T), tuple(action.double().numpy().T)), axis=1)
         states.append(state)
     return np.array(states)
 
@@ -61,10 +62,8 @@ def test_the_claim_is_shown_for_ever(proof: Proof) -> None:
 def test_no_simulation_leaves_the_tube_or_the_set(agent: LoadedPolicy, proof: Proof) -> None:
     assert proof.forever is not None
     periods = proof.forever.entered + 400
-    states = driven(agent, proof.error, periods)
-    for (low, high), at_end in zip(proof.tube, states, strict=False):
-        assert (at_end >= low).all()
-        assert (at_end <= high).all()
+    states = driven(agent, BODY, proof.error, periods)
+    check_tube(proof, states)
     later = states[proof.forever.entered :]
     assert (later >= proof.forever.low).all()
     assert (later <= proof.forever.high).all()
@@ -72,6 +71,21 @@ def test_no_simulation_leaves_the_tube_or_the_set(agent: LoadedPolicy, proof: Pr
     width = np.array([np.subtract(*reversed(ends)) for ends in proof.tube])
     found = np.ptp(states[: len(width)], axis=1)
     assert (width < 6 * found + 0.3).all()
+
+
+def check_tube(proof: Proof, states: np.ndarray) -> None:
+    """Checks that no state left the tube at the end of a period."""
+    for (low, high), at_end in zip(proof.tube, states, strict=False):
+        assert (at_end >= low).all()
+        assert (at_end <= high).all()
+
+
+def test_two_sensors_and_four_numbers_are_proved_alike() -> None:
+    agent = load_policy(GOLDEN / "tora.safetensors")
+    proof = prove(agent, "tora", forever=False, progress=False)
+    assert proof.shown
+    assert proof.why == "not asked for"
+    check_tube(proof, driven(agent, BODIES["tora"], proof.error, 20, rows=500))
 
 
 def test_larger_errors_are_not_shown(agent: LoadedPolicy) -> None:
