@@ -8,14 +8,14 @@
 | `ncp/BalancedCart-v0` | a cart with a pole | place, angle | at rest after 8 s |
 
 The equations, the starts and the periods are those of the category AINNCS of the ARCH competition, where controllers
-see velocities, too; here they do not. The equations are solved by Runge and Kutta's method, with an
-error below 1e-7 in a period.
+see velocities, too; here they do not. The equations are solved by Runge and Kutta's method, with an error below 1e-7
+in a period.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -73,7 +73,7 @@ class Equations:
     high: tuple[float, ...]
     claims: tuple[Claim, ...]
     rest: tuple[float, ...]
-    scales: tuple[float, ...] = field(default=())
+    scales: tuple[float, ...]
 
     @property
     def horizon(self) -> float:

@@ -172,15 +172,15 @@ class Prover:
         found = ["" if fine else f"lost in period {period + 1}" for fine in enclosed]
         far = FARTHEST * np.array(self.body.scales)
         for k, box in enumerate(tube):
-            lost = (box.width > far).any(axis=1)
+            lost = ~(box.high - box.low <= far).all(axis=1)  # NaN is not within anything
             begin, end = (period + (k + side) / len(tube) for side in (0, 1))
             for row in np.flatnonzero(lost):
                 found[row] = found[row] or f"too wide in period {period + 1}"
             for claim in self.body.claims:
                 if not concerns(claim, begin * self.body.period, end * self.body.period, self.body):
                     continue
-                outside = (box.low < claim.low) | (box.high > claim.high)
-                for row, number in np.argwhere(outside):
+                inside = (box.low >= claim.low) & (box.high <= claim.high)
+                for row, number in np.argwhere(~inside):
                     name = self.body.names[number]
                     found[row] = found[row] or (
                         f"{name} may leave [{claim.low[number]:g}, {claim.high[number]:g}] "

@@ -14,7 +14,7 @@ from ncp_control.base.intervals import Array, Interval, point
 from ncp_control.base.slopes import SHARE
 
 TINY = 1e-290  # far above the numbers that lose digits because they are near zero
-KEPT = 80
+KEPT = 80  # generators, in multiples of the dimension
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,6 +83,10 @@ def teach(
     :param progress: show a progress bar
     """
     lesson = Lesson() if lesson is None else lesson
+    if not lesson.error > 0:
+        raise ValueError(
+            f"a lesson needs errors of the sensors above 0, to see how far they are carried; got {lesson.error}"
+        )
     random = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -154,3 +154,10 @@ def test_a_lesson_repeats_and_makes_a_policy_file(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = one.readout(cell.motor(cell.step(seen, state)))
         np.testing.assert_allclose(Controller(agent)(seen, state)[0], expected, atol=1e-6)
+
+
+def test_a_lesson_without_errors_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="a lesson needs errors of the sensors above 0, to see how far they are carried"
+    ):
+        teach(BODY, 5, Lesson(error=0.0))
