@@ -80,6 +80,16 @@ class Equations:
         """The time at which the last claim ends, in seconds."""
         return max(claim.end for claim in self.claims)
 
+    @property
+    def observation_space(self) -> gym.spaces.Box:
+        """What a controller sees."""
+        return gym.spaces.Box(-np.inf, np.inf, (len(self.seen),), np.float32)
+
+    @property
+    def action_space(self) -> gym.spaces.Box:
+        """What it may do."""
+        return gym.spaces.Box(-self.strongest, self.strongest, (self.actions,), np.float32)
+
     def moved(self, state: Numbers, action: Numbers, maths: Any = np, step: float = SOLVER_STEP) -> Numbers:
         """Returns the state after a period in which an action is held.
 
@@ -174,10 +184,7 @@ class EquationsEnv(gym.Env[Any, Any]):
 
     def __init__(self, body: str) -> None:
         self.body = BODIES[body]
-        count = len(self.body.seen)
-        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (count,), np.float32)
-        strongest = self.body.strongest
-        self.action_space = gym.spaces.Box(-strongest, strongest, (self.body.actions,), np.float32)
+        self.observation_space, self.action_space = self.body.observation_space, self.body.action_space
         self.state = np.zeros(len(self.body.names))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:

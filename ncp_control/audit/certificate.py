@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 
+from ncp_control.base.values import strict_json
 from ncp_control.rl.monitor import Monitor
 
 FORMAT = "ncp_control certificate 1"
@@ -247,15 +247,4 @@ class Certificate:
 
     def to_json(self, indent: int | None = None) -> str:
         """Returns everything as JSON, in which an infinite bound is null."""
-        return json.dumps(_plain(asdict(self)), indent=indent)
-
-
-def _plain(value: Any) -> Any:
-    """Returns a value in which infinite numbers and NaN are None, for strict JSON."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
+        return json.dumps(strict_json(asdict(self)), indent=indent)

@@ -9,10 +9,10 @@ import numpy as np
 from sb3_contrib.common.torch_layers import BatchRenorm1d
 from torch import nn
 
+from ncp_control.base.curves import Curve, curve_of
 from ncp_control.base.intervals import Interval, add, affine, multiply, outward, point, subtract
 from ncp_control.base.slopes import matrix_times, rows_times, times
 from ncp_control.neurons.ranges import numbers
-from ncp_control.rl.policies.activations import curve_of
 from ncp_control.rl.policies.numpy_actor import flattened
 
 UNCHANGED = (nn.Identity, nn.Flatten)  # of a vector
@@ -38,7 +38,7 @@ def slopes_through(modules: Iterable[nn.Module], values: Interval) -> Interval:
         elif type(module) is BatchRenorm1d:
             slopes = times(point(_scale(module)[:, None]), slopes)
         elif type(module) not in UNCHANGED:
-            slopes = rows_times(curve_of(module).slopes(values), slopes)
+            slopes = rows_times(_curve(module).slopes(values), slopes)
         values = _values(module, values)
     return slopes
 
@@ -49,7 +49,18 @@ def _values(module: nn.Module, values: Interval) -> Interval:
         return affine(values, numbers(module.weight), 0.0 if module.bias is None else numbers(module.bias))
     if type(module) is BatchRenorm1d:
         return _normalized(module, values)
-    return values if type(module) in UNCHANGED else curve_of(module).values(values)
+    return values if type(module) in UNCHANGED else _curve(module).values(values)
+
+
+def _curve(module: nn.Module) -> Curve:
+    """Returns an activation; refuses other layers."""
+    curve = curve_of(module)
+    if curve is None:
+        raise ValueError(
+            f"an audit knows the layers Linear, Tanh, ReLU, ELU, SiLU, Hardtanh and BatchRenorm1d, and this agent has "
+            f"{module}"
+        )
+    return curve
 
 
 def _scale(layer: Any) -> Any:

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
 from ncp_control.audit.certificate import Certificate, Range
+from ncp_control.base.bounds import NOT_PROVED as NOT_PROVED
+from ncp_control.base.bounds import at_least as at_least
+from ncp_control.base.bounds import at_most as at_most
+from ncp_control.base.bounds import nearest as nearest
+from ncp_control.base.bounds import written
 from ncp_control.base.text import counted
 
-PROVED, NOT_PROVED = "proved", "not proved"
+PROVED = "proved"
 WHOLE = "whole range"
 NEARLY = 0.999  # a larger share of a range says no more than the whole range
-DIGITS = 4
-# Numbers beyond these are written with a power of ten.
-SMALL, LARGE = 1e-4, 1e6
-
-
-def at_least(value: float | None) -> str:
-    """Writes a lower bound, rounded down."""
-    return _written(value, ROUND_FLOOR)
-
-
-def at_most(value: float | None) -> str:
-    """Writes an upper bound, rounded up."""
-    return _written(value, ROUND_CEILING)
-
-
-def nearest(value: float | None) -> str:
-    """Writes a number that is no bound."""
-    return _written(value, ROUND_HALF_EVEN)
 
 
 def span(one: Range) -> str:
@@ -64,12 +51,12 @@ def share(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOT_PROVED
     # In decimal: 0.07 * 100 is 7.000000000000001 in binary, which would be rounded up to 7.01.
-    return f"{_written(float(Decimal(repr(float(value))) * 100), ROUND_CEILING, 3)} %"
+    return f"{written(float(Decimal(repr(float(value))) * 100), ROUND_CEILING, 3)} %"
 
 
 def share_found(value: float) -> str:
     """Writes a share that an attack found, which is no bound, as a percentage."""
-    return f"{_written(100 * value, ROUND_HALF_EVEN, 3)} %"
+    return f"{written(100 * value, ROUND_HALF_EVEN, 3)} %"
 
 
 def moved(value: float | None, most: float) -> str:
@@ -103,18 +90,3 @@ def counts_of(certificate: Certificate) -> str:
     singular = {"sensory": "sensory synapse", "gap_junctions": "gap junction"}
     counts = [(count, singular.get(what, what.removesuffix("s"))) for what, count in certificate.counts.items()]
     return ", ".join(counted(count, name) for count, name in counts if count)
-
-
-def _written(value: float | None, rounding: str, digits: int = DIGITS) -> str:
-    """Writes a number with a few significant digits, or that it is not proved."""
-    if value is None or not math.isfinite(value):
-        return NOT_PROVED
-    if value == 0:
-        return "0"
-    exact = Decimal(repr(float(value)))  # the digits that JSON shows, so that both forms agree
-    rounded = exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding=rounding)
-    if SMALL <= abs(rounded) < LARGE:
-        text = f"{rounded:,.{max(digits - 1 - rounded.adjusted(), 0)}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    mantissa, _, power = f"{rounded:.{digits - 1}e}".partition("e")
-    return f"{mantissa.rstrip('0').rstrip('.')}e{int(power):+}"

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from torch import nn
 
 from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
@@ -164,3 +165,19 @@ TANH = Curve(tanh, tanh_slopes)
 RELU = clipped(0.0, np.inf)
 SILU = Curve(_silu_values, _silu_slopes)
 CURVES = {"sigmoid": SIGMOID, "relu": RELU, "tanh": TANH, "hard_tanh": clipped(-1.0, 1.0)}
+
+
+def curve_of(module: nn.Module) -> Curve | None:
+    """Returns an activation; None for other layers."""
+    kind = type(module)
+    if kind is nn.Tanh:
+        return TANH
+    if kind is nn.ReLU:
+        return RELU
+    if kind is nn.SiLU:
+        return SILU
+    if isinstance(module, nn.Hardtanh) and kind is nn.Hardtanh:
+        return clipped(module.min_val, module.max_val)
+    if isinstance(module, nn.ELU) and kind is nn.ELU and module.alpha >= 0:
+        return elu(module.alpha)
+    return None

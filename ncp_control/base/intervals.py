@@ -115,9 +115,9 @@ def between(low: ArrayLike, high: ArrayLike, shape: tuple[int, ...] | int) -> In
     return Interval(*(np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), shape)) for end in (low, high)))
 
 
-def joined(one: Interval, other: Interval, axis: int = 0) -> Interval:
-    """Returns the intervals of one array and, behind them along an axis, those of another."""
-    return Interval(np.concatenate([one.low, other.low], axis), np.concatenate([one.high, other.high], axis))
+def joined(*parts: Interval, axis: int = 0) -> Interval:
+    """Returns the intervals of several arrays, one behind the other along an axis."""
+    return Interval(*(np.concatenate(ends, axis) for ends in zip(*parts, strict=True)))
 
 
 def outward(low: ArrayLike, high: ArrayLike, roundings: ArrayLike = 1, magnitude: ArrayLike = 0.0) -> Interval:

@@ -48,6 +48,17 @@ def read_number(value: Any) -> Any:
     return int(number) if number.is_integer() and abs(number) <= 2**53 else number
 
 
+def strict_json(value: Any) -> Any:
+    """Returns a value in which infinite numbers and NaN are None, as JSON has none of them."""
+    if isinstance(value, dict):
+        return {key: strict_json(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict_json(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
 def check_known(given: Iterable[str], known: Collection[str], where: str) -> None:
     """Refuses a key that is not known, and names the one that was probably meant."""
     for key in given:

@@ -51,19 +51,14 @@ def run(arguments: Arguments) -> int:
     from ncp_control.loop.proof import prove
     from ncp_control.loop.proof.printed import sections_of
     from ncp_control.rl import load_policy
-    from ncp_envs.equations import BODIES
 
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
-    if arguments.body is not None and arguments.body not in BODIES:
-        raise ValueError(f"there is no body {arguments.body!r}: choose one of {', '.join(BODIES)}")
     if arguments.train:
         train(arguments)
     agent = load_policy(arguments.checkpoint)
     body = arguments.body or body_in(agent.note, arguments.checkpoint)
     proof = prove(agent, body, error=arguments.error, most=arguments.cells)
-    print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()), end="")
-    if arguments.json:
-        print()
+    print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()).rstrip("\n"))
     return 0 if proof.shown else 1
 
 
@@ -71,17 +66,18 @@ def train(arguments: Arguments) -> None:
     """Trains a circuit and writes it."""
     from ncp_control.cli.arguments import typed_command
     from ncp_control.cli.outputs import check_outputs
-    from ncp_control.loop.proof import teach, write_taught
+    from ncp_control.loop.proof import body_named, teach, write_taught
     from ncp_control.wiring.plan_text import parse_plan
     from ncp_envs.equations import BODIES
 
     if arguments.body is None:
         raise ValueError(f"--train needs a body: add --body NAME, one of {', '.join(BODIES)}")
-    check_outputs({"AGENT": arguments.checkpoint}, [])
+    body = body_named(arguments.body)
+    check_outputs({"AGENT": arguments.checkpoint})
     plan = int(arguments.wiring) if arguments.wiring.isdigit() else parse_plan(arguments.wiring)
-    taught = teach(BODIES[arguments.body], plan, seed=arguments.seed, progress=True)
+    taught = teach(body, plan, seed=arguments.seed, progress=True)
     note = {"command": typed_command(), "seed": arguments.seed}
-    write_taught(BODIES[arguments.body], taught, arguments.checkpoint, note)
+    write_taught(body, taught, arguments.checkpoint, note)
 
 
 def body_in(note: dict[str, object], path: Path) -> str:

@@ -80,12 +80,14 @@ class Known(ABC):
     :param elapsed: the times between two observations
     :ivar substeps: solver steps in one step of the sequence
     :ivar gap: why something could not be shown; None if everything was
+    :ivar parts: the neurons of each layer, of a cell whose layers move one after another
     :ivar layer: the layer of each neuron, (units,); a neuron reads what earlier layers computed in the same solver step
     :ivar stays_finite: whether states without a range still stay finite numbers
     """
 
     substeps = 1
     gap: str | None = None
+    parts: tuple[slice, ...] = ()
     stays_finite = False
 
     def __init__(self, cell: Cell, elapsed: Elapsed) -> None:

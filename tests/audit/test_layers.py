@@ -105,9 +105,7 @@ def test_one_layer_reaches_its_range_at_corners() -> None:
 @pytest.mark.parametrize("module", [nn.Softmax(dim=-1), nn.LayerNorm(4), nn.ELU(alpha=-1.0)], ids=str)
 @pytest.mark.parametrize("read", [through, slopes_through])
 def test_other_layers_are_refused_in_one_sentence(module: nn.Module, read) -> None:
-    with pytest.raises(
-        ValueError, match=r"^an audit or a proof knows the layers Linear, .* and this agent has \S+"
-    ) as refused:
+    with pytest.raises(ValueError, match=r"^an audit knows the layers Linear, .* and this agent has \S+") as refused:
         read([nn.Linear(4, 4), module], point(np.zeros(4)))
     assert type(module).__name__ in str(refused.value)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from torch import nn
 
+from ncp_control.base.curves import curve_of
 from ncp_control.base.intervals import (
     FUNCTION_ROUNDINGS,
     LEAST,
@@ -21,7 +22,6 @@ from ncp_control.base.slopes import SHARE, plus
 from ncp_control.loop.proof.sets import Sets
 from ncp_control.neurons.ranges import Bent, Elapsed, known_of, numbers
 from ncp_control.rl.controller import Controller
-from ncp_control.rl.policies.activations import curve_of
 from ncp_control.rl.policies.numpy_actor import flattened
 
 PIECES = 6  # of the way from the center of a set to any point in it
@@ -42,15 +42,14 @@ class CircuitOnSets:
             raise ValueError("a proof needs an agent that reads its observations as they are, without normalisation")
         self.controller = controller
         known = known_of(controller.rnn.cell, Elapsed(1.0, 1.0))
-        parts = getattr(known, "parts", ())
-        found = [known.bent(part) for part in parts]
-        if not found or None in found:
+        found = [(part, layer) for part in known.parts for layer in [known.bent(part)] if layer is not None]
+        if not found or len(found) < len(known.parts):
             raise ValueError(
                 f"what a {type(controller.rnn.cell).__name__} does with sets of states is not known, only what a "
                 "DualLTC does: train one, or distil this agent into one"
             )
-        self.layers: list[tuple[slice, Bent]] = [(part, one) for part, one in zip(parts, found, strict=True) if one]
-        self.size, self.actions = known.size, len(controller.actions)
+        self.layers: list[tuple[slice, Bent]] = found
+        self.size = known.size
         first = controller.rnn.cell.motor_start
         self.motor = np.arange(first, first + controller.rnn.cell.outputs)
 
@@ -67,7 +66,7 @@ class CircuitOnSets:
         wide = sets.with_errors(rounded)
         for part, layer in self.layers:
             wide = self._layer(wide, part, layer, seen, m)
-        return self._head(wide.first(m + self.size), m)
+        return self._head(wide.picked(slice(m + self.size)), m)
 
     def _layer(self, sets: Sets, part: slice, layer: Bent, seen: list[int], m: int) -> Sets:
         """Returns the sets after a layer has moved."""
@@ -121,6 +120,10 @@ def through_layer(module: nn.Module, sets: Sets) -> Sets:
     if type(module) in (nn.Identity, nn.Flatten):
         return sets
     curve, box = curve_of(module), sets.box
+    if curve is None:
+        raise ValueError(
+            f"a proof knows the layers Linear, Tanh, ReLU, ELU, SiLU and Hardtanh, and this agent has {module}"
+        )
     with exactly():
         values = curve.values(point(sets.center))
     steep, rest = linear_and_rest(lambda ranges: [curve.slopes(ranges[0])], [point(sets.center)], [box])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ncp_control.base.intervals import Array, Interval, between, joined, point
 from ncp_control.base.slopes import hull_of, plus, times
 from ncp_control.loop.proof.circuit import CircuitOnSets
-from ncp_control.loop.proof.series import solution, variables
+from ncp_control.loop.proof.series import VALUE, column, solution, variables
 from ncp_control.loop.proof.sets import Sets
 from ncp_envs.equations import Equations
 
@@ -59,7 +59,7 @@ class ProvedLoop:
             sets, box, enclosed = self._flown(sets, self.body.period / self.parts)
             fine &= enclosed
             tube.append(box)
-        return Passed(sets.first(self.size), tube, fine)
+        return Passed(sets.picked(slice(self.size)), tube, fine)
 
     def _flown(self, sets: Sets, h: float) -> tuple[Sets, Interval, Flags]:
         """Returns sets of body, neurons and actions a time h later, with a box around the body's way."""
@@ -78,12 +78,12 @@ class ProvedLoop:
         values = added(middle, h)
         values = plus(values, times(way[ORDER + 1], point(np.array(h ** (ORDER + 1)))))
         found = [added([power[k] for power in steep], h) for k in range(m)]
-        by = Interval(*(np.stack(end, axis=1) for end in zip(*found, strict=True))).at((..., slice(1, None)))
+        by = joined(*(part.at((slice(None), None, slice(1, None))) for part in found), axis=1)
         slopes = Interval(*np.zeros((2, rows, m, sets.center.shape[1])))
         for whole, part in zip(slopes, by, strict=True):
             whole[:, :, :m], whole[:, :, size:] = part[:, :, :m], part[:, :, m:]
         # On the way: the box, its speed for up to h, and half the acceleration anywhere on the way for up to h^2.
-        first = Interval(*(np.stack([k[:, 0] for k in end], axis=1) for end in zip(*steep[1], strict=True)))
+        first = joined(*(part.at(VALUE) for part in steep[1]), axis=1)
         moved = times(first, between(0.0, h, first.shape))
         bent = times(way[2], between(0.0, h * h, first.shape))
         along = plus(body, moved, bent).within(enclosed)
@@ -91,10 +91,8 @@ class ProvedLoop:
 
     def _coefficients(self, state: Interval, action: Interval, order: int) -> list[Interval]:
         """Returns the Taylor coefficients (B, m) of solutions from a state (B, m), one for each power."""
-        rows = [state.at((slice(None), slice(k, k + 1))) for k in range(state.shape[1])]
-        held = [action.at((slice(None), slice(k, k + 1))) for k in range(action.shape[1])]
-        return [Interval(*(np.concatenate(end, axis=1) for end in zip(*power, strict=True)))
-                for power in solution(self.body.slope, rows, held, order)]  # fmt: skip
+        rows, held = ([column(values, k) for k in range(values.shape[1])] for values in (state, action))
+        return [joined(*power, axis=1) for power in solution(self.body.slope, rows, held, order)]
 
     def _enclosure(self, body: Interval, held: Interval, h: float) -> Interval:
         """Returns boxes that no solution leaves before h; infinite ones where none was found."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ncp_control.base.sections import Section, table
+from ncp_control.base.bounds import at_least, at_most
+from ncp_control.base.sections import Section, aligned, table
 from ncp_control.base.text import counted
 from ncp_control.loop.proof.proving import Proof
 from ncp_envs.equations import BODIES, Claim
@@ -21,9 +24,7 @@ def about(proof: Proof) -> Section:
     """Says what was to be shown, and whether it was."""
     body = BODIES[proof.body]
     seen = ", ".join(body.names[k] for k in body.seen)
-    starts = ", ".join(
-        f"{name} in [{low:g}, {high:g}]" for name, low, high in zip(body.names, body.low, body.high, strict=True)
-    )
+    starts = ", ".join(given(body.names, body.low, body.high))
     shown = sum(cell.shown for cell in proof.cells)
     verdict = "shown" if proof.shown else "not shown"
     rows = [
@@ -42,9 +43,8 @@ def forever(proof: Proof) -> str:
     found = proof.forever
     if found is None:
         return f"not shown: {proof.why}"
-    ends = ", ".join(
-        f"{name} in [{low:.4g}, {high:.4g}]" for name, low, high in zip(proof.names, found.low, found.high, strict=True)
-    )
+    proved = zip(proof.names, found.low, found.high, strict=True)
+    ends = ", ".join(f"{name} in [{at_least(low)}, {at_most(high)}]" for name, low, high in proved)
     return (
         f"shown: after {counted(found.entered, 'period')} every start is in a set to which the loop returns every "
         f"{counted(found.returns, 'period')}; meanwhile {ends}"
@@ -53,9 +53,15 @@ def forever(proof: Proof) -> str:
 
 def claim_in_words(claim: Claim, names: tuple[str, ...]) -> str:
     """Returns a claim as text."""
-    ends = [f"{name} in [{low:g}, {high:g}]" for name, low, high in zip(names, claim.low, claim.high, strict=True)
-            if np.isfinite([low, high]).any()]  # fmt: skip
-    return f"{', '.join(ends)} from {claim.begin:g} to {claim.end:g} s"
+    return f"{', '.join(given(names, claim.low, claim.high))} from {claim.begin:g} to {claim.end:g} s"
+
+
+def given(names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> list[str]:
+    """Returns the ranges that a body's file gives, without those that are infinite on both sides."""
+    return [
+        f"{name} in [{least:g}, {most:g}]" for name, least, most in zip(names, low, high, strict=True)
+        if np.isfinite([least, most]).any()
+    ]  # fmt: skip
 
 
 def way(proof: Proof) -> list[Section]:
@@ -66,7 +72,8 @@ def way(proof: Proof) -> list[Section]:
     some = np.unique(np.linspace(0, len(proof.tube) - 1, 6).round().astype(int))
     columns = [("until, s", [f"{(k + 1) * period:.4g}" for k in some])]
     for at, name in enumerate(proof.names):
-        columns.append((name, [f"{proof.tube[k][0][at]:.3g} to {proof.tube[k][1][at]:.3g}" for k in some]))
+        ends = [(low[at], high[at]) for low, high in (proof.tube[k] for k in some)]
+        columns.append((name, aligned(f"{at_least(low)} to {at_most(high)}" for low, high in ends)))
     return [table("the way of the body", columns)]
 
 

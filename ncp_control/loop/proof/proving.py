@@ -6,7 +6,6 @@ import copy
 import json
 import time
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ncp_control.base.intervals import Array, Interval
 from ncp_control.base.progress import tracked
+from ncp_control.base.values import strict_json
 from ncp_control.loop.proof.circuit import CircuitOnSets
 from ncp_control.loop.proof.loop import ProvedLoop
 from ncp_control.loop.proof.sets import Sets
@@ -108,17 +108,7 @@ class Proof:
 
     def to_json(self) -> str:
         """Returns the proof as one line of JSON, with infinite ends as null."""
-        found = {"shown": self.shown, **asdict(self)}
-        return json.dumps(finite(found))
-
-
-def finite(value: Any) -> Any:
-    """Returns JSON values with null for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+        return json.dumps(strict_json({"shown": self.shown, **asdict(self)}))
 
 
 class Prover:
@@ -291,12 +281,10 @@ def prove(
     :param forever: look for a set that all starts enter and none leaves
     :param progress: show progress bars
     """
-    if body not in BODIES:
-        raise ValueError(f"there is no body {body!r}: choose one of {', '.join(BODIES)}")
+    equations = body_named(body)
     if not 0 <= error < 1:
         raise ValueError(f"the error of a sensor is a share from 0 to 1, got {error}")
     started = time.perf_counter()
-    equations = BODIES[body]
     prover = Prover(agent, equations, error)
     pending, done, ends = cells_of(equations, side), [], None
     with tracked("cells", len(pending[0]), unit="cells", shown=progress) as tracker:
@@ -329,6 +317,13 @@ def prove(
         agent.name, agent.sha256, body, equations.names, error, tuple(done), equations.claims, tube, endless, why,
         time.perf_counter() - started,
     )  # fmt: skip
+
+
+def body_named(name: str) -> Equations:
+    """Returns a body, and refuses a name that there is not."""
+    if name not in BODIES:
+        raise ValueError(f"there is no body {name!r}: choose one of {', '.join(BODIES)}")
+    return BODIES[name]
 
 
 def check_fits(controller: Controller, body: Equations) -> None:

@@ -97,8 +97,12 @@ def variables(values: Interval) -> list[Interval]:
     """Returns values (B, V) as numbers with the derivatives by themselves."""
     rows, count = values.shape
     slopes = point(np.broadcast_to(np.eye(count), (rows, count, count)))
-    return [Interval(*(np.concatenate([v[:, k, None], s[:, k]], axis=1) for v, s in zip(values, slopes, strict=True)))
-            for k in range(count)]  # fmt: skip
+    return [joined(column(values, k), slopes.at((slice(None), k)), axis=1) for k in range(count)]
+
+
+def column(values: Interval, k: int) -> Interval:
+    """Returns one of several values (B, V) as a number without derivatives, (B, 1)."""
+    return values.at((slice(None), slice(k, k + 1)))
 
 
 def shifted(number: Interval, by: float) -> Interval:

@@ -61,10 +61,6 @@ class Sets:
         both = [np.pad(one.generators, ((0, 0), (0, 0), (0, count - one.generators.shape[2]))) for one in (self, other)]
         return Sets(np.concatenate([self.center, other.center]), np.concatenate(both))
 
-    def first(self, count: int) -> Sets:
-        """Returns the sets in their first dimensions alone."""
-        return Sets(self.center[:, :count], self.generators[:, :count])
-
     def with_errors(self, errors: Array) -> Sets:
         """Returns the sets with further dimensions, in which each reaches as far from zero as `errors` (B, S) say."""
         rows, size = errors.shape
@@ -88,7 +84,7 @@ class Sets:
         off[:, part] = further
         return Sets(center, np.concatenate([generators, off], axis=2))
 
-    def picked(self, dimensions: Array) -> Sets:
+    def picked(self, dimensions: Array | slice) -> Sets:
         """Returns the sets in some dimensions."""
         return Sets(self.center[:, dimensions], self.generators[:, dimensions])
 

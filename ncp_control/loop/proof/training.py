@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from torch import Tensor, nn
 
 from ncp_control.base.progress import tracked
@@ -131,7 +130,7 @@ def episode(
         errors = (2 * torch.rand(rows, len(body.seen), generator=random) - 1).repeat(2, 1)
         if k == periods // 3:
             errors[rows:] += torch.randint(2, (rows, len(body.seen)), generator=random) * 2 - 1
-        seen = torch.stack([state[k] for k in body.seen], 1) + lesson.error * scales[list(body.seen)] * errors
+        seen = torch.stack([state[number] for number in body.seen], 1) + lesson.error * scales[list(body.seen)] * errors
         neurons = cell.advance(constants, cell.sense(constants, seen), neurons, 1.0)
         wanted = readout(cell.motor(neurons))
         # Beyond the limits the gradient of a clipped action would vanish.
@@ -180,7 +179,5 @@ def write_taught(body: Equations, taught: Taught, path: str | Path, note: dict[s
     from ncp_control.rl.files.policy_file import write_policy
     from ncp_control.rl.policies.recurrent import policy_around
 
-    seen = spaces.Box(-np.inf, np.inf, (len(body.seen),), np.float32)
-    acted = spaces.Box(-body.strongest, body.strongest, (body.actions,), np.float32)
-    policy = policy_around(taught.cell, [taught.readout], seen, acted)
+    policy = policy_around(taught.cell, [taught.readout], body.observation_space, body.action_space)
     write_policy(policy, path, {"env": body.env, **note})

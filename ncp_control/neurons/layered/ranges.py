@@ -16,7 +16,6 @@ class KnownLayered(Known):
 
     :ivar weights: those of all maps, (H, N, F + N), by inputs and then by states
     :ivar bias: those of all maps, (H, N)
-    :ivar parts: the neurons of each layer
     """
 
     def __init__(self, cell: LayeredCell, elapsed: Elapsed) -> None:

@@ -3,13 +3,16 @@
 import copy
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from ncp_control.base.sections import text_of
 from ncp_control.loop.proof import Lesson, Proof, prove, teach, write_taught
+from ncp_control.loop.proof.printed import sections_of
 from ncp_control.loop.proof.proving import Prover, cells_of, halved
 from ncp_control.rl import load_policy
 from ncp_control.rl.controller import Controller
@@ -115,6 +118,17 @@ def test_cells_cover_the_starts(agent: LoadedPolicy, proof: Proof) -> None:
     areas = [np.prod(end_high - end_low, axis=1).sum() for end_low, end_high in ((low, high), halves)]
     np.testing.assert_allclose(areas, np.prod(np.subtract(BODY.high, BODY.low)), rtol=1e-12)
     assert sum(np.prod(np.subtract(cell.high, cell.low)) for cell in proof.cells) == pytest.approx(areas[0])
+
+
+def test_what_is_written_is_rounded_outward(proof: Proof) -> None:
+    assert proof.forever is not None
+    text = text_of(sections_of(proof), 1000)
+    found = re.search(r"meanwhile angle in \[(\S+), (\S+)\], speed in \[(\S+), (\S+)\]", text)
+    assert found is not None
+    written = np.array([float(number) for number in found.groups()]).reshape(2, 2)
+    assert (written[:, 0] <= proof.forever.low).all()
+    assert (written[:, 1] >= proof.forever.high).all()
+    np.testing.assert_allclose(written.T, [proof.forever.low, proof.forever.high], rtol=2e-3)
 
 
 def test_a_proof_is_one_line_of_json(proof: Proof) -> None:
