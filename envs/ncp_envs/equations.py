@@ -158,7 +158,7 @@ BODIES = {
     "double-pendulum": Equations(
         "ncp/DoublePendulum-v0", ("angle1", "angle2", "speed1", "speed2"), double_pendulum, seen=(0, 1), period=0.05,
         strongest=5.0, actions=2, low=(1.0,) * 4, high=(1.3,) * 4,
-        claims=(Claim(0.0, 1.0, (-1.0,) * 4, (1.7,) * 4),), rest=(1.0, 1.0, 0.0, 0.0), scales=(1.0,) * 4,
+        claims=(Claim(0.0, 1.0, (-1.0,) * 4, (1.7,) * 4),), rest=(1.2, 1.2, 0.0, 0.0), scales=(1.0,) * 4,
     ),
     "tora": Equations(
         "ncp/TORA-v0", ("place", "speed", "angle", "turn"), tora, seen=(0, 2), period=1.0, strongest=2.0, actions=1,

@@ -99,7 +99,7 @@ def tracked(description: str, total: int, done: int = 0, unit: str = "steps", sh
             class Bar(Tracker):
                 def advance(self, done: int = 0, work: int = 0, note: str | None = None) -> None:
                     super().advance(done, work, note)
-                    progress.update(task, completed=self.done, rate=self.rate(), note=self.note)
+                    progress.update(task, completed=self.done, total=self.total, rate=self.rate(), note=self.note)
 
             yield Bar(description, total, done, unit)
 

@@ -25,13 +25,26 @@ def widened(low: ArrayLike, high: ArrayLike, size: ArrayLike | None = None) -> I
     below, above = (np.abs(end) if size is None else np.asarray(size) for end in (low, high))
     with np.errstate(invalid="ignore"):
         ends = low - SHARE * below, high + SHARE * above
+    if np.isfinite(ends).all():
+        return Interval(*ends)
     return Interval(np.where(np.isfinite(low), ends[0], low), np.where(np.isfinite(high), ends[1], high))
 
 
 def times(one: Interval, other: Interval) -> Interval:
     """Returns the interval of the products, of shapes that broadcast, with 0 times infinity as 0."""
-    ends = [product(a, b) for a in one for b in other]
-    return widened(reduce(np.minimum, ends), reduce(np.maximum, ends))
+    corners = [(a, b) for a in ends_of(one) for b in ends_of(other)]
+    with np.errstate(invalid="ignore"):
+        ends = [a * b for a, b in corners]
+        low, high = reduce(np.minimum, ends), reduce(np.maximum, ends)
+    if np.isnan(low).any():
+        ends = [product(a, b) for a, b in corners]
+        low, high = reduce(np.minimum, ends), reduce(np.maximum, ends)
+    return widened(low, high)
+
+
+def ends_of(values: Interval) -> list[Array]:
+    """Returns both ends, or one if both are the same array."""
+    return [values.low] if values.low is values.high else [*values]
 
 
 def plus(*parts: Interval) -> Interval:

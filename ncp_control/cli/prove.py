@@ -30,7 +30,7 @@ class Arguments:
     """With --train: a plan, such as "AutoNCP(12, 4)", or a number of fully connected neurons."""
 
     seed: int = 0
-    """With --train: random seed."""
+    """Random seed of --train and of --attack."""
 
     error: float = 0.01
     """The greatest error of a sensor, as a share of the body's scale."""
@@ -38,28 +38,35 @@ class Arguments:
     cells: int = 256
     """The number of parts of the starts at which to give up."""
 
+    attack: Annotated[int, tyro.conf.arg(metavar="BODIES")] = 0
+    """Look for a body that leaves what was proved, among so many. Ten million take some minutes."""
+
     json: bool = False
     """Print one JSON object last."""
 
 
 def run(arguments: Arguments) -> int:
-    """Proves the claims, and prints what was shown; exit code 1 if they were not."""
+    """Proves the claims, and prints what was shown; exit code 1 if they were not, or if a body left what was."""
     import torch
 
     from ncp_control.base.sections import text_of
     from ncp_control.cli.arguments import screen_width
-    from ncp_control.loop.proof import prove
+    from ncp_control.loop.proof import attacked, prove
     from ncp_control.loop.proof.printed import sections_of
     from ncp_control.rl import load_policy
 
+    if arguments.attack < 0:
+        raise ValueError(f"--attack counts bodies, so it is 0 or more, got {arguments.attack}")
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     if arguments.train:
         train(arguments)
     agent = load_policy(arguments.checkpoint)
     body = arguments.body or body_in(agent.note, arguments.checkpoint)
     proof = prove(agent, body, error=arguments.error, most=arguments.cells)
+    if arguments.attack and proof.shown:
+        proof = attacked(agent, proof, arguments.attack, seed=arguments.seed)
     print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()).rstrip("\n"))
-    return 0 if proof.shown else 1
+    return 0 if proof.shown and not (proof.attack and proof.attack.left) else 1
 
 
 def train(arguments: Arguments) -> None:

@@ -1,6 +1,7 @@
 """The command `prove`."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,12 @@ UPRIGHT = Path(__file__).parents[1] / "golden" / "single-pendulum.safetensors"
 
 
 def test_it_says_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prove", str(UPRIGHT), "--error", "0.002"]) == 0
+    assert main(["prove", str(UPRIGHT), "--error", "0.002", "--attack", "2000"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "single-pendulum, which sees angle of single-pendulum every 0.05 s" in text
     assert "claim angle in [0, 1] from 0.5 to 1 s: shown" in text
     assert "for ever shown: after" in text
+    assert re.search(r"attacked [\d,]+ bodies, [\d,]+ of them beyond the claims: none left", text)
 
 
 def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,7 +28,7 @@ def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureF
     assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "8"]) == 1
     text = " ".join(capsys.readouterr().out.split())
     assert "angle in [0, 1] from 0.5 to 1 s: not shown" in text
-    assert "not shown, because angle speed too wide in period" in text
+    assert "not shown, because angle speed angle may leave [0, 1] at " in text
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,7 @@ def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureF
             ["--body", "cat"],
             "there is no body 'cat': choose one of single-pendulum, double-pendulum, tora, balanced-cart",
         ),
+        (["--attack", "-1"], "--attack counts bodies, so it is 0 or more, got -1"),
         (["--error", "2"], "the error of a sensor is a share from 0 to 1, got 2.0"),
         (["--body", "tora"], "ncp/TORA-v0 shows 2 observations and takes 1 actions, and this agent reads 1 and has 1"),
     ],

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncp_control.base.intervals import Array, Interval, between, joined, point
-from ncp_control.base.slopes import hull_of, plus, times
-from ncp_control.loop.proof.circuit import CircuitOnSets
-from ncp_control.loop.proof.series import VALUE, column, solution, variables
+from ncp_control.base.slopes import SHARE, hull_of, plus, times
+from ncp_control.loop.proof.circuit import CircuitOnSets, part_of_way
+from ncp_control.loop.proof.series import bends_of, column, slopes_of, solution, variables
 from ncp_control.loop.proof.sets import Sets
 from ncp_envs.equations import Equations
 
 ORDER = 4  # of the Taylor series
 ROUNDS = 8  # attempts to enclose a part of a period
 ROOM = 0.1  # an enclosure that fails grows by this share of its width
+PIECES = 3  # of the way from the center of a set to any point in it
 STEPS = 2  # parts of a period
 LONGEST = 0.2  # seconds of a part
 
@@ -56,12 +57,12 @@ class ProvedLoop:
         sets = self.circuit.step(sets.reduced(), self.seen, self.errors, self.m)
         tube, fine = [], np.ones(len(sets), dtype=bool)
         for _ in range(self.parts):
-            sets, box, enclosed = self._flown(sets, self.body.period / self.parts)
+            sets, box, enclosed = self.flown(sets, self.body.period / self.parts)
             fine &= enclosed
             tube.append(box)
         return Passed(sets.picked(slice(self.size)), tube, fine)
 
-    def _flown(self, sets: Sets, h: float) -> tuple[Sets, Interval, Flags]:
+    def flown(self, sets: Sets, h: float) -> tuple[Sets, Interval, Flags]:
         """Returns sets of body, neurons and actions a time h later, with a box around the body's way."""
         m, size = self.m, self.size
         box, center, rows = sets.box, sets.center, len(sets)
@@ -72,22 +73,40 @@ class ProvedLoop:
             *(np.where(fine[:, None], end, mid) for end, mid in zip(enclosed, [body.low, body.high], strict=True))
         )
         way = self._coefficients(enclosed, held, ORDER + 1)
-        middle = self._coefficients(point(center[:, :m]), point(center[:, size:]), ORDER)
-        every = variables(joined(body, held, axis=1))
-        steep = solution(self.body.slope, every[:m], every[m:], ORDER)
-        values = added(middle, h)
+        whole, at = joined(body, held, axis=1), np.concatenate([center[:, :m], center[:, size:]], axis=1)
+        values, steep, speed = self._polynomial(whole, at, h)
         values = plus(values, times(way[ORDER + 1], point(np.array(h ** (ORDER + 1)))))
-        found = [added([power[k] for power in steep], h) for k in range(m)]
-        by = joined(*(part.at((slice(None), None, slice(1, None))) for part in found), axis=1)
         slopes = Interval(*np.zeros((2, rows, m, sets.center.shape[1])))
-        for whole, part in zip(slopes, by, strict=True):
-            whole[:, :, :m], whole[:, :, size:] = part[:, :, :m], part[:, :, m:]
+        for every, part in zip(slopes, steep, strict=True):
+            every[:, :, :m], every[:, :, size:] = part[:, :, :m], part[:, :, m:]
         # On the way: the box, its speed for up to h, and half the acceleration anywhere on the way for up to h^2.
-        first = joined(*(part.at(VALUE) for part in steep[1]), axis=1)
-        moved = times(first, between(0.0, h, first.shape))
-        bent = times(way[2], between(0.0, h * h, first.shape))
-        along = plus(body, moved, bent).within(enclosed)
+        moved = times(speed, between(0.0, h, speed.shape))
+        curved = times(way[2], between(0.0, h * h, speed.shape))
+        along = plus(body, moved, curved).within(enclosed)
         return sets.replaced(slice(m), values, slopes, np.zeros((rows, m))), along, fine
+
+    def _polynomial(self, whole: Interval, at: Array, h: float) -> tuple[Interval, Interval, Interval]:
+        """Returns the Taylor polynomial at the time h as a function of the state and the action that it begins with.
+
+        Its value and its slopes are those at a center. How it bends on the way from there to any point is added, part
+        by part of the way. Center and parts go through the series side by side.
+
+        :param whole: states and actions, (B, V)
+        :param at: the centers, (B, V)
+        :return: the values (B, m) with what is beyond the slopes, the slopes (B, m, V), and the speeds anywhere (B, m)
+        """
+        rows, m = len(at), self.m
+        room = SHARE * whole.size
+        parts = [part_of_way(point(at), whole, k / PIECES) for k in range(1, PIECES + 1)]
+        numbers = variables(joined(point(at), *(Interval(part.low - room, part.high + room) for part in parts)))
+        powers = solution(self.body.slope, numbers[:m], numbers[m:], ORDER)
+        ends = [added([power[k] for power in powers], h) for k in range(m)]
+        values = joined(*(end.at((slice(rows), slice(1))) for end in ends), axis=1)
+        away = np.maximum(whole.high - at, at - whole.low) * (1 + SHARE)
+        bent = joined(*(beyond_slopes(bends_of(end.at(slice(rows, None))), away) for end in ends), axis=1)
+        slopes = joined(*(slopes_of(end.at(slice(rows))).at((slice(None), None)) for end in ends), axis=1)
+        speed = joined(*(part.at((slice(-rows, None), slice(1))) for part in powers[1]), axis=1)
+        return plus(values, bent), slopes, speed
 
     def _coefficients(self, state: Interval, action: Interval, order: int) -> list[Interval]:
         """Returns the Taylor coefficients (B, m) of solutions from a state (B, m), one for each power."""
@@ -109,6 +128,25 @@ class ProvedLoop:
             tried = Interval(np.where(done, tried.low, wider.low - room), np.where(done, tried.high, wider.high + room))
             tried = Interval(*(np.clip(end, -1e6, 1e6) for end in tried))
         return tried.where(done)
+
+
+def beyond_slopes(bends: Interval, away: Array) -> Interval:
+    """Returns the range of what a function has beyond its slopes at a center, (B, 1), for all d within `away` (B, V).
+
+    That is the integral of `(1 - t) d H(t) d` for t from 0 to 1, with the second derivatives H in each of `PIECES`
+    parts of that way. A square is on one side, whatever its d.
+
+    :param bends: H, (PIECES * B, V, V), part by part
+    :param away: how far each variable is from the center at most
+    """
+    pairs = away[:, :, None] * away[:, None, :] * (1 + SHARE)
+    reach = Interval(-pairs * ~np.eye(away.shape[1], dtype=bool), pairs)
+    parts = []
+    for k, part in enumerate(np.split(np.arange(len(bends.low)), PIECES)):
+        weight = (1 - (k + 0.5) / PIECES) / PIECES
+        parts.append(times(bends.at(part), Interval(reach.low * weight, reach.high * weight)))
+    summed = plus(*parts)
+    return Interval(*(end[:, None] for end in plus(*(summed.at((..., i, j)) for i, j in np.ndindex(*pairs.shape[1:])))))
 
 
 def added(powers: list[Interval], h: float) -> Interval:

@@ -9,7 +9,7 @@ import numpy as np
 from ncp_control.base.bounds import at_least, at_most
 from ncp_control.base.sections import Section, aligned, table
 from ncp_control.base.text import counted
-from ncp_control.loop.proof.proving import Proof
+from ncp_control.loop.proof.proving import LoopAttack, Proof
 from ncp_envs.equations import BODIES, Claim
 
 FEW = 8  # cells of a table
@@ -34,6 +34,7 @@ def about(proof: Proof) -> Section:
         *(("claim", f"{claim_in_words(claim, proof.names)}: {verdict}") for claim in proof.claims),
         ("cells", f"{counted(shown, 'cell')} of {len(proof.cells)} shown, in {proof.seconds:.1f} s"),
         ("for ever", forever(proof)),
+        *(() if proof.attack is None else [("attacked", attack_in_words(proof.attack, proof.names))]),
     ]
     return Section("in short", rows=tuple(rows))
 
@@ -49,6 +50,15 @@ def forever(proof: Proof) -> str:
         f"shown: after {counted(found.entered, 'period')} every start is in a set to which the loop returns every "
         f"{counted(found.returns, 'period')}; meanwhile {ends}"
     )
+
+
+def attack_in_words(attack: LoopAttack, names: Sequence[str]) -> str:
+    """Says what an adversary found."""
+    bodies = f"{counted(attack.trajectories, 'body', 'bodies')}, {attack.longer:,} of them beyond the claims"
+    if attack.left:
+        return f"{bodies}: {attack.left} left what was proved, so this proof is wrong; please report it"
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in zip(names, attack.reached, strict=True))
+    return f"{bodies}: none left; of the width of the way below they reached {shares}"
 
 
 def claim_in_words(claim: Claim, names: tuple[str, ...]) -> str:

@@ -73,6 +73,22 @@ class Forever:
 
 
 @dataclass(frozen=True)
+class LoopAttack:
+    """What an adversary found.
+
+    :param trajectories: how many bodies it followed until the claims end
+    :param longer: how many of them it followed beyond, in the set that none leaves
+    :param reached: for each number of the body, how much of the tube's width was reached, in the middle of all periods
+    :param left: what left the tube or the set; empty if nothing did
+    """
+
+    trajectories: int
+    longer: int
+    reached: tuple[float, ...]
+    left: str
+
+
+@dataclass(frozen=True)
 class Proof:
     """What was proved of an agent and its body.
 
@@ -87,6 +103,7 @@ class Proof:
     :param forever: the set in which all ends; None if none was found
     :param why: why none was found
     :param seconds: how long it took
+    :param attack: what an adversary found; None if there was none
     """
 
     agent: str
@@ -100,6 +117,7 @@ class Proof:
     forever: Forever | None
     why: str
     seconds: float
+    attack: LoopAttack | None = None
 
     @property
     def shown(self) -> bool:
@@ -180,7 +198,7 @@ class Prover:
 
     def forever(self, sets: Sets, progress: bool) -> tuple[Forever | None, str]:
         """Returns a set that all of these enter and none leaves, or why none was found."""
-        origin, step = self.rest()
+        origin = self.rest()
         with tracked("for ever", LONGEST, unit="periods", shown=progress) as tracker:
             for k in range(LONGEST):
                 passed = self.loop.period(sets)
@@ -190,10 +208,9 @@ class Prover:
                 sets = passed.sets
                 tracker.advance(1, 1)
                 if (k + 1) % TRIES == 0:
-                    for directions in (principal(sets, origin), modes(step)):
-                        found = self.invariant(sets, origin, directions, self.periods + k + 1)
-                        if found is not None:
-                            return found, ""
+                    found = self.invariant(sets, origin, principal(sets, origin), self.periods + k + 1)
+                    if found is not None:
+                        return found, ""
         return None, f"no invariant set was found within {LONGEST} periods"
 
     def invariant(self, sets: Sets, origin: Array, directions: Array, entered: int) -> Forever | None:
@@ -228,8 +245,8 @@ class Prover:
                 before = share
         return None
 
-    def rest(self) -> tuple[Array, Array]:
-        """Returns where a simulation in float64 comes to rest, body and neurons, and the derivatives of a period."""
+    def rest(self) -> Array:
+        """Returns where a simulation in float64 comes to rest, body and neurons."""
         point = np.concatenate([self.body.rest, np.zeros(self.loop.circuit.size)])
         for _ in range(SETTLING):
             moved = self.simulated(point[None])[0]
@@ -239,10 +256,7 @@ class Prover:
             point = moved
             if done:
                 break
-        size = 1e-5
-        both = np.concatenate([point + size * np.eye(len(point)), point - size * np.eye(len(point))])
-        ends = self.simulated(both)
-        return point, ((ends[: len(point)] - ends[len(point) :]) / (2 * size)).T
+        return point
 
     @torch.no_grad()
     def simulated(self, points: Array) -> Array:
@@ -298,6 +312,7 @@ def prove(
             done += [StartCell(tuple(low[k].tolist()), tuple(high[k].tolist()), True) for k in np.flatnonzero(~failed)]
             tracker.advance(int((~failed).sum()), len(low))
             waiting = len(rest[0]) + 2 * int(failed.sum())
+            tracker.total = len(done) + waiting
             if failed.any() and len(done) + waiting > most:
                 done += [StartCell(tuple(low[k].tolist()), tuple(high[k].tolist()), False, reasons[k])
                          for k in np.flatnonzero(failed)]  # fmt: skip
@@ -365,19 +380,3 @@ def principal(sets: Sets, origin: Array) -> Array:
     away = np.concatenate([sets.center - origin, *np.moveaxis(sets.generators, 2, 0)])
     found: Array = np.linalg.svd(away, full_matrices=True)[2].T
     return found
-
-
-def modes(step: Array) -> Array:
-    """Returns real directions (D, D) along which a linear map stretches or turns, each with a largest number of 1."""
-    values, vectors = np.linalg.eig(step)
-    columns = []
-    for value, vector in zip(values, vectors.T, strict=True):
-        if value.imag > 0:
-            columns += [vector.real, vector.imag]
-        elif value.imag == 0:
-            columns.append(vector.real)
-    found = np.stack(columns, axis=1)
-    if np.linalg.cond(found) > 1e8:
-        return np.eye(len(step))
-    scaled: Array = found / np.abs(found).max(axis=0)
-    return scaled

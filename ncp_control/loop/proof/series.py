@@ -1,11 +1,13 @@
-"""Taylor series of intervals, with derivatives, for boxes side by side.
+"""Taylor series of intervals, with first and second derivatives, for boxes side by side.
 
-A number here is an array of intervals (B, 1 + V): for each of B boxes a value, and its derivatives by V variables.
+A number here is an array of intervals (B, 1 + V + V * V): for each of B boxes a value, its derivatives by V variables,
+and the derivatives of these. With V = 0 it is a value alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -14,36 +16,42 @@ from ncp_control.base.intervals import Interval, between, divide, exactly, joine
 from ncp_control.base.slopes import minus, plus, times
 
 TRIGONOMETRIC = 1e-15  # by which a sine of the C library may be wrong, with room
-VALUE, SLOPES = (..., slice(1)), (..., slice(1, None))
+VALUE, BEHIND = (..., slice(1)), (..., slice(1, None))
 
 Slope = Callable[[tuple[Any, ...], tuple[Any, ...], Any], tuple[Any, ...]]
 
 
 class PowerSeries:
-    """The first coefficients of a Taylor series in time.
+    """A Taylor series in time, whose coefficients are computed when they are asked for, each once.
 
-    :param parts: numbers (B, 1 + V), one for each power of the time
+    :param rule: returns a coefficient, a number; those of lower powers have been computed before
     """
 
-    def __init__(self, parts: list[Interval]) -> None:
-        self.parts = parts
+    def __init__(self, rule: Callable[[int], Interval]) -> None:
+        self._rule = rule
+        self._known: list[Interval] = []
+
+    def __getitem__(self, power: int) -> Interval:
+        while len(self._known) <= power:
+            self._known.append(self._rule(len(self._known)))
+        return self._known[power]
 
     def __add__(self, other: PowerSeries | float) -> PowerSeries:
         if not isinstance(other, PowerSeries):
-            return PowerSeries([shifted(self.parts[0], other), *self.parts[1:]])
-        return PowerSeries([plus(*pair) for pair in zip(self.parts, other.parts, strict=True)])
+            return PowerSeries(lambda k: self[k] if k else shifted(self[0], other))
+        return PowerSeries(lambda k: plus(self[k], other[k]))
 
     __radd__ = __add__
 
     def __mul__(self, other: PowerSeries | float) -> PowerSeries:
         if not isinstance(other, PowerSeries):
-            return PowerSeries([times(part, point(np.array(other))) for part in self.parts])
-        return PowerSeries([convolved(self.parts, other.parts, k) for k in range(len(self.parts))])
+            return PowerSeries(lambda k: times(self[k], point(np.array(other))))
+        return PowerSeries(lambda k: plus(*(product(self[j], other[k - j]) for j in range(k + 1))))
 
     __rmul__ = __mul__
 
     def __neg__(self) -> PowerSeries:
-        return PowerSeries([Interval(-part.high, -part.low) for part in self.parts])
+        return PowerSeries(lambda k: Interval(-self[k].high, -self[k].low))
 
     def __sub__(self, other: PowerSeries | float) -> PowerSeries:
         return self + (-other)
@@ -53,12 +61,14 @@ class PowerSeries:
 
     def __truediv__(self, other: PowerSeries | float) -> PowerSeries:
         if not isinstance(other, PowerSeries):
-            return PowerSeries([quotient(part, point(np.array(float(other)))) for part in self.parts])
-        found: list[Interval] = []
-        for k, part in enumerate(self.parts):
-            left = part if k == 0 else minus(part, convolved([*found, part], other.parts, k, last=k))
-            found.append(divided(left, other.parts[0]))
-        return PowerSeries(found)
+            return PowerSeries(lambda k: quotient(self[k], point(np.array(float(other)))))
+
+        def rule(k: int) -> Interval:
+            known = [product(found[j], other[k - j]) for j in range(k)]
+            return divided(minus(self[k], plus(*known)) if known else self[0], other[0])
+
+        found = PowerSeries(rule)
+        return found
 
 
 class Maths:
@@ -67,37 +77,41 @@ class Maths:
     @staticmethod
     def sin(argument: PowerSeries) -> PowerSeries:
         """Returns the sine."""
-        return PowerSeries(circling(argument.parts)[0])
+        return circling(argument)[0]
 
     @staticmethod
     def cos(argument: PowerSeries) -> PowerSeries:
         """Returns the cosine."""
-        return PowerSeries(circling(argument.parts)[1])
+        return circling(argument)[1]
 
 
 def solution(slope: Slope, state: Sequence[Interval], action: Sequence[Interval], order: int) -> list[list[Interval]]:
     """Returns the Taylor coefficients of a solution, from the power 0 to `order`, each a list of the state's numbers.
 
     :param slope: the derivatives of the state by time
-    :param state: the state at time 0, numbers (B, 1 + V)
+    :param state: the state at time 0
     :param action: the action, which is held
     :param order: the highest power
     """
-    found = [list(state)]
     nothing = between(0.0, 0.0, state[0].shape)
-    for k in range(order):
-        rows = [PowerSeries([power[i] for power in found]) for i in range(len(state))]
-        held = [PowerSeries([number, *[nothing] * k]) for number in action]
-        moved = slope(tuple(rows), tuple(held), Maths)
-        found.append([times(row.parts[k], point(np.array(1 / (k + 1)))) for row in moved])
-    return found
+
+    def moving(i: int) -> PowerSeries:
+        return PowerSeries(lambda k: times(moved[i][k - 1], point(np.array(1 / k))) if k else state[i])
+
+    def held(number: Interval) -> PowerSeries:
+        return PowerSeries(lambda k: nothing if k else number)
+
+    rows = tuple(moving(i) for i in range(len(state)))
+    moved = slope(rows, tuple(held(number) for number in action), Maths)
+    return [[row[k] for row in rows] for k in range(order + 1)]
 
 
 def variables(values: Interval) -> list[Interval]:
     """Returns values (B, V) as numbers with the derivatives by themselves."""
     rows, count = values.shape
     slopes = point(np.broadcast_to(np.eye(count), (rows, count, count)))
-    return [joined(column(values, k), slopes.at((slice(None), k)), axis=1) for k in range(count)]
+    bends = between(0.0, 0.0, (rows, count * count))
+    return [joined(column(values, k), slopes.at((slice(None), k)), bends, axis=1) for k in range(count)]
 
 
 def column(values: Interval, k: int) -> Interval:
@@ -105,23 +119,43 @@ def column(values: Interval, k: int) -> Interval:
     return values.at((slice(None), slice(k, k + 1)))
 
 
+def slopes_of(number: Interval) -> Interval:
+    """Returns a number's derivatives, (B, V)."""
+    return number.at((..., slice(1, 1 + count_of(number))))
+
+
+def bends_of(number: Interval) -> Interval:
+    """Returns a number's second derivatives, (B, V, V)."""
+    count = count_of(number)
+    flat = number.at((..., slice(1 + count, None)))
+    return Interval(*(end.reshape(len(end), count, count) for end in flat))
+
+
+def count_of(number: Interval) -> int:
+    """Returns V."""
+    return (isqrt(4 * number.shape[-1] - 3) - 1) // 2
+
+
 def shifted(number: Interval, by: float) -> Interval:
     """Returns a number to which a constant is added."""
-    return joined(plus(number.at(VALUE), point(np.array(float(by)))), number.at(SLOPES), axis=1)
+    return joined(plus(number.at(VALUE), point(np.array(float(by)))), number.at(BEHIND), axis=1)
 
 
 def product(one: Interval, other: Interval) -> Interval:
-    """Returns the product of two numbers."""
+    """Returns the product of two numbers: `d(a b) = a db + b da`, `d d(a b) = a ddb + b dda + da db + db da`."""
     whole = times(one.at(VALUE), other)
     if one.shape[-1] == 1:
         return whole
-    slopes = plus(whole.at(SLOPES), times(other.at(VALUE), one.at(SLOPES)))
-    return joined(whole.at(VALUE), slopes, axis=1)
+    behind = plus(whole.at(BEHIND), times(other.at(VALUE), one.at(BEHIND)), crossed(one, slopes_of(other)))
+    return joined(whole.at(VALUE), behind, axis=1)
 
 
-def convolved(one: Sequence[Interval], other: Sequence[Interval], k: int, last: int | None = None) -> Interval:
-    """Returns the coefficient k of a product, with those of the first factor before `last` alone."""
-    return plus(*(product(one[j], other[k - j]) for j in range(k + 1 if last is None else last)))
+def crossed(one: Interval, slopes: Interval) -> Interval:
+    """Returns what two numbers' derivatives add to the second ones of their product, behind zeros for the first."""
+    each = times(slopes_of(one).at((..., slice(None), None)), slopes.at((..., None, slice(None))))
+    both = plus(each, Interval(*(end.swapaxes(1, 2) for end in each)))
+    rows, count = slopes.shape
+    return joined(between(0.0, 0.0, (rows, count)), Interval(*(end.reshape(rows, -1) for end in both)), axis=1)
 
 
 def quotient(number: Interval, by: Interval) -> Interval:
@@ -131,32 +165,46 @@ def quotient(number: Interval, by: Interval) -> Interval:
 
 
 def divided(number: Interval, by: Interval) -> Interval:
-    """Returns the quotient of two numbers: `d(a / b) = (da - (a / b) db) / b`."""
+    """Returns the quotient of two numbers: `dq = (da - q db) / b`, `ddq = (dda - q ddb - dq db - db dq) / b`."""
     divisor = by.at(VALUE)
     value = quotient(number.at(VALUE), divisor)
-    slopes = quotient(minus(number.at(SLOPES), times(value, by.at(SLOPES))), divisor)
-    return joined(value, slopes, axis=1)
+    if number.shape[-1] == 1:
+        return value
+    left = minus(number.at(BEHIND), times(value, by.at(BEHIND)))
+    slopes = quotient(left.at((..., slice(count_of(number)))), divisor)
+    return joined(value, quotient(minus(left, crossed(by, slopes)), divisor), axis=1)
 
 
-def circling(parts: Sequence[Interval]) -> tuple[list[Interval], list[Interval]]:
+def circling(argument: PowerSeries) -> tuple[PowerSeries, PowerSeries]:
     """Returns the series of a sine and a cosine, which are each other's derivatives."""
-    angle = parts[0].at(VALUE)
-    sine, cosine = sine_of(angle, 0.0), sine_of(angle, 0.5 * np.pi)
-    turned = parts[0].at(SLOPES)
-    sines = [joined(sine, times(cosine, turned), axis=1)]
-    falling = times(Interval(-sine.high, -sine.low), turned)
-    cosines = [joined(cosine, falling, axis=1)]
-    for k in range(1, len(parts)):
-        scaled = [times(parts[j], point(np.array(j / k))) for j in range(1, k + 1)]
-        up = plus(*(product(scaled[j - 1], cosines[k - j]) for j in range(1, k + 1)))
-        down = plus(*(product(scaled[j - 1], sines[k - j]) for j in range(1, k + 1)))
-        sines.append(up)
-        cosines.append(Interval(-down.high, -down.low))
-    return sines, cosines
+
+    def turned(k: int, other: PowerSeries) -> Interval:
+        scaled = [times(argument[j], point(np.array(j / k))) for j in range(1, k + 1)]
+        return plus(*(product(scaled[j - 1], other[k - j]) for j in range(1, k + 1)))
+
+    def first(ahead: float) -> Interval:
+        angle = argument[0].at(VALUE)
+        value, steep = sine_of(angle, ahead), sine_of(angle, ahead + 0.5 * np.pi)
+        if argument[0].shape[-1] == 1:
+            return value
+        half = times(crossed(argument[0], slopes_of(argument[0])), point(np.array(0.5)))
+        behind = minus(times(steep, argument[0].at(BEHIND)), times(value, half))
+        return joined(value, behind, axis=1)
+
+    def falling(k: int) -> Interval:
+        rising = turned(k, sine)
+        return Interval(-rising.high, -rising.low)
+
+    sine = PowerSeries(lambda k: turned(k, cosine) if k else first(0.0))
+    cosine = PowerSeries(lambda k: falling(k) if k else first(0.5 * np.pi))
+    return sine, cosine
 
 
 def sine_of(angle: Interval, ahead: float) -> Interval:
-    """Returns the range of `sin(angle + ahead)`, where `ahead` is 0 or a quarter of a turn."""
+    """Returns the range of `sin(angle + ahead)`, where `ahead` is 0, a quarter or half of a turn."""
+    if ahead > 3:
+        found = sine_of(angle, 0.0)
+        return Interval(-found.high, -found.low)
     function = np.sin if ahead == 0 else np.cos
     ends = [function(end) for end in angle]
     turns = [(end + ahead) / (2 * np.pi) for end in angle]

@@ -62,7 +62,7 @@ class Lesson:
     rate: float = 2e-2
     periods: int | None = None
     error: float = 0.01
-    weights: float = 3e-3
+    weights: float = 1e-2
     spread: float = 0.3
     action: float = 1e-3
     gain: float = 3e-3
@@ -111,6 +111,8 @@ def teach(
             optimizer.step()
             losses.append(float(loss.detach()))
             tracker.advance(1, 1)
+    with torch.no_grad():  # it was trained on observations in the body's scales, and is to read them as they are
+        cell.sensory_weight.div_(torch.tensor(body.scales)[list(body.seen)][cell.sensory_source])
     return Taught(cell, readout, float(np.mean(losses[-10:])))
 
 
@@ -130,7 +132,7 @@ def episode(
         errors = (2 * torch.rand(rows, len(body.seen), generator=random) - 1).repeat(2, 1)
         if k == periods // 3:
             errors[rows:] += torch.randint(2, (rows, len(body.seen)), generator=random) * 2 - 1
-        seen = torch.stack([state[number] for number in body.seen], 1) + lesson.error * scales[list(body.seen)] * errors
+        seen = torch.stack([state[number] / scales[number] for number in body.seen], 1) + lesson.error * errors
         neurons = cell.advance(constants, cell.sense(constants, seen), neurons, 1.0)
         wanted = readout(cell.motor(neurons))
         # Beyond the limits the gradient of a clipped action would vanish.

@@ -195,27 +195,35 @@ class KnownDual(KnownLayered):
 
 
 class BentDual(Bent):
-    """A layer of a DualLTC as a function of x, z and g, which are linear in what it reads."""
+    """A layer of a DualLTC as a function of d = x - z, z and g, which are linear in what it reads.
+
+    With `x' = k d + k z + (1 - k) m`, whatever depends on both k and another number has the factor d + z - m. That is
+    small where neurons follow what drives them, even if both range far.
+    """
 
     def __init__(self, known: KnownDual, part: slice) -> None:
         self.known = known
         own = np.eye(known.size, known.features + known.size, known.features)
-        self.weights = np.stack([own, *known.weights])[:, part]
-        self.bias = np.stack([np.zeros(known.size), *known.bias])[:, part]
-        self.sizes = np.stack([own, known.sizes, np.abs(known.weights[1])])[:, part]
+        (by_z, by_g), (z, g) = known.weights, known.bias
+        self.weights = np.stack([own - by_z, by_z, by_g])[:, part]
+        self.bias = np.stack([-z, z, g])[:, part]
+        self.sizes = np.stack([own + known.sizes, known.sizes, np.abs(by_g)])[:, part]
 
     def values(self, numbers: list[Interval]) -> Interval:
         """Returns the range of the next states."""
-        x, z, g = numbers
-        return self.known._step(x, z, self.known._kept(g), np.zeros(z.shape[-1]))
+        d, z, g = numbers
+        return self.known._step(plus(d, z), z, self.known._kept(g), np.zeros(z.shape[-1]))
 
     def slopes(self, numbers: list[Interval]) -> list[Interval]:
-        """Returns k, `(1 - k) (1 - m^2)`, and what g moves."""
-        x, z, g = numbers
+        """Returns k, `k + (1 - k) (1 - m^2)`, and what g moves."""
+        d, z, g = numbers
         with exactly():
             kept, power = self.known._kept(g), self.known._power(g)
-            by_z = times(minus(point(np.ones(z.shape)), kept), tanh_slopes(z))
-            by_log_tau = times(minus(x, tanh(z)), humps(power))
+            by_z = widened(*(k + (1 - k) * steep for k, steep in zip(kept, tanh_slopes(z), strict=True)))
+            beyond = widened(*(end - np.tanh(end) for end in z))  # rises with z
+            rounded = 2.0**-50 * z.size
+            apart = plus(d, Interval(beyond.low - rounded, beyond.high + rounded))
+            by_log_tau = times(apart, humps(power))
         low, high = self.known.log_tau
         return [kept, by_z, times(by_log_tau, times(point(np.full(g.shape, low - high)), sigmoid_slopes(g)))]
 
@@ -231,7 +239,7 @@ class BentDual(Bent):
         rounded = SLACK * FUNCTION_ROUNDINGS
         pace = (high - low) * (0.25 * off[..., 2, :] + 2 * rounded) + 5 * SLACK * (abs(low) + abs(high)) + 2 * rounded
         kept = 0.5 * pace + rounded  # 1 / e, with room for what is not linear in an error of .2 at most
-        reach = 1 + finite_size(numbers[0])
+        reach = 1 + finite_size(numbers[0]) + finite_size(numbers[1])
         moved = reach * kept + off[..., 1, :] + rounded + (ROUNDINGS + FUNCTION_ROUNDINGS) * SLACK * reach
         return np.where(pace < 0.2, moved, 2.0) * 1.01 + 2 * LEAST
 

@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from ncp_control.base.sections import text_of
-from ncp_control.loop.proof import Lesson, Proof, prove, teach, write_taught
+from ncp_control.loop.proof import Lesson, Proof, attacked, prove, teach, write_taught
+from ncp_control.loop.proof.adversary import Adversary
 from ncp_control.loop.proof.printed import sections_of
 from ncp_control.loop.proof.proving import Prover, cells_of, halved
 from ncp_control.rl import load_policy
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
-from ncp_envs.equations import BODIES, Claim, Equations
+from ncp_envs.equations import BODIES, Claim
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BODY = BODIES["single-pendulum"]
@@ -33,28 +34,6 @@ def proof(agent: LoadedPolicy) -> Proof:
     return prove(agent, "single-pendulum", error=0.003, progress=False)
 
 
-def driven(agent: LoadedPolicy, body: Equations, error: float, periods: int, rows: int = 2000) -> np.ndarray:
-    """States (T, R, m) of a body under an agent in float32, with the worst errors that chance finds."""
-    random, controller = np.random.default_rng(0), Controller(agent)
-    ends, seen_at, count = np.array([body.low, body.high]), list(body.seen), len(body.names)
-    corners = ends[random.integers(2, size=(rows, count)), range(count)]
-    state = np.where(random.random((rows, count)) < 0.5, corners, random.uniform(*ends, (rows, count)))
-    neurons, states = controller.initial_state(rows), []
-    # Errors that stay for a while, those that change sign with the speed, and any.
-    kind = random.integers(3, size=rows)
-    held = np.ones(rows)
-    for _ in range(periods):
-        held = np.where(random.random(rows) < 0.1, -held, held)
-        sign = np.select([kind == 0, kind == 1], [held, np.sign(state[:, -1])], random.uniform(-1, 1, rows))
-        wrong = error * sign[:, None] * np.array(body.scales)[seen_at]
-        seen = torch.as_tensor(state[:, seen_at] + wrong, dtype=torch.float32)
-        with torch.no_grad():
-            action, neurons = controller(seen, neurons)
-        state = np.stack(body.moved(tuple(state.T), tuple(action.double().numpy().T)), axis=1)
-        states.append(state)
-    return np.array(states)
-
-
 def test_the_claim_is_shown_for_ever(proof: Proof) -> None:
     assert proof.shown
     assert len(proof.cells) == 4
@@ -62,25 +41,45 @@ def test_the_claim_is_shown_for_ever(proof: Proof) -> None:
     assert BODY.claims[0].low[0] < proof.forever.low[0] < 0.41 < proof.forever.high[0] < BODY.claims[0].high[0]
 
 
-def test_no_simulation_leaves_the_tube_or_the_set(agent: LoadedPolicy, proof: Proof) -> None:
+def test_no_body_leaves_the_tube_or_the_set(agent: LoadedPolicy, proof: Proof) -> None:
+    found = attacked(agent, proof, 60_000, progress=False).attack
+    assert found is not None
+    assert found.left == ""
+    assert found.trajectories >= 60_000
+    assert found.longer >= 1_000
+    # The tube is not much wider than what was reached.
+    assert min(found.reached) > 0.5
+    text = text_of(sections_of(dataclasses.replace(proof, attack=found)), 1000)
+    assert "none left; of the width of the way below they reached angle 0." in text
+
+
+def test_a_tube_or_a_set_that_is_too_narrow_is_left(agent: LoadedPolicy, proof: Proof) -> None:
     assert proof.forever is not None
-    periods = proof.forever.entered + 400
-    states = driven(agent, BODY, proof.error, periods)
-    check_tube(proof, states)
-    later = states[proof.forever.entered :]
-    assert (later >= proof.forever.low).all()
-    assert (later <= proof.forever.high).all()
-    # The tube is no more than a few times as wide as what was found.
-    width = np.array([np.subtract(*reversed(ends)) for ends in proof.tube])
-    found = np.ptp(states[: len(width)], axis=1)
-    assert (width < 6 * found + 0.3).all()
+    narrow = tuple((np.array(low) + 0.2 * np.subtract(high, low), high) for low, high in proof.tube)
+    for wrong in (
+        dataclasses.replace(proof, tube=narrow),
+        dataclasses.replace(proof, forever=dataclasses.replace(proof.forever, low=(0.42, -9.0))),
+    ):
+        found = attacked(agent, wrong, 60_000, progress=False).attack
+        assert found is not None
+        assert found.left.startswith("angle in period ")
 
 
-def check_tube(proof: Proof, states: np.ndarray) -> None:
-    """Checks that no state left the tube at the end of a period."""
-    for (low, high), at_end in zip(proof.tube, states, strict=False):
-        assert (at_end >= low).all()
-        assert (at_end <= high).all()
+def test_climbing_finds_the_worst_by_itself(agent: LoadedPolicy, proof: Proof) -> None:
+    chance, climbing = (Adversary(agent, proof, seed=1) for _ in range(2))
+    chance.by_chance(20_000, 20)
+    middle = torch.full((100, 2), 0.5, dtype=torch.float64), torch.zeros(20, 100, 1, dtype=torch.float64)
+    climbing.note(climbing.drive(*middle))
+    assert ((climbing.high - climbing.low) < 1e-9).all()
+    climbing.climb(*middle)
+    assert ((climbing.high - climbing.low) > 0.9 * (chance.high - chance.low)).all()
+
+
+def test_an_attack_needs_a_proof_of_this_agent(agent: LoadedPolicy, proof: Proof) -> None:
+    with pytest.raises(ValueError, match="the proof is about single-pendulum, and this agent has other weights"):
+        attacked(load_policy(GOLDEN / "tora.safetensors"), proof, 10)
+    with pytest.raises(ValueError, match="an attack needs trajectories, got 0"):
+        attacked(agent, proof, 0)
 
 
 def test_two_sensors_and_four_numbers_are_proved_alike() -> None:
@@ -88,7 +87,9 @@ def test_two_sensors_and_four_numbers_are_proved_alike() -> None:
     proof = prove(agent, "tora", forever=False, progress=False)
     assert proof.shown
     assert proof.why == "not asked for"
-    check_tube(proof, driven(agent, BODIES["tora"], proof.error, 20, rows=500))
+    found = attacked(agent, proof, 2_000, progress=False).attack
+    assert found is not None
+    assert found.left == ""
 
 
 def test_larger_errors_are_not_shown(agent: LoadedPolicy) -> None:
@@ -138,11 +139,10 @@ def test_a_proof_is_one_line_of_json(proof: Proof) -> None:
     assert found["forever"]["returns"] >= 1
 
 
-def test_the_rest_is_one(agent: LoadedPolicy) -> None:
+def test_the_rest_is_a_fixed_point(agent: LoadedPolicy) -> None:
     prover = Prover(agent, BODY, 0.0)
-    rest, step = prover.rest()
+    rest = prover.rest()
     np.testing.assert_allclose(prover.simulated(rest[None])[0], rest, atol=1e-12)
-    assert np.abs(np.linalg.eigvals(step)).max() < 1
 
 
 def test_an_agent_of_another_body_is_refused(agent: LoadedPolicy) -> None:
