@@ -41,6 +41,9 @@ class Arguments:
     attack: Annotated[int, tyro.conf.arg(metavar="BODIES")] = 0
     """Look for a body that leaves what was proved, among so many. Ten million take some minutes."""
 
+    html: Path | None = None
+    """A page with phase portraits of the tube, the cells, and the set that no body leaves."""
+
     json: bool = False
     """Print one JSON object last."""
 
@@ -51,12 +54,14 @@ def run(arguments: Arguments) -> int:
 
     from ncp_control.base.sections import text_of
     from ncp_control.cli.arguments import screen_width
-    from ncp_control.loop.proof import attacked, prove
+    from ncp_control.cli.outputs import check_outputs
+    from ncp_control.loop.proof import attacked, prove, write_proof
     from ncp_control.loop.proof.printed import sections_of
     from ncp_control.rl import load_policy
 
     if arguments.attack < 0:
         raise ValueError(f"--attack counts bodies, so it is 0 or more, got {arguments.attack}")
+    check_outputs({"--html": arguments.html}, [arguments.checkpoint])
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     if arguments.train:
         train(arguments)
@@ -65,7 +70,11 @@ def run(arguments: Arguments) -> int:
     proof = prove(agent, body, error=arguments.error, most=arguments.cells)
     if arguments.attack and proof.shown:
         proof = attacked(agent, proof, arguments.attack, seed=arguments.seed)
+    if arguments.html is not None:
+        write_proof(agent, proof, arguments.html, arguments.seed)
     print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()).rstrip("\n"))
+    if arguments.html is not None and not arguments.json:
+        print(f"page: {arguments.html}")
     return 0 if proof.shown and not (proof.attack and proof.attack.left) else 1
 
 

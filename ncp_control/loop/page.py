@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.pages import figure_bytes, filled, page_end, page_head
-from ncp_control.base.sections import html_of, report_file
+from ncp_control.base.sections import Section, html_of, report_file
 from ncp_control.base.text import shown
 from ncp_control.loop.figures import figures_of
 from ncp_control.loop.printed import sections_of
@@ -48,20 +48,40 @@ def write_dynamics(report: LoopReport, path: str | Path, links: Mapping[str, str
     :param path: the `.html` file; it is replaced as a whole if it exists
     :param links: an address for each attractor, by its letter, such as that of a laboratory that begins there
     """
+    figures = figures_of(report)
+    title = f"{report.agent} in closed loop"
+    write_page(path, title, sections_of(report), [(*CAPTIONS[name], figures[name]) for name in figures], linked(links))
+
+
+def write_page(
+    path: str | Path,
+    title: str,
+    sections: Sequence[Section],
+    pictures: Sequence[tuple[str, str, Figure]],
+    lead: str = "",
+) -> None:
+    """Writes sections and pictures as a page.
+
+    :param path: the `.html` file; it is replaced as a whole if it exists
+    :param title: the title
+    :param sections: the sections
+    :param pictures: a heading, a caption and a figure each
+    :param lead: HTML below the title
+    """
     folder = resources.files("ncp_control.loop") / "static"
-    title = escape(f"{shown(report.agent)} in closed loop")
+    title = escape(shown(title))
     parts = {
         "title": title,
         "head": page_head(title, report_file("report.css") + (folder / "page.css").read_text(encoding="utf-8")),
-        "links": linked(links or {}),
-        "sections": "\n".join(map(html_of, sections_of(report))),
-        "figures": "\n".join(section(name, figure) for name, figure in figures_of(report).items()),
+        "lead": lead,
+        "sections": "\n".join(map(html_of, sections)),
+        "figures": "\n".join(section(*picture) for picture in pictures),
         "end": page_end(report_file("report.js")),
     }
     write_atomically(path, filled((folder / "page.html").read_text(encoding="utf-8"), parts).encode("utf-8"))
 
 
-def linked(links: Mapping[str, str]) -> str:
+def linked(links: Mapping[str, str] | None) -> str:
     """Returns links to attractors as HTML."""
     if not links:
         return ""
@@ -69,11 +89,10 @@ def linked(links: Mapping[str, str]) -> str:
     return f"<p>Run the agent in a laboratory that begins on attractor {found}</p>"
 
 
-def section(name: str, figure: Figure) -> str:
+def section(title: str, caption: str, figure: Figure) -> str:
     """Returns a picture with its heading and its caption as HTML."""
-    title, caption = CAPTIONS[name]
     picture = base64.b64encode(figure_bytes(figure, "svg", dpi=100)).decode("ascii")
     return (
-        f'<section id="{name}-figure" class="figure"><h2>{title}</h2>'
+        f'<section class="figure"><h2>{title}</h2>'
         f'<img alt="{escape(caption)}" src="data:image/svg+xml;base64,{picture}"><p>{escape(caption)}</p></section>'
     )

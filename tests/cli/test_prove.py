@@ -20,6 +20,19 @@ def test_it_says_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"attacked [\d,]+ bodies, [\d,]+ of them beyond the claims: none left", text)
 
 
+def test_a_page_shows_the_tube_and_the_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pages = [tmp_path / name for name in ("one.html", "same.html")]
+    for page in pages:
+        assert main(["prove", str(UPRIGHT), "--error", "0.002", "--html", str(page)]) == 0
+    assert capsys.readouterr().out.endswith(f"page: {pages[1]}\n")
+    text = pages[0].read_text(encoding="utf-8")
+    assert "<h1>single-pendulum and single-pendulum</h1>" in text
+    assert text.count('<img alt="Light blue: ') == 2
+    taken = re.compile(r"shown, in [\d.]+ s")
+    assert taken.sub("", text) == taken.sub("", pages[1].read_text(encoding="utf-8"))
+    assert main(["prove", str(UPRIGHT), "--html", str(tmp_path / "none" / "page.html")]) == 2
+
+
 def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "8", "--json"]) == 1
     found = json.loads(capsys.readouterr().out.splitlines()[-1])

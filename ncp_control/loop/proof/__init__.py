@@ -1,6 +1,7 @@
 """Proofs about a circuit and its body as one system: from every start, with errors of the sensors, for ever."""
 
 from ncp_control.loop.proof.adversary import attacked
+from ncp_control.loop.proof.page import write_proof
 from ncp_control.loop.proof.proving import Forever, LoopAttack, Proof, StartCell, body_named, prove
 from ncp_control.loop.proof.training import Lesson, teach, write_taught
 
@@ -14,5 +15,6 @@ __all__ = [
     "body_named",
     "prove",
     "teach",
+    "write_proof",
     "write_taught",
 ]  # fmt: skip

@@ -70,20 +70,32 @@ class Adversary:
             states.append(torch.stack(state, 1))
         return torch.stack(states)
 
-    @torch.no_grad()
-    def by_chance(self, rows: int, periods: int) -> tuple[Tensor, Tensor]:
-        """Follows bodies whose errors stay, come and go, or are any, and returns their starts and errors."""
+    def drawn(self, rows: int, periods: int) -> tuple[Tensor, Tensor]:
+        """Draws starts, and errors that stay, come and go, or are any."""
         start = torch.rand(rows, self.m, generator=self.random, dtype=torch.float64)
         corner = torch.rand(rows, 1, generator=self.random) < 0.5
         start = torch.where(corner, start.round(), start)
-        drawn = 2 * torch.rand(periods, rows, len(self.errors), generator=self.random, dtype=torch.float64) - 1
+        anything = 2 * torch.rand(periods, rows, len(self.errors), generator=self.random, dtype=torch.float64) - 1
         # The sign of an error turns with a probability of its own in each body, from never to every other period.
         turns = torch.rand(rows, 1, generator=self.random) * torch.randint(2, (rows, 1), generator=self.random) / 2
-        turned = torch.rand(drawn.shape, generator=self.random) < turns
-        sign = torch.where(turned.cumsum(0) % 2 == 0, 1.0, -1.0) * drawn[0].sign()
-        errors = torch.where(torch.rand(rows, 1, generator=self.random) < 0.2, drawn, sign.double())
+        turned = torch.rand(anything.shape, generator=self.random) < turns
+        sign = torch.where(turned.cumsum(0) % 2 == 0, 1.0, -1.0) * anything[0].sign()
+        return start, torch.where(torch.rand(rows, 1, generator=self.random) < 0.2, anything, sign.double())
+
+    @torch.no_grad()
+    def by_chance(self, rows: int, periods: int) -> tuple[Tensor, Tensor]:
+        """Follows bodies that are drawn, and returns their starts and errors."""
+        start, errors = self.drawn(rows, periods)
         self.note(self.drive(start, errors))
         return start, errors
+
+    @torch.no_grad()
+    def ways(self, rows: int, periods: int) -> Array:
+        """Returns the states (T + 1, R, m) of bodies that are drawn, at their starts and after each period."""
+        start, errors = self.drawn(rows, periods)
+        first = self.starts[0] + start * (self.starts[1] - self.starts[0])
+        found: Array = torch.cat([first[None], self.drive(start, errors)]).numpy()
+        return found
 
     def note(self, states: Tensor) -> None:
         """Compares states (T, R, m) at the ends of periods with what was proved."""

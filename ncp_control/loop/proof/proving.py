@@ -26,12 +26,13 @@ MOST = 256  # cells
 SIDE = 2  # cells along each side of the starts, to begin with
 AT_ONCE = 64  # cells that are followed side by side
 LONGEST = 200  # periods after the claims, in which all have to come together
-TRIES = 40  # periods between two attempts to find an invariant set
+TRIES = 20  # periods between two attempts to find an invariant set
 RETURN = 200  # periods after which an invariant set has to be back in itself
 SHRINKS = 30  # within so many periods the set that is followed has to become smaller
 ROOM = 0.2  # by which an attempt is larger than what has to be in it
 FARTHEST = 100.0  # in the body's scales: what has gone so far is lost
 SETTLING = 3000  # periods of a simulation that looks for the rest
+SOLVER_STEP = 0.05  # seconds at most in this simulation
 
 
 @dataclass(frozen=True)
@@ -263,7 +264,7 @@ class Prover:
         """Returns where bodies and neurons (R, m + N) are after a period without errors, in float64."""
         body, neurons = torch.as_tensor(points[:, : self.m]), torch.as_tensor(points[:, self.m :])
         action, after = self.exact(body[:, list(self.body.seen)], neurons)
-        moved = self.body.moved(tuple(body.unbind(1)), tuple(action.unbind(1)), torch)
+        moved = self.body.moved(tuple(body.unbind(1)), tuple(action.unbind(1)), torch, SOLVER_STEP)
         found: Array = torch.cat([torch.stack(moved, 1), after], 1).numpy()
         return found
 
@@ -378,5 +379,5 @@ def halved(low: Array, high: Array, scales: Array) -> tuple[Array, Array]:
 def principal(sets: Sets, origin: Array) -> Array:
     """Returns the directions (D, D) in which sets are long and short, at right angles."""
     away = np.concatenate([sets.center - origin, *np.moveaxis(sets.generators, 2, 0)])
-    found: Array = np.linalg.svd(away, full_matrices=True)[2].T
+    found: Array = np.linalg.eigh(away.T @ away)[1]
     return found

@@ -1,0 +1,30 @@
+"""Pictures of a proof show what was proved."""
+
+import numpy as np
+import pytest
+
+from ncp_control.loop.proof.page import outline, phases
+from ncp_control.loop.proof.proving import Forever
+from ncp_envs.equations import BODIES
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [
+        ("single-pendulum", [(0, 1)]), ("double-pendulum", [(0, 2), (1, 3)]), ("tora", [(0, 1), (2, 3)]),
+        ("balanced-cart", [(0, 1), (2, 3)]),
+    ],
+)  # fmt: skip
+def test_a_number_is_drawn_against_its_speed(name: str, pairs: list[tuple[int, int]]) -> None:
+    assert phases(BODIES[name]) == pairs
+
+
+def test_the_outline_is_that_of_the_set() -> None:
+    random = np.random.default_rng(5)
+    directions, sizes, origin = random.normal(size=(5, 5)), random.uniform(0.1, 1, 5), random.normal(size=5)
+    rows = tuple(map(tuple, directions))
+    found = outline(Forever(tuple(origin), rows, tuple(sizes), 1, 1, (), ()), (0, 3))
+    turn = np.linspace(0, 2 * np.pi, 100)
+    around = np.stack([np.cos(turn), np.sin(turn)])
+    reach = np.abs(around.T @ (directions * sizes)[[0, 3]]).sum(axis=1) + around.T @ origin[[0, 3]]
+    np.testing.assert_allclose((around.T @ found).max(axis=1), reach, rtol=1e-9)
