@@ -30,7 +30,7 @@ class Arguments:
     """With --train: a plan, such as "AutoNCP(12, 4)", or a number of fully connected neurons."""
 
     seed: int = 0
-    """Random seed of --train and of --attack."""
+    """Random seed of --train, --attack and --rests."""
 
     error: float = 0.01
     """The greatest error of a sensor, as a share of the body's scale."""
@@ -40,6 +40,9 @@ class Arguments:
 
     attack: Annotated[int, tyro.conf.arg(metavar="BODIES")] = 0
     """Look for a body that leaves what was proved, among so many. Ten million take some minutes."""
+
+    rests: Annotated[int, tyro.conf.arg(metavar="BODIES")] = 0
+    """Follow so many bodies from anywhere, and prove the rests to which they come."""
 
     html: Path | None = None
     """A page with phase portraits of the tube, the cells, and the set that no body leaves."""
@@ -55,12 +58,13 @@ def run(arguments: Arguments) -> int:
     from ncp_control.base.sections import text_of
     from ncp_control.cli.arguments import screen_width
     from ncp_control.cli.outputs import check_outputs
-    from ncp_control.loop.proof import attacked, prove, write_proof
+    from ncp_control.loop.proof import attacked, prove, with_rests, write_proof
     from ncp_control.loop.proof.printed import sections_of
     from ncp_control.rl import load_policy
 
-    if arguments.attack < 0:
-        raise ValueError(f"--attack counts bodies, so it is 0 or more, got {arguments.attack}")
+    for option, count in (("--attack", arguments.attack), ("--rests", arguments.rests)):
+        if count < 0:
+            raise ValueError(f"{option} counts bodies, so it is 0 or more, got {count}")
     check_outputs({"--html": arguments.html}, [arguments.checkpoint])
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     if arguments.train:
@@ -70,6 +74,8 @@ def run(arguments: Arguments) -> int:
     proof = prove(agent, body, error=arguments.error, most=arguments.cells)
     if arguments.attack and proof.shown:
         proof = attacked(agent, proof, arguments.attack, seed=arguments.seed)
+    if arguments.rests:
+        proof = with_rests(agent, proof, arguments.rests, seed=arguments.seed)
     if arguments.html is not None:
         write_proof(agent, proof, arguments.html, arguments.seed)
     print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()).rstrip("\n"))

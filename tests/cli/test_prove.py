@@ -12,12 +12,13 @@ UPRIGHT = Path(__file__).parents[1] / "golden" / "single-pendulum.safetensors"
 
 
 def test_it_says_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prove", str(UPRIGHT), "--error", "0.002", "--attack", "2000"]) == 0
+    assert main(["prove", str(UPRIGHT), "--error", "0.002", "--attack", "2000", "--rests", "50"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "single-pendulum, which sees angle of single-pendulum every 0.05 s" in text
     assert "claim angle in [0, 1] from 0.5 to 1 s: shown" in text
     assert "for ever shown: after" in text
     assert re.search(r"attacked [\d,]+ bodies, [\d,]+ of them beyond the claims: none left", text)
+    assert "from anywhere of 50 bodies, 100 % come to rest at angle 0.4192, speed 0 (a rest is proved within " in text
 
 
 def test_a_page_shows_the_tube_and_the_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,6 +53,7 @@ def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureF
             "there is no body 'cat': choose one of single-pendulum, double-pendulum, tora, balanced-cart",
         ),
         (["--attack", "-1"], "--attack counts bodies, so it is 0 or more, got -1"),
+        (["--rests", "-1"], "--rests counts bodies, so it is 0 or more, got -1"),
         (["--error", "2"], "the error of a sensor is a share from 0 to 1, got 2.0"),
         (["--body", "tora"], "ncp/TORA-v0 shows 2 observations and takes 1 actions, and this agent reads 1 and has 1"),
     ],

@@ -35,6 +35,7 @@ def about(proof: Proof) -> Section:
         ("cells", f"{counted(shown, 'cell')} of {len(proof.cells)} shown, in {proof.seconds:.1f} s"),
         ("for ever", forever(proof)),
         *(() if proof.attack is None else [("attacked", attack_in_words(proof.attack, proof.names))]),
+        *((("from anywhere", rests_in_words(proof)),) if proof.thrown else ()),
     ]
     return Section("in short", rows=tuple(rows))
 
@@ -58,7 +59,20 @@ def attack_in_words(attack: LoopAttack, names: Sequence[str]) -> str:
     if attack.left:
         return f"{bodies}: {attack.left} left what was proved, so this proof is wrong; please report it"
     shares = ", ".join(f"{name} {share:.2f}" for name, share in zip(names, attack.reached, strict=True))
-    return f"{bodies}: none left; of the width of the way below they reached {shares}"
+    return f"{bodies}: none left; at the ends of periods they reached, of the width of the way below, {shares}"
+
+
+def rests_in_words(proof: Proof) -> str:
+    """Says where bodies come to rest."""
+    ends = []
+    for rest in proof.rests:
+        place = ", ".join(f"{name} {round(number, 6) + 0.0:.4g}" for name, number in zip(proof.names, rest.at, strict=False))
+        sure = "not proved" if rest.within is None else f"a rest is proved within {at_most(rest.within)}"
+        ends.append(f"{100 * rest.share:.4g} % come to rest at {place} ({sure})")
+    restless = 1 - sum(rest.share for rest in proof.rests)
+    if restless > 1e-9:
+        ends.append(f"{100 * restless:.4g} % do not come to rest")
+    return f"of {counted(proof.thrown, 'body', 'bodies')}, {', '.join(ends)}"
 
 
 def claim_in_words(claim: Claim, names: tuple[str, ...]) -> str:

@@ -90,6 +90,20 @@ class LoopAttack:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """A point at which circuit and body rest.
+
+    :param at: body and neurons
+    :param share: which share of the bodies that start anywhere come to it
+    :param within: there is a rest no farther from it than this, in exact arithmetic; None if none was proved
+    """
+
+    at: tuple[float, ...]
+    share: float
+    within: float | None
+
+
+@dataclass(frozen=True)
 class Proof:
     """What was proved of an agent and its body.
 
@@ -105,6 +119,8 @@ class Proof:
     :param why: why none was found
     :param seconds: how long it took
     :param attack: what an adversary found; None if there was none
+    :param thrown: how many bodies were followed from anywhere, to see where they come to rest
+    :param rests: the rests to which they come, the most frequent first
     """
 
     agent: str
@@ -119,6 +135,8 @@ class Proof:
     why: str
     seconds: float
     attack: LoopAttack | None = None
+    thrown: int = 0
+    rests: tuple[Rest, ...] = ()
 
     @property
     def shown(self) -> bool:

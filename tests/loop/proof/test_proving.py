@@ -50,7 +50,7 @@ def test_no_body_leaves_the_tube_or_the_set(agent: LoadedPolicy, proof: Proof) -
     # The tube is not much wider than what was reached.
     assert min(found.reached) > 0.5
     text = text_of(sections_of(dataclasses.replace(proof, attack=found)), 1000)
-    assert "none left; of the width of the way below they reached angle 0." in text
+    assert "none left; at the ends of periods they reached, of the width of the way below, angle 0." in text
 
 
 def test_a_tube_or_a_set_that_is_too_narrow_is_left(agent: LoadedPolicy, proof: Proof) -> None:
