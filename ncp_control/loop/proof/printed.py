@@ -66,7 +66,8 @@ def rests_in_words(proof: Proof) -> str:
     """Says where bodies come to rest."""
     ends = []
     for rest in proof.rests:
-        place = ", ".join(f"{name} {round(number, 6) + 0.0:.4g}" for name, number in zip(proof.names, rest.at, strict=False))
+        numbers = zip(proof.names, rest.at, strict=False)  # the body's come first
+        place = ", ".join(f"{name} {round(number, 6) + 0.0:.4g}" for name, number in numbers)
         sure = "not proved" if rest.within is None else f"a rest is proved within {at_most(rest.within)}"
         ends.append(f"{100 * rest.share:.4g} % come to rest at {place} ({sure})")
     restless = 1 - sum(rest.share for rest in proof.rests)
