@@ -61,6 +61,9 @@ class Interval(NamedTuple):
         """The shape of both arrays."""
         return np.shape(self.low)
 
+    def __neg__(self) -> Interval:
+        return Interval(-self.high, -self.low)
+
     @property
     def width(self) -> Array:
         """How far the ends are apart."""
@@ -143,8 +146,9 @@ def outward(low: ArrayLike, high: ArrayLike, roundings: ArrayLike = 1, magnitude
 def product(one: ArrayLike, other: ArrayLike) -> Array:
     """Returns the product, where 0 times infinity is 0: a weight of zero passes nothing on."""
     with np.errstate(invalid="ignore"):
-        found = np.asarray(one, dtype=np.float64) * np.asarray(other, dtype=np.float64)
-    return np.where(np.isnan(found), 0.0, found)
+        found: Array = np.asarray(one, dtype=np.float64) * np.asarray(other, dtype=np.float64)
+    undefined = np.isnan(found)
+    return np.where(undefined, 0.0, found) if undefined.any() else found
 
 
 def add(one: Interval, other: Interval) -> Interval:
@@ -155,7 +159,7 @@ def add(one: Interval, other: Interval) -> Interval:
 
 def subtract(one: Interval, other: Interval) -> Interval:
     """Returns the interval of the differences."""
-    return add(one, Interval(-other.high, -other.low))
+    return add(one, -other)
 
 
 def multiply(one: Interval, other: Interval) -> Interval:

@@ -32,14 +32,8 @@ def widened(low: ArrayLike, high: ArrayLike, size: ArrayLike | None = None) -> I
 
 def times(one: Interval, other: Interval) -> Interval:
     """Returns the interval of the products, of shapes that broadcast, with 0 times infinity as 0."""
-    corners = [(a, b) for a in ends_of(one) for b in ends_of(other)]
-    with np.errstate(invalid="ignore"):
-        ends = [a * b for a, b in corners]
-        low, high = reduce(np.minimum, ends), reduce(np.maximum, ends)
-    if np.isnan(low).any():
-        ends = [product(a, b) for a, b in corners]
-        low, high = reduce(np.minimum, ends), reduce(np.maximum, ends)
-    return widened(low, high)
+    ends = [product(a, b) for a in ends_of(one) for b in ends_of(other)]
+    return widened(reduce(np.minimum, ends), reduce(np.maximum, ends))
 
 
 def ends_of(values: Interval) -> list[Array]:
@@ -55,7 +49,7 @@ def plus(*parts: Interval) -> Interval:
 
 def minus(one: Interval, other: Interval) -> Interval:
     """Returns the interval of the differences."""
-    return plus(one, Interval(-other.high, -other.low))
+    return plus(one, -other)
 
 
 def rows_times(factors: Interval, rows: Interval | Array) -> Interval:

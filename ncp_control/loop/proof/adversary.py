@@ -21,7 +21,6 @@ from ncp_envs.equations import BODIES
 
 TRAJECTORIES = 10_000_000
 ROWS = 2_000_000  # periods of bodies that are followed at once
-AFTER = 50  # periods after a set has been entered in which bodies may still leave it
 LONG_ONES = 0.02  # of the trajectories go on for so long
 CLIMBERS = 8  # for each number of the body, each side and some periods
 TIMES = 8  # these periods
@@ -41,15 +40,20 @@ class Adversary:
     """
 
     def __init__(self, agent: LoadedPolicy, proof: Proof, seed: int) -> None:
+        proof.check_is_of(agent)
         self.controller, self.body, self.proof = Controller(agent), BODIES[proof.body], proof
-        self.tube = np.array([low for low, _ in proof.tube]), np.array([high for _, high in proof.tube])
-        self.periods, self.m = self.tube[0].shape
+        self.tube = np.array(proof.tube).swapaxes(0, 1)
+        _, self.periods, self.m = self.tube.shape
         self.starts = torch.tensor([self.body.low, self.body.high], dtype=torch.float64)
         self.errors = proof.error * torch.tensor(self.body.scales, dtype=torch.float64)[list(self.body.seen)]
         self.random = torch.Generator().manual_seed(seed)
         self.low, self.high = (np.full(self.tube[0].shape, end) for end in (np.inf, -np.inf))
         self.followed = self.longer = 0
         self.left = ""
+
+    def placed(self, start: Tensor) -> Tensor:
+        """Returns the states (R, m) that lie at shares from 0 to 1 of the starts' sides."""
+        return self.starts[0] + start * (self.starts[1] - self.starts[0])
 
     def drive(self, start: Tensor, errors: Tensor, roundings: Tensor | None = None) -> Tensor:
         """Returns the states (T, R, m) at the end of each period.
@@ -58,7 +62,7 @@ class Adversary:
         :param errors: from -1 to 1 how wrong each sensor is, (T, R, S)
         :param roundings: from -1 to 1 to which side each neuron's state is rounded, (T, R, N)
         """
-        state = tuple((self.starts[0] + start * (self.starts[1] - self.starts[0])).unbind(1))
+        state = tuple(self.placed(start).unbind(1))
         neurons, states = self.controller.initial_state(len(start)), []
         step = min(SOLVER_STEP, self.body.period / 2)
         for k, wrong in enumerate(errors):
@@ -83,18 +87,18 @@ class Adversary:
         return start, torch.where(torch.rand(rows, 1, generator=self.random) < 0.2, anything, sign.double())
 
     @torch.no_grad()
-    def by_chance(self, rows: int, periods: int) -> tuple[Tensor, Tensor]:
-        """Follows bodies that are drawn, and returns their starts and errors."""
+    def by_chance(self, rows: int, periods: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Follows bodies that are drawn, and returns their starts, errors and states."""
         start, errors = self.drawn(rows, periods)
-        self.note(self.drive(start, errors))
-        return start, errors
+        states = self.drive(start, errors)
+        self.note(states)
+        return start, errors, states
 
     @torch.no_grad()
     def ways(self, rows: int, periods: int) -> Array:
         """Returns the states (T + 1, R, m) of bodies that are drawn, at their starts and after each period."""
         start, errors = self.drawn(rows, periods)
-        first = self.starts[0] + start * (self.starts[1] - self.starts[0])
-        found: Array = torch.cat([first[None], self.drive(start, errors)]).numpy()
+        found: Array = torch.cat([self.placed(start)[None], self.drive(start, errors)]).numpy()
         return found
 
     def note(self, states: Tensor) -> None:
@@ -103,7 +107,7 @@ class Adversary:
         low, high = (end.detach().numpy() for end in (states.amin(1), states.amax(1)))
         self.low, self.high = np.minimum(self.low, low[:count]), np.maximum(self.high, high[:count])
         self.followed += states.shape[1]
-        self._compare(low[:count], high[:count], *self.tube, 0)
+        self._compare(low[:count], high[:count], self.tube[0], self.tube[1], 0)
         if len(low) > count and forever is not None:
             self.longer += states.shape[1]
             first = max(forever.entered, count)
@@ -115,12 +119,14 @@ class Adversary:
             period, number = np.argwhere(outside)[0]
             self.left = f"{self.body.names[number]} in period {first + period + 1}"
 
-    def climb(self, start: Tensor, errors: Tensor) -> None:
-        """Moves starts, errors and roundings so that each number goes as far as it can to each side, at some times."""
+    def climb(self, start: Tensor, errors: Tensor, states: Tensor) -> None:
+        """Moves starts, errors and roundings so that each number goes as far as it can to each side, at some times.
+
+        It begins with the bodies that went farthest among those with these starts and errors, and the states that
+        followed from them.
+        """
         times = np.unique(np.linspace(0, self.periods - 1, TIMES).round().astype(int))
         goals = [(time, number, side) for time in times for number in range(self.m) for side in (-1, 1)]
-        with torch.no_grad():
-            states = self.drive(start, errors)
         best = [(side * states[time, :, number]).topk(CLIMBERS).indices for time, number, side in goals]
         chosen = torch.cat(best)
         place, wrong = start[chosen].clone(), errors[: self.periods, chosen].clone()
@@ -150,14 +156,12 @@ def attacked(
     :param seed: draws what is left to chance
     :param progress: show a progress bar
     """
-    if agent.sha256 != proof.sha256:
-        raise ValueError(f"the proof is about {proof.agent}, and this agent has other weights")
     if not proof.shown:
         raise ValueError(f"nothing to attack: the claims about {proof.agent} are not shown")
     if trajectories < 1:
         raise ValueError(f"an attack needs trajectories, got {trajectories}")
     adversary, forever = Adversary(agent, proof, seed), proof.forever
-    far = adversary.periods if forever is None else max(forever.entered, adversary.periods) + AFTER
+    far = adversary.periods if forever is None else max(forever.entered + forever.returns, adversary.periods)
     with tracked("attacking", trajectories, unit="bodies", shown=progress) as tracker:
         while adversary.followed < trajectories and not adversary.left:
             before = adversary.followed

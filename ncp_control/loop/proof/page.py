@@ -74,7 +74,7 @@ def portraits(proof: Proof, ways: Array) -> Figure:
 def over_time(proof: Proof, ways: Array) -> Figure:
     """Draws each number of the body over time."""
     period = BODIES[proof.body].period
-    low, high = (np.array([ends[side] for ends in proof.tube]) for side in (0, 1))
+    low, high = np.array(proof.tube).swapaxes(0, 1)
     edges = period * np.arange(len(low) + 1)
     figure = new_figure(7, 1.7 * len(proof.names))
     every = figure.subplots(len(proof.names), 1, sharex=True, squeeze=False)[:, 0]

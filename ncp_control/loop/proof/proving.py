@@ -143,6 +143,11 @@ class Proof:
         """Whether the claims are shown from every start."""
         return all(cell.shown for cell in self.cells)
 
+    def check_is_of(self, agent: LoadedPolicy) -> None:
+        """Refuses another agent than the one that the proof is about."""
+        if agent.sha256 != self.sha256:
+            raise ValueError(f"the proof is about {self.agent}, and this agent has other weights")
+
     def to_json(self) -> str:
         """Returns the proof as one line of JSON, with infinite ends as null."""
         return json.dumps(strict_json({"shown": self.shown, **asdict(self)}))

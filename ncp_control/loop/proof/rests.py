@@ -28,6 +28,7 @@ def with_rests(agent: LoadedPolicy, proof: Proof, bodies: int, *, seed: int = 0,
     :param seed: draws their starts
     :param progress: show a progress bar
     """
+    proof.check_is_of(agent)
     if bodies < 1:
         raise ValueError(f"to find rests takes bodies, got {bodies}")
     prover, random = Prover(agent, body_named(proof.body), 0.0), np.random.default_rng(seed)

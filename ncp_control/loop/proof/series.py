@@ -7,6 +7,7 @@ and the derivatives of these. With V = 0 it is a value alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -51,7 +52,7 @@ class PowerSeries:
     __rmul__ = __mul__
 
     def __neg__(self) -> PowerSeries:
-        return PowerSeries(lambda k: Interval(-self[k].high, -self[k].low))
+        return PowerSeries(lambda k: -self[k])
 
     def __sub__(self, other: PowerSeries | float) -> PowerSeries:
         return self + (-other)
@@ -70,6 +71,11 @@ class PowerSeries:
         found = PowerSeries(rule)
         return found
 
+    @cached_property
+    def circling(self) -> tuple[PowerSeries, PowerSeries]:
+        """The sine and the cosine of this series, which are computed together."""
+        return circling(self)
+
 
 class Maths:
     """The functions of a body's equations, for series."""
@@ -77,12 +83,12 @@ class Maths:
     @staticmethod
     def sin(argument: PowerSeries) -> PowerSeries:
         """Returns the sine."""
-        return circling(argument)[0]
+        return argument.circling[0]
 
     @staticmethod
     def cos(argument: PowerSeries) -> PowerSeries:
         """Returns the cosine."""
-        return circling(argument)[1]
+        return argument.circling[1]
 
 
 def solution(slope: Slope, state: Sequence[Interval], action: Sequence[Interval], order: int) -> list[list[Interval]]:
@@ -177,34 +183,27 @@ def divided(number: Interval, by: Interval) -> Interval:
 
 def circling(argument: PowerSeries) -> tuple[PowerSeries, PowerSeries]:
     """Returns the series of a sine and a cosine, which are each other's derivatives."""
+    angle = argument[0].at(VALUE)
+    of_angle = sine_of(angle, 0.0), sine_of(angle, 0.5 * np.pi)
 
-    def turned(k: int, other: PowerSeries) -> Interval:
-        scaled = [times(argument[j], point(np.array(j / k))) for j in range(1, k + 1)]
-        return plus(*(product(scaled[j - 1], other[k - j]) for j in range(1, k + 1)))
-
-    def first(ahead: float) -> Interval:
-        angle = argument[0].at(VALUE)
-        value, steep = sine_of(angle, ahead), sine_of(angle, ahead + 0.5 * np.pi)
+    def first(value: Interval, steep: Interval) -> Interval:
         if argument[0].shape[-1] == 1:
             return value
         half = times(crossed(argument[0], slopes_of(argument[0])), point(np.array(0.5)))
         behind = minus(times(steep, argument[0].at(BEHIND)), times(value, half))
         return joined(value, behind, axis=1)
 
-    def falling(k: int) -> Interval:
-        rising = turned(k, sine)
-        return Interval(-rising.high, -rising.low)
+    def turned(k: int, other: PowerSeries) -> Interval:
+        scaled = [times(argument[j], point(np.array(j / k))) for j in range(1, k + 1)]
+        return plus(*(product(scaled[j - 1], other[k - j]) for j in range(1, k + 1)))
 
-    sine = PowerSeries(lambda k: turned(k, cosine) if k else first(0.0))
-    cosine = PowerSeries(lambda k: falling(k) if k else first(0.5 * np.pi))
+    sine = PowerSeries(lambda k: turned(k, cosine) if k else first(*of_angle))
+    cosine = PowerSeries(lambda k: -turned(k, sine) if k else first(of_angle[1], -of_angle[0]))
     return sine, cosine
 
 
 def sine_of(angle: Interval, ahead: float) -> Interval:
-    """Returns the range of `sin(angle + ahead)`, where `ahead` is 0, a quarter or half of a turn."""
-    if ahead > 3:
-        found = sine_of(angle, 0.0)
-        return Interval(-found.high, -found.low)
+    """Returns the range of `sin(angle + ahead)`, where `ahead` is 0 or a quarter of a turn."""
     function = np.sin if ahead == 0 else np.cos
     ends = [function(end) for end in angle]
     turns = [(end + ahead) / (2 * np.pi) for end in angle]

@@ -69,9 +69,10 @@ def test_climbing_finds_the_worst_by_itself(agent: LoadedPolicy, proof: Proof) -
     chance, climbing = (Adversary(agent, proof, seed=1) for _ in range(2))
     chance.by_chance(20_000, 20)
     middle = torch.full((100, 2), 0.5, dtype=torch.float64), torch.zeros(20, 100, 1, dtype=torch.float64)
-    climbing.note(climbing.drive(*middle))
+    states = climbing.drive(*middle)
+    climbing.note(states)
     assert ((climbing.high - climbing.low) < 1e-9).all()
-    climbing.climb(*middle)
+    climbing.climb(*middle, states)
     assert ((climbing.high - climbing.low) > 0.9 * (chance.high - chance.low)).all()
 
 

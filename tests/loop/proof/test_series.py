@@ -23,7 +23,7 @@ def test_coefficients_are_those_of_known_series() -> None:
             assert number.width[0, 0] < 1e-9
 
 
-@pytest.mark.parametrize("turned", [(0.0, np.sin), (np.pi / 2, np.cos), (np.pi, lambda angle: -np.sin(angle))])
+@pytest.mark.parametrize("turned", [(0.0, np.sin), (np.pi / 2, np.cos)])
 def test_a_sine_has_its_range(turned: tuple[float, Callable[[np.ndarray], np.ndarray]]) -> None:
     ahead, function = turned
     random = np.random.default_rng(0)
