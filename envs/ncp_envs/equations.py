@@ -6,10 +6,11 @@
 | `ncp/DoublePendulum-v0` | two links, a motor each | both angles | all within [-1, 1.7] for a second |
 | `ncp/TORA-v0` | a cart on a spring, moved by a turning weight | place, angle | all within [-2, 2] for 20 s |
 | `ncp/BalancedCart-v0` | a cart with a pole | place, angle | at rest after 8 s |
+| `ncp/WeakPendulum-v0` | Gymnasium's pendulum, near upright | the angle | upright within .1 rad after 2 s |
 
-The equations, the starts and the periods are those of the category AINNCS of the ARCH competition, where controllers
-see velocities, too; here they do not. The equations are solved by Runge and Kutta's method, with an error below 1e-7
-in a period.
+The equations, the starts and the periods of the first four are those of the category AINNCS of the ARCH competition,
+where controllers see velocities, too; here they do not. The motor of the last one can hold it within .41 rad only. The
+equations are solved by Runge and Kutta's method, with an error below 1e-7 in a period.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Array = NDArray[np.float64]
 Numbers = tuple[Any, ...]
 ANY = float("inf")
 SOLVER_STEP = 0.002  # seconds, at most
+FAR = 4.0  # of a body's scales: how far from zero it is thrown
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,15 @@ class Equations:
     def horizon(self) -> float:
         """The time at which the last claim ends, in seconds."""
         return max(claim.end for claim in self.claims)
+
+    @property
+    def anywhere(self) -> Array:
+        """How far from zero each number is at most where a body that is thrown begins."""
+        return FAR * np.array(self.scales)
+
+    def observed(self, state: Array) -> Array:
+        """Returns what a controller sees of a state."""
+        return state[list(self.seen)]
 
     @property
     def observation_space(self) -> gym.spaces.Box:
@@ -149,6 +160,12 @@ def balanced_cart(state: Numbers, action: Numbers, maths: Any) -> Numbers:
     return speed, 2 * action[0] + 0 * angle, turn, (0.0328 * pull - 0.0021 * turn) / 0.0105
 
 
+def weak_pendulum(state: Numbers, action: Numbers, maths: Any) -> Numbers:
+    """A rod of 1 kg and 1 m with gravity 10, as in Gymnasium's Pendulum; the angle is that from upright."""
+    angle, speed = state
+    return speed, 15 * maths.sin(angle) + 3 * action[0]
+
+
 BODIES = {
     "single-pendulum": Equations(
         "ncp/SinglePendulum-v0", ("angle", "speed"), single_pendulum, seen=(0,), period=0.05, strongest=2.0, actions=1,
@@ -171,6 +188,11 @@ BODIES = {
         claims=(Claim(8.0, 10.0, (-0.05, -ANY, -0.05, -0.1), (0.05, ANY, 0.05, 0.1)),), rest=(0.0,) * 4,
         scales=(0.1,) * 4,
     ),
+    "weak-pendulum": Equations(
+        "ncp/WeakPendulum-v0", ("angle", "speed"), weak_pendulum, seen=(0,), period=0.05, strongest=2.0, actions=1,
+        low=(-0.15, -0.2), high=(0.15, 0.2), claims=(Claim(2.0, 4.0, (-0.1, -ANY), (0.1, ANY)),), rest=(0.0, 0.0),
+        scales=(0.3, 1.0),
+    ),
 }  # fmt: skip
 
 
@@ -187,6 +209,16 @@ class EquationsEnv(gym.Env[Any, Any]):
         self.observation_space, self.action_space = self.body.observation_space, self.body.action_space
         self.state = np.zeros(len(self.body.names))
 
+    @property
+    def observation_names(self) -> list[str]:
+        """The names of what is seen."""
+        return [self.body.names[number] for number in self.body.seen]
+
+    @property
+    def dt(self) -> float:
+        """Seconds between two steps."""
+        return self.body.period
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Draws a start."""
         super().reset(seed=seed)
@@ -202,7 +234,7 @@ class EquationsEnv(gym.Env[Any, Any]):
         return self._see(), -float(np.mean(apart**2)), False, False, {}
 
     def _see(self) -> Array:
-        return self.state[list(self.body.seen)].astype(np.float32)
+        return self.body.observed(self.state).astype(np.float32)
 
 
 def register_equations() -> None:

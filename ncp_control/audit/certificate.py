@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
-import numpy as np
-
 from ncp_control.base.values import strict_json
 from ncp_control.rl.monitor import Monitor
 
@@ -236,14 +234,8 @@ class Certificate:
 
     def monitor(self) -> Monitor:
         """Returns the certified ranges for `Controller` and for the C code."""
-        low, high = zip(*((one.low, one.high) for one in self.observations), strict=True)
-        ends = [(one.low, one.high) for one in self.states]
-        state_low, state_high = zip(*ends, strict=True) if ends else ((), ())
-        # Float32 ends are rounded outward, so that what is certified raises no flag.
-        down = np.nextafter(np.array([*low, *state_low], dtype=np.float32), np.float32(-np.inf))
-        up = np.nextafter(np.array([*high, *state_high], dtype=np.float32), np.float32(np.inf))
-        n = len(low)
-        return Monitor(down[:n], up[:n], down[n:], up[n:], *self.elapsed, self.sha256)
+        observations, states = ([(one.low, one.high) for one in ranges] for ranges in (self.observations, self.states))
+        return Monitor.around(observations, states, self.elapsed, self.sha256)
 
     def to_json(self, indent: int | None = None) -> str:
         """Returns everything as JSON, in which an infinite bound is null."""

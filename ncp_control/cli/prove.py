@@ -12,7 +12,8 @@ import tyro
 @dataclass
 class Arguments:
     """Prove that a circuit keeps its body where it has to be: from every start in a box, with errors of the sensors and
-    the rounding of float32, and for ever. The bodies are single-pendulum, double-pendulum, tora and balanced-cart.
+    the rounding of float32, and for ever. The bodies are single-pendulum, double-pendulum, tora, balanced-cart and
+    weak-pendulum.
 
     Example: ncp-control prove upright.safetensors --body single-pendulum --train
     """
@@ -47,6 +48,9 @@ class Arguments:
     html: Path | None = None
     """A page with phase portraits of the tube, the cells, and the set that no body leaves."""
 
+    monitor: Annotated[Path | None, tyro.conf.arg(metavar="JSON")] = None
+    """What was proved, and the ranges that observations and neurons keep, for ncp-control export."""
+
     json: bool = False
     """Print one JSON object last."""
 
@@ -55,17 +59,19 @@ def run(arguments: Arguments) -> int:
     """Proves the claims, and prints what was shown; exit code 1 if they were not, or if a body left what was."""
     import torch
 
+    from ncp_control.base.files import write_atomically
     from ncp_control.base.sections import text_of
     from ncp_control.cli.arguments import screen_width
     from ncp_control.cli.outputs import check_outputs
-    from ncp_control.loop.proof import attacked, prove, with_rests, write_proof
+    from ncp_control.loop.proof import attacked, monitor_of, prove, with_rests, write_proof
     from ncp_control.loop.proof.printed import sections_of
     from ncp_control.rl import load_policy
 
     for option, count in (("--attack", arguments.attack), ("--rests", arguments.rests)):
         if count < 0:
             raise ValueError(f"{option} counts bodies, so it is 0 or more, got {count}")
-    check_outputs({"--html": arguments.html}, [arguments.checkpoint])
+    outputs = {"--html": arguments.html, "--monitor": arguments.monitor}
+    check_outputs(outputs, [arguments.checkpoint])
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     if arguments.train:
         train(arguments)
@@ -76,12 +82,17 @@ def run(arguments: Arguments) -> int:
         proof = attacked(agent, proof, arguments.attack, seed=arguments.seed)
     if arguments.rests:
         proof = with_rests(agent, proof, arguments.rests, seed=arguments.seed)
+    certain = proof.shown and not (proof.attack and proof.attack.left)
     if arguments.html is not None:
         write_proof(agent, proof, arguments.html, arguments.seed)
+    if arguments.monitor is not None and certain:
+        write_atomically(arguments.monitor, monitor_of(proof).to_json().encode("utf-8"))
     print(proof.to_json() if arguments.json else text_of(sections_of(proof), screen_width()).rstrip("\n"))
-    if arguments.html is not None and not arguments.json:
-        print(f"page: {arguments.html}")
-    return 0 if proof.shown and not (proof.attack and proof.attack.left) else 1
+    if not arguments.json:
+        for what, path, written in (("page", arguments.html, True), ("monitor", arguments.monitor, certain)):
+            if path is not None:
+                print(f"{what}: {path if written else 'not written, for the claims are not shown'}")
+    return 0 if certain else 1
 
 
 def train(arguments: Arguments) -> None:

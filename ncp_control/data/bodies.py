@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ncp_control.data.finite import CheckFinite
 from ncp_envs import KeepObservations, PreviousAction, observation_names
+from ncp_envs.equations import EquationsEnv
 
 Array = NDArray[Any]
 # Wrappers without a memory of their own: what they return follows from one step.
@@ -115,8 +116,8 @@ class BodyState(ABC):
     def sharpen(self) -> None:
         """Lets the environment compute so exactly that its steps have derivatives, and refuses one that cannot.
 
-        What a body of classic control shows is not rounded to float32 any more, and the solver of MuJoCo's contacts
-        goes on to the last digits.
+        What a body shows whose state is a vector is not rounded to float32 any more, and the solver of MuJoCo's
+        contacts goes on to the last digits.
         """
         check_repeats(self)
 
@@ -232,12 +233,18 @@ class MujocoBody(BodyState):
 
 
 class StateBody(BodyState):
-    """A body of Gymnasium's classic control, whose state is a vector."""
+    """A body of Gymnasium's classic control, or one that is a few equations: its state is a vector."""
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(env)
         name = type(self.base).__name__
-        self._ranges = np.array(THROWN[name])
+        self._observed: Callable[[Array], Array]
+        if isinstance(self.base, EquationsEnv):
+            body = self.base.body
+            self._ranges, self._observed, self.names = body.anywhere, body.observed, list(body.names)
+            self.positions = self.size = len(self._ranges)  # in the order of the equations, so any can be a position
+            return
+        self._ranges, self._observed = np.array(THROWN[name]), SINES[name]
         self.size = len(self._ranges)
         self.positions = self.size // 2
         self.names = [f"state {k}" for k in range(self.size)]
@@ -249,7 +256,7 @@ class StateBody(BodyState):
         inner: Any = self.env
         while inner.env is not self.base and type(inner.env) is not PassiveEnvChecker:  # which looks for float32
             inner = inner.env
-        inner.env = Unrounded(inner.env, SINES[type(self.base).__name__])
+        inner.env = Unrounded(inner.env, self._observed)
         super().sharpen()
 
     def state(self) -> Array:
@@ -276,7 +283,7 @@ class StateBody(BodyState):
 
 
 class Unrounded(gym.Wrapper[Any, Any, Any, Any]):
-    """Shows what a body of classic control observes as it is before it is rounded to float32."""
+    """Shows what is observed of a body whose state is a vector as it is before it is rounded to float32."""
 
     def __init__(self, env: gym.Env[Any, Any], observe: Callable[[Array], Array]) -> None:
         super().__init__(env)
@@ -310,12 +317,14 @@ def body_of(env: gym.Env[Any, Any], also: tuple[type, ...] = ()) -> BodyState:
         )
     if all(hasattr(base, name) for name in ("model", "data", "set_state", "frame_skip")):
         body: BodyState = MujocoBody(env)
-    elif type(base).__name__ in SINES and type(base).__module__.startswith("gymnasium.envs.classic_control"):
+    elif isinstance(base, EquationsEnv) or (
+        type(base).__name__ in SINES and type(base).__module__.startswith("gymnasium.envs.classic_control")
+    ):
         body = StateBody(env)
     else:
         raise ValueError(
             f"the state of {type(base).__name__} cannot be set, only those of bodies of MuJoCo (Gymnasium's MujocoEnv, "
-            f"also your own) and of {', '.join(name.removesuffix('Env') for name in SINES)}"
+            f"also your own), of {', '.join(name.removesuffix('Env') for name in SINES)} and of equations"
         )
     return body
 

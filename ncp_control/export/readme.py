@@ -47,9 +47,18 @@ def write_readme(kind: str, controller: Controller, origin: Origin, check: Check
         actions_text(controller),
         elapsed_text(controller, origin) if has_elapsed(kind, controller) else step_text(origin),
         flags_text(kind, controller),
+        *proof_text(controller),
         ["The check", *wrapped(told(check, controller))],
     ]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def proof_text(controller: Controller) -> list[list[str]]:
+    """Returns what was proved of the agent and its body."""
+    if controller.watch is None or not controller.watch.claim:
+        return []
+    lines = [line for text in controller.watch.claim for line in wrapped(shown(text))]
+    return [["What was proved, for code in float whose flags are all 0, and 1 as the elapsed time", *lines]]
 
 
 def wrapped(text: str) -> list[str]:

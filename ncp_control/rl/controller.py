@@ -204,7 +204,7 @@ class Watch(nn.Module):
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__()
-        self.elapsed = monitor.elapsed_low, monitor.elapsed_high
+        self.elapsed, self.claim = (monitor.elapsed_low, monitor.elapsed_high), monitor.claim
         for name in ("observation_low", "observation_high", "state_low", "state_high"):
             self.register_buffer(name, torch.as_tensor(getattr(monitor, name)))
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 FORMAT = "ncp_control monitor 1"
 NOT_FINITE, OBSERVATION, STATE, ELAPSED = 1, 2, 4, 8  # bits, because one step can raise several
-NO_MONITOR = "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one"
+NO_MONITOR = "this is not a monitor: `ncp-control audit CHECKPOINT --monitor FILE` writes one, and so does `prove`"
 FLAGS = {
     NOT_FINITE: "the observation, the elapsed time or what follows from them is not finite, or the time is negative",
     OBSERVATION: "an observation lies outside the certified range",
@@ -37,6 +37,7 @@ class Monitor:
     :param elapsed_low: the shortest certified time between two observations
     :param elapsed_high: the longest
     :param sha256: the checksum of the agent's file; empty for ranges of one's own
+    :param claim: what holds as long as no flag is raised, line by line; empty if only the ranges were certified
     """
 
     observation_low: NDArray[np.float32]
@@ -46,6 +47,7 @@ class Monitor:
     elapsed_low: float = 0.0
     elapsed_high: float = float("inf")
     sha256: str = ""
+    claim: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -61,6 +63,29 @@ class Monitor:
             raise ValueError(
                 f"the elapsed times of a monitor must be 0 <= low <= high, got {self.elapsed_low}, {self.elapsed_high}"
             )
+
+    @classmethod
+    def around(
+        cls,
+        observations: ArrayLike,
+        states: ArrayLike,
+        elapsed: tuple[float, float],
+        sha256: str,
+        claim: tuple[str, ...] = (),
+    ) -> Monitor:
+        """Returns a monitor of ranges in float64. They are rounded outward, so that what is certified raises no flag.
+
+        :param observations: the least and the greatest value of every observation, (n, 2)
+        :param states: the same of every number of the state, (N, 2)
+        :param elapsed: the shortest and the longest time between two observations
+        :param sha256: the checksum of the agent's file
+        :param claim: what holds as long as no flag is raised, line by line
+        """
+        ends = []
+        for ranges in (observations, states):
+            low, high = np.asarray(ranges, dtype=np.float32).reshape(-1, 2).T
+            ends += [np.nextafter(low, np.float32(-np.inf)), np.nextafter(high, np.float32(np.inf))]
+        return cls(ends[0], ends[1], ends[2], ends[3], *elapsed, sha256, claim)
 
     def check_fits(self, observations: int, states: int, sha256: str) -> None:
         """Refuses an agent of other sizes, and another agent than the certified one."""
@@ -81,7 +106,7 @@ class Monitor:
         values: dict[str, Any] = {"format": FORMAT, "sha256": self.sha256}
         for name in (*ARRAYS, *TIMES):
             values[name] = _finite_or_none(getattr(self, name))
-        return json.dumps(values)
+        return json.dumps(values | ({"claim": self.claim} if self.claim else {}))
 
     @classmethod
     def from_json(cls, text: str) -> Monitor:
@@ -96,11 +121,14 @@ class Monitor:
                 name: [ends[name.rpartition("_")[2]] if value is None else float(value) for value in values[name]]
                 for name in ARRAYS
             }
+            claim = values.get("claim", [])
+            if not (isinstance(claim, list) and all(isinstance(line, str) for line in claim)):
+                raise ValueError
             times = [float("inf") if values[name] is None else float(values[name]) for name in TIMES]
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(NO_MONITOR) from error
         low, high, state_low, state_high = (np.array(arrays[name], dtype=np.float32) for name in ARRAYS)
-        return cls(low, high, state_low, state_high, times[0], times[1], sha256)
+        return cls(low, high, state_low, state_high, times[0], times[1], sha256, tuple(claim))
 
 
 def _finite_or_none(value: ArrayLike) -> Any:

@@ -34,6 +34,26 @@ def test_a_page_shows_the_tube_and_the_set(tmp_path: Path, capsys: pytest.Captur
     assert main(["prove", str(UPRIGHT), "--html", str(tmp_path / "none" / "page.html")]) == 2
 
 
+def test_code_for_a_robot_carries_what_was_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monitor, robot = tmp_path / "proved.json", tmp_path / "robot"
+    assert main(["prove", str(UPRIGHT), "--error", "0.002", "--monitor", str(monitor)]) == 0
+    assert capsys.readouterr().out.endswith(f"monitor: {monitor}\n")
+    words = ["--to", "c", "--out", str(robot), "--monitor", str(monitor), "--steps", "100"]
+    assert main(["export", str(UPRIGHT), *words]) == 0
+    assert "The monitor raises flags in 0 of these steps." in capsys.readouterr().out
+    readme = " ".join((robot / "README.txt").read_text().split())
+    assert "1 is one step of the training, which takes 0.05 s" in readme
+    assert re.search(r"0 angle 0\.\d+ to 1\.18\d* ", readme)
+    for text in (readme, (robot / "controller.h").read_text()):
+        assert "What was proved" in text
+        assert "starts: angle in [1, 1.175], speed in [0, 0.2]" in text
+        assert "for ever: shown: after " in text
+    monitor.unlink()
+    assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "4", "--monitor", str(monitor)]) == 1
+    assert capsys.readouterr().out.endswith("monitor: not written, for the claims are not shown\n")
+    assert not monitor.exists()
+
+
 def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prove", str(UPRIGHT), "--error", "0.5", "--cells", "8", "--json"]) == 1
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -50,7 +70,7 @@ def test_what_is_not_shown_has_its_cells_and_exit_code_1(capsys: pytest.CaptureF
     [
         (
             ["--body", "cat"],
-            "there is no body 'cat': choose one of single-pendulum, double-pendulum, tora, balanced-cart",
+            "there is no body 'cat': choose one of single-pendulum, double-pendulum, tora, balanced-cart, weak-",
         ),
         (["--attack", "-1"], "--attack counts bodies, so it is 0 or more, got -1"),
         (["--rests", "-1"], "--rests counts bodies, so it is 0 or more, got -1"),

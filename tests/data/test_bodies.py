@@ -9,7 +9,16 @@ import pytest
 from ncp_control.data.bodies import TOLERANCE, MujocoBody, StateBody, body_of
 from ncp_envs import ActionDelay, ObservationNoise, PreviousAction, RandomActionOverwrite
 
-IDS = ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Reacher-v5", "Pendulum-v1", "Acrobot-v1", "CartPole-v1")
+IDS = (
+    "HalfCheetah-v5",
+    "Ant-v5",
+    "Humanoid-v5",
+    "Reacher-v5",
+    "Pendulum-v1",
+    "Acrobot-v1",
+    "CartPole-v1",
+    "ncp/TORA-v0",
+)
 
 
 def made(name: str) -> Any:

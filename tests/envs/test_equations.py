@@ -59,6 +59,19 @@ def test_the_pendulums_are_those_of_mujoco(name: str, text: str) -> None:
         np.testing.assert_allclose(body.moved(tuple(start), tuple(torques)), found, rtol=0, atol=1e-6)
 
 
+def test_the_weak_pendulum_is_that_of_gymnasium() -> None:
+    body, other = BODIES["weak-pendulum"], gym.make("Pendulum-v1").unwrapped
+    other.dt = 1e-5  # Gymnasium's own steps of .05 s are one step of Euler's method each
+    random = np.random.default_rng(2)
+    for _ in range(3):
+        start, torque = random.uniform(body.low, body.high), random.uniform(-2, 2, 1)
+        other.reset(seed=0)
+        other.state = start.copy()
+        for _ in range(round(body.period / other.dt)):
+            other.step(torque)
+        np.testing.assert_allclose(body.moved(tuple(start), tuple(torque)), other.state, rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("name", BODIES)
 def test_an_environment_follows_the_equations(name: str) -> None:
     body = BODIES[name]

@@ -116,7 +116,14 @@ def header_text(controller: Controller, name: str, sha256: str) -> str:
         writes="the number of its choice" if controller.chooses else "CONTROLLER_ACTIONS numbers",
         kind="int" if controller.chooses else "controller_real",
     )
-    return about(controller, name, sha256) + text
+    return about(controller, name, sha256) + claim_text(controller) + text
+
+
+def claim_text(controller: Controller) -> str:
+    """Returns the comment with what was proved; nothing for a controller of which nothing was."""
+    lines = () if controller.watch is None else controller.watch.claim
+    head = "What was proved, for code in float whose flags are all 0, and 1 as the elapsed time:"
+    return comment([head, *lines]) if lines else ""
 
 
 def harmless(text: str) -> str:

@@ -36,6 +36,14 @@ class Passed(NamedTuple):
     tube: list[Interval]
     enclosed: Flags
 
+    @property
+    def reach(self) -> Interval:
+        """Where the body is in the period, and the neurons at its end, (B, m + N)."""
+        box, m = self.sets.box, self.tube[0].shape[1]
+        low = np.minimum.reduce([part.low for part in self.tube])
+        high = np.maximum.reduce([part.high for part in self.tube])
+        return joined(Interval(low, high), box.at((slice(None), slice(m, None))), axis=1)
+
 
 class ProvedLoop:
     """A circuit and its body, for proofs.

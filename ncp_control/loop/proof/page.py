@@ -115,10 +115,10 @@ def box(low: Any, high: Any, pair: tuple[int, int], **style: Any) -> Any:
 
 def outline(forever: Forever, pair: tuple[int, int]) -> Array:
     """Returns the outline of the set that no body leaves in two dimensions, (2, P)."""
-    sides = (np.array(forever.directions) * forever.sizes)[list(pair)]
+    sides = np.array(forever.generators)[list(pair)]
     sides = np.where(sides[1] < 0, -sides, sides)
     sides = sides[:, np.arctan2(sides[1], sides[0]).argsort()]
     half = 2 * np.cumsum(sides, axis=1) - sides.sum(axis=1, keepdims=True)
     around = np.concatenate([half, -half, half[:, :1]], axis=1)
-    found: Array = np.array(forever.origin)[list(pair), None] + around
+    found: Array = np.array(forever.center)[list(pair), None] + around
     return found

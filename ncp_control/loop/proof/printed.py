@@ -40,6 +40,12 @@ def about(proof: Proof) -> Section:
     return Section("in short", rows=tuple(rows))
 
 
+def in_short(proof: Proof) -> tuple[str, ...]:
+    """Returns what was to be shown, and whether it was, line by line."""
+    told = ("agent", "starts", "errors", "claim", "for ever")
+    return tuple(f"{name}: {text}" for name, text in about(proof).rows if name in told)
+
+
 def forever(proof: Proof) -> str:
     """Says what holds for ever."""
     found = proof.forever

@@ -28,11 +28,13 @@ AT_ONCE = 64  # cells that are followed side by side
 LONGEST = 200  # periods after the claims, in which all have to come together
 TRIES = 20  # periods between two attempts to find an invariant set
 RETURN = 200  # periods after which an invariant set has to be back in itself
-SHRINKS = 30  # within so many periods the set that is followed has to become smaller
-ROOM = 0.2  # by which an attempt is larger than what has to be in it
+SHRINKING = 0.8  # of the size before: then all are still coming together
+LOOKS = 10  # periods between two looks whether it is
+STALLED = 0.99  # of the size before is no progress from one look to the next
+SHAPE = 4  # generators of an attempt, in multiples of the dimension
+ROOM = 0.3  # by which an attempt is larger than the widest set
 FARTHEST = 100.0  # in the body's scales: what has gone so far is lost
-SETTLING = 3000  # periods of a simulation that looks for the rest
-SOLVER_STEP = 0.05  # seconds at most in this simulation
+SOLVER_STEP = 0.05  # seconds at most in a simulation
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,18 @@ class StartCell:
 
 @dataclass(frozen=True)
 class Forever:
-    """A set of body and neurons that the loop never leaves: all `origin + D e` with `|e| <= sizes`, at whole periods.
+    """A set of body and neurons that the loop never leaves: all `center + G e` with `|e| <= 1`, at whole periods.
 
-    :param origin: where the loop rests, body and neurons
-    :param directions: D, by rows
-    :param sizes: how far the set reaches along each direction
+    :param center: body and neurons in its middle
+    :param generators: G, by rows
     :param entered: after so many periods every start is in it
     :param returns: whatever is in it is in it again after so many periods
     :param low: the least value of each number of the body meanwhile, and so for ever
     :param high: the greatest one
     """
 
-    origin: tuple[float, ...]
-    directions: tuple[tuple[float, ...], ...]
-    sizes: tuple[float, ...]
+    center: tuple[float, ...]
+    generators: tuple[tuple[float, ...], ...]
     entered: int
     returns: int
     low: tuple[float, ...]
@@ -115,6 +115,7 @@ class Proof:
     :param cells: the parts of the starts
     :param claims: what was to be shown
     :param tube: for each period of the claims, the least and the greatest value of each number of the body
+    :param everywhere: the least and the greatest value of each number of body and neurons in all that was shown
     :param forever: the set in which all ends; None if none was found
     :param why: why none was found
     :param seconds: how long it took
@@ -131,6 +132,7 @@ class Proof:
     cells: tuple[StartCell, ...]
     claims: tuple[Claim, ...]
     tube: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
+    everywhere: tuple[tuple[float, ...], tuple[float, ...]]
     forever: Forever | None
     why: str
     seconds: float
@@ -169,6 +171,7 @@ class Prover:
         self.m = len(body.names)
         self.periods = round(body.horizon / body.period)
         self.low, self.high = (np.full((self.periods, self.m), end) for end in (np.inf, -np.inf))
+        self.reached = [self.start(np.array([body.low]), np.array([body.high])).box]  # by all that was shown
 
     def start(self, low: Array, high: Array) -> Sets:
         """Returns the sets of body and neurons that episodes begin with, for cells (B, m)."""
@@ -182,7 +185,8 @@ class Prover:
         """
         sets, reasons = self.start(low, high), [""] * len(low)
         here = np.arange(len(low))
-        first, last = (np.full((len(low), self.periods, self.m), end) for end in (np.inf, -np.inf))
+        size = sets.center.shape[1]
+        first, last = (np.full((len(low), self.periods, size), end) for end in (np.inf, -np.inf))
         for k in range(self.periods):
             passed = self.loop.period(sets)
             wrong = self.wrong(passed.tube, passed.enclosed, k)
@@ -192,11 +196,11 @@ class Prover:
             here, sets = here[fine], passed.sets.at(fine)
             if not len(here):
                 break
-            for box in passed.tube:
-                first[here, k] = np.minimum(first[here, k], box.low[fine])
-                last[here, k] = np.maximum(last[here, k], box.high[fine])
-        self.low = np.minimum(self.low, first[here].min(axis=0, initial=np.inf))
-        self.high = np.maximum(self.high, last[here].max(axis=0, initial=-np.inf))
+            first[here, k], last[here, k] = passed.reach.at(fine)
+        self.low = np.minimum(self.low, first[here, :, : self.m].min(axis=0, initial=np.inf))
+        self.high = np.maximum(self.high, last[here, :, : self.m].max(axis=0, initial=-np.inf))
+        if len(here):
+            self.reached.append(Interval(first[here].min(axis=1), last[here].max(axis=1)))
         return sets, reasons
 
     def wrong(self, tube: list[Interval], enclosed: NDArray[np.bool_], period: int) -> list[str]:
@@ -222,7 +226,8 @@ class Prover:
 
     def forever(self, sets: Sets, progress: bool) -> tuple[Forever | None, str]:
         """Returns a set that all of these enter and none leaves, or why none was found."""
-        origin = self.rest()
+        reached: list[Interval] = []
+        before = sets.radius.max(axis=0)
         with tracked("for ever", LONGEST, unit="periods", shown=progress) as tracker:
             for k in range(LONGEST):
                 passed = self.loop.period(sets)
@@ -230,57 +235,44 @@ class Prover:
                 if wrong:
                     return None, f"before all starts had come together, {wrong[0]}"
                 sets = passed.sets
+                reached.append(passed.reach)
                 tracker.advance(1, 1)
-                if (k + 1) % TRIES == 0:
-                    found = self.invariant(sets, origin, principal(sets, origin), self.periods + k + 1)
+                if (k + 1) % TRIES:
+                    continue
+                size = sets.radius.max(axis=0)
+                if (size > SHRINKING * before).all():
+                    found = self.invariant(sets, self.periods + k + 1)
                     if found is not None:
+                        self.reached += reached
                         return found, ""
+                before = size
         return None, f"no invariant set was found within {LONGEST} periods"
 
-    def invariant(self, sets: Sets, origin: Array, directions: Array, entered: int) -> Forever | None:
-        """Returns a set around these that comes back into itself, if there is one of this shape."""
-        inverse: Array = np.linalg.inv(directions).astype(np.float64)
-        sizes = sets.along(origin, inverse).max(axis=0) * (1 + ROOM) + 1e-9
-        # The inverse is rounded, so the set that it describes is enclosed by a slightly larger one.
-        wrong = np.abs(inverse @ directions - np.eye(len(sizes))) + 1e-14 * np.abs(inverse) @ np.abs(directions)
-        wider = (sizes + 2 * wrong @ sizes) * (1 + 1e-12)
-        if (wrong @ sizes > 0.25 * sizes).any():
+    def invariant(self, sets: Sets, entered: int) -> Forever | None:
+        """Returns a set around these that comes back into itself, if there is one of the shape of the widest."""
+        widest = sets.at(np.array([sets.radius.sum(axis=1).argmax()])).reduced(SHAPE)
+        start = around = Sets(widest.center, widest.generators * (1 + ROOM))
+        if not sets.are_within(around):
             return None
-        around = Sets(origin[None], (directions * wider)[None])
-        low, high = (np.full(self.m, end) for end in (np.inf, -np.inf))
-        before = np.inf
+        reached, before = [around.box], np.inf
         for k in range(RETURN):
             passed = self.loop.period(around)
             if any(self.wrong(passed.tube, passed.enclosed, self.periods + k)):
                 return None
             around = passed.sets
-            for box in passed.tube:
-                low, high = np.minimum(low, box.low[0]), np.maximum(high, box.high[0])
-            share = float((around.along(origin, inverse) / sizes).max())
-            if share <= 1:
-                rows = tuple(tuple(row.tolist()) for row in directions)
-                return Forever(
-                    tuple(origin.tolist()), rows, tuple(sizes.tolist()), entered, k + 1, tuple(low.tolist()),
-                    tuple(high.tolist()),
-                )  # fmt: skip
-            if (k + 1) % SHRINKS == 0:
-                if share >= before:
-                    return None
-                before = share
+            reached.append(passed.reach)
+            if (k + 1) % LOOKS:
+                continue
+            if around.are_within(start):
+                self.reached += reached
+                rows = tuple(tuple(row.tolist()) for row in start.generators[0])
+                low, high = (end[: self.m] for end in ends_of(reached[1:]))
+                return Forever(tuple(start.center[0].tolist()), rows, entered, k + 1, low, high)
+            size = float((around.radius / start.radius).max())
+            if before < 1 and size > STALLED * before:
+                return None
+            before = size
         return None
-
-    def rest(self) -> Array:
-        """Returns where a simulation in float64 comes to rest, body and neurons."""
-        point = np.concatenate([self.body.rest, np.zeros(self.loop.circuit.size)])
-        for _ in range(SETTLING):
-            moved = self.simulated(point[None])[0]
-            if not np.isfinite(moved).all():
-                break
-            done = np.abs(moved - point).max() < 1e-13
-            point = moved
-            if done:
-                break
-        return point
 
     @torch.no_grad()
     def simulated(self, points: Array) -> Array:
@@ -353,9 +345,15 @@ def prove(
         endless, why = prover.forever(ends, progress)
     tube = tuple((tuple(a.tolist()), tuple(b.tolist())) for a, b in zip(prover.low, prover.high, strict=True))
     return Proof(
-        agent.name, agent.sha256, body, equations.names, error, tuple(done), equations.claims, tube, endless, why,
-        time.perf_counter() - started,
+        agent.name, agent.sha256, body, equations.names, error, tuple(done), equations.claims, tube,
+        ends_of(prover.reached), endless, why, time.perf_counter() - started,
     )  # fmt: skip
+
+
+def ends_of(boxes: list[Interval]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Returns the least and the greatest value of each number in boxes (B, D)."""
+    low, high = np.concatenate([box.low for box in boxes]), np.concatenate([box.high for box in boxes])
+    return tuple(low.min(axis=0).tolist()), tuple(high.max(axis=0).tolist())
 
 
 def body_named(name: str) -> Equations:
@@ -397,10 +395,3 @@ def halved(low: Array, high: Array, scales: Array) -> tuple[Array, Array]:
     first, second = high.copy(), low.copy()
     first[rows, longest] = second[rows, longest] = middle
     return np.concatenate([low, second]), np.concatenate([first, high])
-
-
-def principal(sets: Sets, origin: Array) -> Array:
-    """Returns the directions (D, D) in which sets are long and short, at right angles."""
-    away = np.concatenate([sets.center - origin, *np.moveaxis(sets.generators, 2, 0)])
-    found: Array = np.linalg.eigh(away.T @ away)[1]
-    return found

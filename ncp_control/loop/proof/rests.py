@@ -12,7 +12,6 @@ from ncp_control.loop.proof.proving import Proof, Prover, Rest, body_named
 from ncp_control.loop.proof.sets import Sets
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 
-ANYWHERE = 4.0  # bodies start within so many of their scales
 PERIODS = 1000  # for which they are followed at most
 STILL = 1e-7  # who moves less than this in a period, in the scales, is at rest
 SAME = 1e-3  # rests that are this near are one
@@ -33,8 +32,8 @@ def with_rests(agent: LoadedPolicy, proof: Proof, bodies: int, *, seed: int = 0,
         raise ValueError(f"to find rests takes bodies, got {bodies}")
     prover, random = Prover(agent, body_named(proof.body), 0.0), np.random.default_rng(seed)
     scales = np.append(prover.body.scales, np.ones(prover.loop.circuit.size))
-    reach = np.where(np.arange(len(scales)) < prover.m, ANYWHERE, 1.0)
-    points = random.uniform(-1, 1, (bodies, len(scales))) * reach * scales
+    reach = np.append(prover.body.anywhere, np.ones(prover.loop.circuit.size))
+    points = random.uniform(-1, 1, (bodies, len(scales))) * reach
     with tracked("to rest", PERIODS, unit="periods", shown=progress) as tracker:
         for _ in range(PERIODS):
             before, points = points, prover.simulated(points)

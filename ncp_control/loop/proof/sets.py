@@ -15,6 +15,9 @@ from ncp_control.base.slopes import SHARE
 
 TINY = 1e-290  # far above the numbers that lose digits because they are near zero
 KEPT = 80  # generators, in multiples of the dimension
+SHORT = 1e-4  # generators that are shorter than this share of the other set become sides of a box
+ROUNDS = 200  # of the search for a proof that a set is in another
+AIM = 0.9  # of a row of magnitudes in this search, where 1 is allowed
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +54,7 @@ class Sets:
         reach = self.radius + SHARE * np.abs(self.center)
         return Interval(self.center - reach, self.center + reach)
 
-    def at(self, which: Array) -> Sets:
+    def at(self, which: Array | slice) -> Sets:
         """Returns some of the sets."""
         return Sets(self.center[which], self.generators[which])
 
@@ -136,14 +139,54 @@ class Sets:
         sides = np.abs(sorted_[:, :, :cut]).sum(axis=2) * (1 + SHARE) + TINY
         return Sets(self.center, np.concatenate([sorted_[:, :, cut:], sides[:, :, None] * np.eye(size)], axis=2))
 
-    def along(self, origin: Array, inverse: Array) -> Array:
-        """Returns how far each set reaches from an origin along directions of its own, (B, D).
+    def are_within(self, outer: Sets) -> bool:
+        """Whether it is shown that each of these sets lies in another one.
 
-        :param origin: (D,)
-        :param inverse: the inverse of the matrix whose columns are the directions, (D, D), whatever its rounding
+        :param outer: one set
         """
-        away = self.center - origin
-        reach = np.abs(away @ inverse.T) + np.abs(inverse @ self.generators).sum(axis=2)
-        size = (np.abs(away) + np.abs(self.center) * 2.0**-52 + self.radius) @ np.abs(inverse).T
-        found: Array = reach + size * (self.generators.shape[2] + 10) * SHARE
-        return found
+        return all(_is_within(self.at(slice(k, k + 1)), outer) for k in range(len(self)))
+
+
+def _is_within(inner: Sets, outer: Sets) -> bool:
+    """Whether it is shown that one set lies in another.
+
+    It does if `[G1, c1 - c2] = G2 Y` with a Y whose rows have magnitudes that add up to 1 at most. Such a Y is looked
+    for by the method of Douglas and Rachford, which goes back and forth between all Y that solve the equation and all
+    whose rows are short enough. What Y then leaves of the equation is covered by the same generators once more.
+    """
+    (center,), (generators,), (middle,), (around,) = inner.center, inner.generators, outer.center, outer.generators
+    scale = np.abs(around).sum(axis=1)
+    generators, around, apart = generators / scale[:, None], around / scale[:, None], (center - middle) / scale
+    short = np.abs(generators).max(axis=0) < SHORT
+    sides = np.abs(generators[:, short]).sum(axis=1) * (1 + SHARE)
+    wanted = np.concatenate([generators[:, ~short], np.diag(sides), apart[:, None]], axis=1)
+    inverse = np.linalg.pinv(around)
+    rounding = (wanted.shape[1] + around.shape[1] + 10) * 2.0**-52
+    size = np.abs(around) @ np.abs(inverse) + np.eye(len(around))
+    wrong = (np.abs(np.eye(len(around)) - around @ inverse) + rounding * size).sum(axis=1).max()
+    if not wrong < 0.5:
+        return False
+    tried = inverse @ wanted
+    for _ in range(ROUNDS):
+        found = tried - inverse @ (around @ tried - wanted)
+        size = np.abs(around) @ np.abs(found) + np.abs(wanted)
+        left = (np.abs(wanted - around @ found) + rounding * size).sum(axis=1)
+        left = (left + rounding * (np.abs(center) + np.abs(middle)) / scale).max()
+        # A vector that is nowhere above `left` is G2 P v and less than half of it: the sum of all of these is at most
+        # twice the first.
+        taken = np.abs(found).sum(axis=1) + 2 * left * np.abs(inverse).sum(axis=1)
+        if (taken * (1 + SHARE) <= 1).all():
+            return True
+        tried = tried + shortened(2 * found - tried, AIM) - found
+    return False
+
+
+def shortened(rows: Array, most: float) -> Array:
+    """Returns the nearest rows whose magnitudes add up to `most` at most."""
+    size = np.abs(rows)
+    sorted_ = -np.sort(-size, axis=1)
+    beyond = np.cumsum(sorted_, axis=1) - most
+    count = (sorted_ * np.arange(1, rows.shape[1] + 1) > beyond).sum(axis=1, keepdims=True)
+    by = np.take_along_axis(beyond, count - 1, axis=1) / count
+    nearest: Array = np.sign(rows) * np.maximum(size - by, 0)
+    return np.where(size.sum(axis=1, keepdims=True) > most, nearest, rows)

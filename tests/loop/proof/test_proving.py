@@ -11,13 +11,14 @@ import pytest
 import torch
 
 from ncp_control.base.sections import text_of
-from ncp_control.loop.proof import Lesson, Proof, attacked, prove, teach, write_taught
+from ncp_control.loop.proof import Lesson, Proof, attacked, monitor_of, prove, teach, write_taught
 from ncp_control.loop.proof.adversary import Adversary
 from ncp_control.loop.proof.printed import sections_of
-from ncp_control.loop.proof.proving import Prover, cells_of, halved
+from ncp_control.loop.proof.proving import cells_of, halved
 from ncp_control.rl import load_policy
 from ncp_control.rl.controller import Controller
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
+from ncp_control.rl.monitor import OBSERVATION, Monitor
 from ncp_envs.equations import BODIES, Claim
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -76,6 +77,26 @@ def test_climbing_finds_the_worst_by_itself(agent: LoadedPolicy, proof: Proof) -
     assert ((climbing.high - climbing.low) > 0.9 * (chance.high - chance.low)).all()
 
 
+def test_a_monitor_is_silent_as_long_as_the_proof_holds(agent: LoadedPolicy, proof: Proof) -> None:
+    monitor = Monitor.from_json(monitor_of(proof).to_json())
+    assert "claim: angle in [0, 1] from 0.5 to 1 s: shown" in monitor.claim
+    controller, adversary = Controller(agent, monitor=monitor), Adversary(agent, proof, 0)
+    start, errors = adversary.drawn(2_000, 150)
+
+    def flags(start: torch.Tensor, errors: torch.Tensor) -> list[int]:
+        state, raised = controller.initial_state(len(start)), torch.zeros(len(start), dtype=torch.int32)
+        body = tuple(adversary.placed(start).unbind(1))
+        for wrong in errors:
+            action, state, flag = controller((body[0][:, None] + wrong * adversary.errors).float(), state)
+            body = BODY.moved(body, tuple(action.double().unbind(1)), torch, 0.025)
+            raised |= flag
+        return sorted(set(raised.tolist()))
+
+    assert flags(start, errors) == [0]
+    assert flags(start + 2, errors)[0] & OBSERVATION
+    assert OBSERVATION in {flag & OBSERVATION for flag in flags(start, 30 * errors)}
+
+
 def test_an_attack_needs_a_proof_of_this_agent(agent: LoadedPolicy, proof: Proof) -> None:
     with pytest.raises(ValueError, match="the proof is about single-pendulum, and this agent has other weights"):
         attacked(load_policy(GOLDEN / "tora.safetensors"), proof, 10)
@@ -98,6 +119,8 @@ def test_larger_errors_are_not_shown(agent: LoadedPolicy) -> None:
     assert not found.shown
     assert found.forever is None
     assert found.why == "the claims are not shown"
+    with pytest.raises(ValueError, match="nothing to monitor: the claims about single-pendulum are not shown"):
+        monitor_of(found)
     failed = [cell for cell in found.cells if not cell.shown]
     assert failed
     assert all(cell.reason for cell in failed)
@@ -138,12 +161,6 @@ def test_a_proof_is_one_line_of_json(proof: Proof) -> None:
     assert found["shown"] is True
     assert found["claims"][0]["low"] == [0.0, None]
     assert found["forever"]["returns"] >= 1
-
-
-def test_the_rest_is_a_fixed_point(agent: LoadedPolicy) -> None:
-    prover = Prover(agent, BODY, 0.0)
-    rest = prover.rest()
-    np.testing.assert_allclose(prover.simulated(rest[None])[0], rest, atol=1e-12)
 
 
 def test_an_agent_of_another_body_is_refused(agent: LoadedPolicy) -> None:

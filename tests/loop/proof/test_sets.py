@@ -97,9 +97,37 @@ def test_errors_and_other_sets_come_behind() -> None:
     assert inside(more.at(np.arange(3)), drawn(sets))
 
 
-def test_the_reach_along_directions_is_that_of_the_points() -> None:
-    sets = some_sets()
-    directions = RANDOM.normal(size=(4, 4))
-    inverse = np.linalg.inv(directions)
-    reach = sets.along(np.zeros(4), inverse)
-    assert (np.abs(drawn(sets) @ inverse.T) <= reach[:, None]).all()
+def test_a_set_is_within_another_if_all_of_its_points_are() -> None:
+    outer = some_sets(rows=1, count=16)
+    for share, expected in ((0.9, True), (1.01, False)):
+        smaller = Sets(outer.center, share * outer.generators[:, :, ::-1])
+        assert smaller.are_within(outer) is expected
+    # 80 short generators, 2 long ones, and another center.
+    away, mixed = outer.generators[0] @ RANDOM.uniform(-0.2, 0.2, 16), RANDOM.uniform(-1, 1, (16, 82))
+    mixed *= np.where(np.arange(82) < 80, 1e-6, 0.3)
+    inner = Sets(outer.center + away, outer.generators @ mixed)
+    assert inner.are_within(outer)
+    assert inside(outer, drawn(inner))
+    both = inner.followed_by(Sets(outer.center + 100, outer.generators))
+    assert not both.are_within(outer)
+    assert both.at(slice(1)).are_within(outer)
+
+
+def test_what_is_said_to_be_within_is_within() -> None:
+    said = 0
+    for size in np.geomspace(0.05, 1.0, 12):
+        outer, inner = some_sets(1, 3, 6), some_sets(1, 3, 8)
+        inner = Sets(outer.center + 0.3 * size * inner.center, size * inner.generators)
+        within = inner.are_within(outer)
+        said += within
+        fits = inside(outer, drawn(inner, 2000), 0.0)
+        assert fits or not within
+        assert within or not inside(Sets(outer.center, 0.7 * outer.generators), drawn(inner, 2000), 0.0)
+    assert 2 <= said <= 10
+
+
+def test_a_set_in_the_corner_of_a_box_is_not_within_a_set_of_the_same_box() -> None:
+    outer = Sets(np.zeros((1, 2)), np.array([[[1.0, 0.1], [1.0, -0.1]]]))
+    corner = Sets.boxes(np.array([[0.5, -0.6]]), np.array([[0.6, -0.5]]))
+    assert (corner.box.high <= outer.box.high).all()
+    assert not corner.are_within(outer)
