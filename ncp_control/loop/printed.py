@@ -6,6 +6,7 @@ import math
 
 from ncp_control.base.sections import Section, table
 from ncp_control.base.text import counted
+from ncp_control.loop.cuts import STEPS, Onward
 from ncp_control.loop.held import Mode, counts
 from ncp_control.loop.report import (
     AGES,
@@ -23,11 +24,12 @@ from ncp_control.loop.report import (
 )  # fmt: skip
 
 NONE = "-"
+FEW = 5  # synapses for each figure
 
 
 def sections_of(report: LoopReport) -> list[Section]:
     """Returns the sections of a report."""
-    return [about(report), attractors(report), *errors(report), *alone(report)]
+    return [about(report), attractors(report), *errors(report), *cuts(report), *alone(report)]
 
 
 def letter(number: int) -> str:
@@ -136,6 +138,39 @@ def errors(report: LoopReport) -> list[Section]:
             ]
             return [table("errors of sensors", columns, lines)]
     return []
+
+
+def cuts(report: LoopReport) -> list[Section]:
+    """Returns the synapses that do the most for the reward, and those that do the most for the exponent."""
+    if not report.cuts:
+        return []
+    whole, *without = report.cuts
+
+    def most(figure: str) -> list[Onward]:
+        """Returns those without which a figure changes most; where the episode ends, that is the greatest change."""
+        changes = [abs(getattr(one, figure) - getattr(whole, figure)) for one in without]
+        order = sorted(range(len(without)), key=lambda k: math.inf if math.isnan(changes[k]) else changes[k])
+        return [without[k] for k in order[: -FEW - 1 : -1]]
+
+    listed = [("whole circuit", "", whole)]
+    listed += [(one.synapse, figure, one) for figure in ("reward", "exponent") for one in most(figure)]
+    columns = [
+        ("without", [name for name, _, _ in listed]),
+        ("moves most", [figure for _, figure, _ in listed]),
+        ("reward a step", [ends(one.reward, "{:.3f}") for _, _, one in listed]),
+        ("exponent", [ends(one.exponent, "{:+.3f}") for _, _, one in listed]),
+    ]
+    lines = [
+        "How the loop goes on from where the first start led, without one synapse: the mean reward and the largest "
+        f"exponent of {STEPS // 2} steps, after {STEPS - STEPS // 2} others. Listed are the {FEW} synapses that move "
+        "each figure most; --json has all."
+    ]
+    return [table("synapses", columns, lines, left=2)]
+
+
+def ends(value: float, form: str) -> str:
+    """Writes a figure of a run that may have ended."""
+    return "the episode ends" if math.isnan(value) else form.format(round(value, 3) + 0.0)
 
 
 def alone(report: LoopReport) -> list[Section]:

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from ncp_control.activity.recording.ends import LoopEnd, memory_of
 from ncp_control.base.progress import tracked
+from ncp_control.base.values import strict_json
 from ncp_control.loop.attractors import SettledRun, grouped, settle
 from ncp_control.loop.closed import ClosedLoop
+from ncp_control.loop.cuts import Onward, circuit_of, synapses_of, without_each
 from ncp_control.loop.cycles import SAME, Cycle, find_cycle
 from ncp_control.loop.exponents import AHEAD, LEAST, SPIN_UP, LoopPath, MeanInterval, dimension, follow, interval
 from ncp_control.loop.held import FIXED, HeldPoint, held_points
@@ -102,6 +104,8 @@ class LoopReport:
     :param sensors: a name for each observation
     :param attractors: what was found, first that to which the most starts of episodes lead
     :param held: where the circuit alone comes to rest, for observations of the first attractor; empty without a circuit
+    :param cuts: how the loop goes on where the first start led that did not end: with the whole circuit, and without
+        each synapse; empty if that was not asked for
     """
 
     agent: str
@@ -114,6 +118,7 @@ class LoopReport:
     sensors: tuple[str, ...]
     attractors: tuple[Attractor, ...]
     held: tuple[HeldInput, ...] = ()
+    cuts: tuple[Onward, ...] = ()
 
     def to_json(self) -> str:
         """Returns the report as one JSON object."""
@@ -124,6 +129,7 @@ class LoopReport:
                 "size": dict(zip(("body", "neurons", "actions"), self.size, strict=True)),
                 "sensors": list(self.sensors), "attractors": [as_json(one) for one in self.attractors],
                 "held": [held_json(one, self.sensors) for one in self.held],
+                "cuts": [strict_json(one._asdict()) for one in self.cuts],
             }
         )  # fmt: skip
 
@@ -137,6 +143,7 @@ def analyse(
     measured: int = MEASURED,
     seed: int = 0,
     *,
+    synapses: bool = False,
     name: str = "",
     seconds: float | None = None,
     progress: bool = True,
@@ -156,6 +163,7 @@ def analyse(
     :param steps: for how many steps each is followed until it counts as settled
     :param measured: over how many steps exponents are measured, from up to `starts` starts of each attractor
     :param seed: of the starts
+    :param synapses: cut each synapse of the circuit for a while as well, to see what it does for the loop
     :param name: the agent's name in the report; by default its own
     :param seconds: of a step
     :param progress: show progress bars
@@ -167,6 +175,7 @@ def analyse(
             f"a run needs at least {2 * AHEAD} steps to settle and {AHEAD} to be measured, got {steps} and {measured}"
         )
     loop = ClosedLoop(agent, env)
+    count = len(synapses_of(circuit_of(loop))) if synapses else 0
     random = np.random.default_rng(seed)
     first = [loop.start(seed + k) for k in range(starts)] + [loop.thrown(random) for _ in range(thrown)]
     with tracked("settling", steps, shown=progress) as tracker:
@@ -179,11 +188,16 @@ def analyse(
             measure(agent, loop, group, most if k < MOST else 0, measured, lambda count: tracker.advance(count, count))
             for k, group in enumerate(groups)
         ]
+    cuts, led = [], next((run.states[-1] for run in settled if run.ended is None), None)
+    if synapses and led is not None:
+        with tracked("cutting", count + 1, unit="synapses", shown=progress) as tracker:
+            cuts = without_each(loop, led, lambda: tracker.advance(1, 1))
     found = sorted(merged(loop, found), key=lambda one: (one.starts, one.thrown), reverse=True)
     spec = getattr(env, "spec", None)
     return LoopReport(
         name or agent.name, "" if spec is None else str(spec.id), seconds, starts, thrown, steps,
         (len(loop.kept), loop.neurons, loop.actions), tuple(loop.body.sensors), tuple(found), alone(loop, settled),
+        tuple(cuts),
     )  # fmt: skip
 
 

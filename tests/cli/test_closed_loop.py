@@ -62,5 +62,6 @@ def test_what_cannot_be_analysed_is_refused_in_a_sentence(tmp_path: Path, capsys
     assert "holds a dynamics model" in refused(capsys, "dynamics", model)
     assert "does not exist" in refused(capsys, "dynamics", SWIMMER, "--html", str(tmp_path / "no" / "page.html"))
     assert "has no circuit" in refused(capsys, "dynamics", SWIMMER, "--record", str(tmp_path / "found"))
+    assert "takes an agent with a circuit" in refused(capsys, "dynamics", SWIMMER, *FEW, "--synapses")
     assert "add --record DIR" in refused(capsys, "dynamics", SWIMMER, "--lab", str(tmp_path / "lab.html"))
     assert "would overwrite" in refused(capsys, "dynamics", SWIMMER, "--html", SWIMMER)
