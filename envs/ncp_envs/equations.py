@@ -91,6 +91,10 @@ class Equations:
         """Returns what a controller sees of a state."""
         return state[list(self.seen)]
 
+    def errors(self, share: float) -> Array:
+        """Returns the greatest error of each sensor, if it is this share of its number's scale."""
+        return share * self.observed(np.array(self.scales))
+
     @property
     def observation_space(self) -> gym.spaces.Box:
         """What a controller sees."""

@@ -70,8 +70,7 @@ def run(arguments: Arguments) -> int:
     for option, count in (("--attack", arguments.attack), ("--rests", arguments.rests)):
         if count < 0:
             raise ValueError(f"{option} counts bodies, so it is 0 or more, got {count}")
-    outputs = {"--html": arguments.html, "--monitor": arguments.monitor}
-    check_outputs(outputs, [arguments.checkpoint])
+    check_outputs({"--html": arguments.html, "--monitor": arguments.monitor}, [arguments.checkpoint])
     torch.set_num_threads(1)  # for a small circuit, more threads wait longer than they compute
     if arguments.train:
         train(arguments)

@@ -6,7 +6,7 @@ A step is the environment's own `step`, so nothing of its physics or its rewards
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -233,30 +233,33 @@ class MujocoBody(BodyState):
 
 
 class StateBody(BodyState):
-    """A body of Gymnasium's classic control, or one that is a few equations: its state is a vector."""
+    """A body whose state is a vector.
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
+    :param env: the environment, with an attribute `state`
+    :param names: a name for each number of the state
+    :param positions: how many of them can be positions, which come first
+    :param ranges: how far from zero each number is at most where the body is thrown
+    :param observe: what the environment shows of a state
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        names: Sequence[str],
+        positions: int,
+        ranges: Sequence[float] | Array,
+        observe: Callable[[Array], Array],
+    ) -> None:
         super().__init__(env)
-        name = type(self.base).__name__
-        self._observed: Callable[[Array], Array]
-        if isinstance(self.base, EquationsEnv):
-            body = self.base.body
-            self._ranges, self._observed, self.names = body.anywhere, body.observed, list(body.names)
-            self.positions = self.size = len(self._ranges)  # in the order of the equations, so any can be a position
-            return
-        self._ranges, self._observed = np.array(THROWN[name]), SINES[name]
-        self.size = len(self._ranges)
-        self.positions = self.size // 2
-        self.names = [f"state {k}" for k in range(self.size)]
-        if name in ("CartPoleEnv", "MountainCarEnv"):
-            self.names = list(observation_names(self.base))
+        self.names, self.positions, self.size = list(names), positions, len(names)
+        self._ranges, self._observe = np.array(ranges), observe
 
     def sharpen(self) -> None:
         """Shows what is observed without rounding it to float32."""
         inner: Any = self.env
         while inner.env is not self.base and type(inner.env) is not PassiveEnvChecker:  # which looks for float32
             inner = inner.env
-        inner.env = Unrounded(inner.env, self._observed)
+        inner.env = Unrounded(inner.env, self._observe)
         super().sharpen()
 
     def state(self) -> Array:
@@ -303,6 +306,16 @@ class Unrounded(gym.Wrapper[Any, Any, Any, Any]):
         return self._seen(), reward, ended, cut, info
 
 
+def classic_body(env: gym.Env[Any, Any]) -> StateBody:
+    """Returns a body of Gymnasium's classic control."""
+    name = type(env.unwrapped).__name__
+    ranges = THROWN[name]
+    names = [f"state {k}" for k in range(len(ranges))]
+    if name in ("CartPoleEnv", "MountainCarEnv"):
+        names = list(observation_names(env.unwrapped))
+    return StateBody(env, names, len(ranges) // 2, ranges, SINES[name])
+
+
 def body_of(env: gym.Env[Any, Any], also: tuple[type, ...] = ()) -> BodyState:
     """Returns the body in an environment, and refuses an environment whose state cannot be set.
 
@@ -317,10 +330,11 @@ def body_of(env: gym.Env[Any, Any], also: tuple[type, ...] = ()) -> BodyState:
         )
     if all(hasattr(base, name) for name in ("model", "data", "set_state", "frame_skip")):
         body: BodyState = MujocoBody(env)
-    elif isinstance(base, EquationsEnv) or (
-        type(base).__name__ in SINES and type(base).__module__.startswith("gymnasium.envs.classic_control")
-    ):
-        body = StateBody(env)
+    elif type(base).__name__ in SINES and type(base).__module__.startswith("gymnasium.envs.classic_control"):
+        body = classic_body(env)
+    elif isinstance(base, EquationsEnv):
+        own = base.body  # its numbers are in the order of the equations, so any can be a position
+        body = StateBody(env, own.names, len(own.names), own.anywhere, own.observed)
     else:
         raise ValueError(
             f"the state of {type(base).__name__} cannot be set, only those of bodies of MuJoCo (Gymnasium's MujocoEnv, "

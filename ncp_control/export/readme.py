@@ -9,7 +9,7 @@ from ncp_control._version import __version__
 from ncp_control.base.text import shown
 from ncp_control.export.checking import Check
 from ncp_control.rl.controller import Controller
-from ncp_control.rl.monitor import FLAGS
+from ncp_control.rl.monitor import CLAIMED, FLAGS
 
 WIDTH = 100
 COMPILE = "cc -std=c99 -O2 -o controller controller.c main.c -lm"
@@ -58,7 +58,7 @@ def proof_text(controller: Controller) -> list[list[str]]:
     if controller.watch is None or not controller.watch.claim:
         return []
     lines = [line for text in controller.watch.claim for line in wrapped(shown(text))]
-    return [["What was proved, for code in float whose flags are all 0, and 1 as the elapsed time", *lines]]
+    return [[CLAIMED, *lines]]
 
 
 def wrapped(text: str) -> list[str]:

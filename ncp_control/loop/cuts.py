@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ncp_control.activity.recording.interventions import intervened
 from ncp_control.loop.closed import ClosedLoop, LoopState
 from ncp_control.loop.exponents import LEAST
-from ncp_control.neurons import without_synapses
-from ncp_control.rnn import RNN
 
 STEPS = 200  # after a cut; what is told is measured in the second half of them
 NEAR = 1e-6  # the distance of the other run, whose growth is the exponent
@@ -31,56 +29,38 @@ class Onward(NamedTuple):
     exponent: float
 
 
-def circuit_of(loop: ClosedLoop) -> RNN:
-    """Returns the circuit in a loop; refuses an agent without one, and one whose choices jump."""
+def synapses_of(loop: ClosedLoop) -> list[str]:
+    """Returns the circuit's synapses, `source->target`, the sensory ones first; refuses an agent without any."""
     rnn = loop.controller.rnn
     if rnn is None or loop.chooses:
         raise ValueError("to cut synapses takes an agent with a circuit whose actions are numbers")
-    with cut(rnn, 0):  # refuses neurons whose synapses cannot be cut
-        return rnn
-
-
-def synapses_of(rnn: RNN) -> list[str]:
-    """Returns a circuit's synapses, `source->target`, the sensory ones first."""
     wiring = rnn.wiring
     ends = [(wiring.sensory, wiring.input_names), (wiring.synapses, wiring.neuron_names)]
-    return [
+    names = [
         f"{sources[int(source)]}->{wiring.neuron_names[int(target)]}"
         for edges, sources in ends
         for source, target in zip(edges.source, edges.target, strict=True)
     ]
+    with intervened(loop.controller, {}, names[:1]):  # refuses neurons whose synapses cannot be cut
+        return names
 
 
-def without_each(loop: ClosedLoop, state: LoopState, advance: Callable[[], None] = lambda: None) -> list[Onward]:
-    """Returns how the loop goes on with the whole circuit, and then without each of its synapses.
+def without_each(
+    loop: ClosedLoop, state: LoopState, synapses: Sequence[str], advance: Callable[[], None] = lambda: None
+) -> list[Onward]:
+    """Returns how the loop goes on with the whole circuit, and then without each of some synapses.
 
     :param loop: the closed loop
     :param state: a state on an attractor
+    :param synapses: from `synapses_of`
     :param advance: called after each
     """
-    found, rnn = [], circuit_of(loop)
-    for k, name in enumerate(["", *synapses_of(rnn)]):
-        with cut(rnn, k - 1):
+    found = []
+    for name in ["", *synapses]:
+        with intervened(loop.controller, {}, [name] if name else []):
             found.append(Onward(name, *onward(loop, state)))
         advance()
     return found
-
-
-@contextmanager
-def cut(rnn: RNN, synapse: int) -> Iterator[None]:
-    """Cuts one synapse of a circuit while the block runs; none for a negative number.
-
-    :param rnn: the circuit
-    :param synapse: its number, the sensory ones first
-    """
-    whole, sensory = rnn.cell, len(rnn.wiring.sensory)
-    if synapse >= 0:
-        kinds: tuple[list[int], list[int]] = ([], [synapse]) if synapse < sensory else ([synapse - sensory], [])
-        rnn.cell = without_synapses(whole, *kinds)
-    try:
-        yield
-    finally:
-        rnn.cell = whole
 
 
 def onward(loop: ClosedLoop, state: LoopState) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from ncp_control.base.progress import tracked
 from ncp_control.base.values import strict_json
 from ncp_control.loop.attractors import SettledRun, grouped, settle
 from ncp_control.loop.closed import ClosedLoop
-from ncp_control.loop.cuts import Onward, circuit_of, synapses_of, without_each
+from ncp_control.loop.cuts import Onward, synapses_of, without_each
 from ncp_control.loop.cycles import SAME, Cycle, find_cycle
 from ncp_control.loop.exponents import AHEAD, LEAST, SPIN_UP, LoopPath, MeanInterval, dimension, follow, interval
 from ncp_control.loop.held import FIXED, HeldPoint, held_points
@@ -175,7 +175,7 @@ def analyse(
             f"a run needs at least {2 * AHEAD} steps to settle and {AHEAD} to be measured, got {steps} and {measured}"
         )
     loop = ClosedLoop(agent, env)
-    count = len(synapses_of(circuit_of(loop))) if synapses else 0
+    names = synapses_of(loop) if synapses else []
     random = np.random.default_rng(seed)
     first = [loop.start(seed + k) for k in range(starts)] + [loop.thrown(random) for _ in range(thrown)]
     with tracked("settling", steps, shown=progress) as tracker:
@@ -189,9 +189,9 @@ def analyse(
             for k, group in enumerate(groups)
         ]
     cuts, led = [], next((run.states[-1] for run in settled if run.ended is None), None)
-    if synapses and led is not None:
-        with tracked("cutting", count + 1, unit="synapses", shown=progress) as tracker:
-            cuts = without_each(loop, led, lambda: tracker.advance(1, 1))
+    if names and led is not None:
+        with tracked("cutting", 1 + len(names), unit="synapses", shown=progress) as tracker:
+            cuts = without_each(loop, led, names, lambda: tracker.advance(1, 1))
     found = sorted(merged(loop, found), key=lambda one: (one.starts, one.thrown), reverse=True)
     spec = getattr(env, "spec", None)
     return LoopReport(

@@ -18,6 +18,7 @@ FLAGS = {
     STATE: "a state lies outside the certified range",
     ELAPSED: "the elapsed time lies outside the certified range",
 }
+CLAIMED = "What was proved, for code in float whose flags are all 0, and 1 as the elapsed time"
 ARRAYS = ("observation_low", "observation_high", "state_low", "state_high")
 TIMES = ("elapsed_low", "elapsed_high")
 
@@ -125,7 +126,7 @@ class Monitor:
             if not (isinstance(claim, list) and all(isinstance(line, str) for line in claim)):
                 raise ValueError
             times = [float("inf") if values[name] is None else float(values[name]) for name in TIMES]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError) as error:
             raise ValueError(NO_MONITOR) from error
         low, high, state_low, state_high = (np.array(arrays[name], dtype=np.float32) for name in ARRAYS)
         return cls(low, high, state_low, state_high, times[0], times[1], sha256, tuple(claim))

@@ -15,7 +15,7 @@ from helpers.small_agents import small_agent
 from ncp_control.base.sections import text_of
 from ncp_control.loop import LoopReport, analyse
 from ncp_control.loop.closed import ClosedLoop
-from ncp_control.loop.cuts import STEPS, Onward, circuit_of, synapses_of, without_each
+from ncp_control.loop.cuts import STEPS, Onward, synapses_of, without_each
 from ncp_control.loop.printed import FEW, cuts
 from ncp_control.neurons import without_synapses
 
@@ -54,9 +54,10 @@ def test_the_table_names_those_that_move_a_figure_most(report: LoopReport) -> No
 
 def test_a_cut_is_that_of_a_circuit_without_the_synapse_and_is_undone(tmp_path: Path) -> None:
     loop = ClosedLoop(small_agent("circuit", tmp_path), gym.make("Pendulum-v1"))
-    rnn, state = circuit_of(loop), loop.start(0)
+    rnn, state = loop.controller.rnn, loop.start(0)
+    assert rnn is not None
     before = loop.step(state).state.neurons
-    found = without_each(loop, state)
+    found = without_each(loop, state, synapses_of(loop))
     np.testing.assert_array_equal(loop.step(state).state.neurons, before)
     sensory = len(rnn.wiring.sensory)
     for number, cell in (
@@ -70,7 +71,7 @@ def test_a_cut_is_that_of_a_circuit_without_the_synapse_and_is_undone(tmp_path: 
             run = step.state
             rewards.append(step.reward)
         rnn.cell = whole
-        assert found[1 + number].synapse == synapses_of(rnn)[number]
+        assert found[1 + number].synapse == synapses_of(loop)[number]
         assert found[1 + number].reward == pytest.approx(np.mean(rewards[STEPS // 2 :]), abs=1e-3)
 
 

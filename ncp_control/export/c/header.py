@@ -9,7 +9,7 @@ from ncp_control._version import __version__
 from ncp_control.neurons import cell_config
 from ncp_control.neurons.code import filled
 from ncp_control.rl.controller import Controller
-from ncp_control.rl.monitor import ELAPSED, FLAGS, NOT_FINITE, OBSERVATION, STATE
+from ncp_control.rl.monitor import CLAIMED, ELAPSED, FLAGS, NOT_FINITE, OBSERVATION, STATE
 
 HEADER = """\
 #ifndef CONTROLLER_H
@@ -122,8 +122,7 @@ def header_text(controller: Controller, name: str, sha256: str) -> str:
 def claim_text(controller: Controller) -> str:
     """Returns the comment with what was proved; nothing for a controller of which nothing was."""
     lines = () if controller.watch is None else controller.watch.claim
-    head = "What was proved, for code in float whose flags are all 0, and 1 as the elapsed time:"
-    return comment([head, *lines]) if lines else ""
+    return comment([f"{CLAIMED}:", *lines]) if lines else ""
 
 
 def harmless(text: str) -> str:

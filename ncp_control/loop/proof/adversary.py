@@ -45,7 +45,7 @@ class Adversary:
         self.tube = np.array(proof.tube).swapaxes(0, 1)
         _, self.periods, self.m = self.tube.shape
         self.starts = torch.tensor([self.body.low, self.body.high], dtype=torch.float64)
-        self.errors = proof.error * torch.tensor(self.body.scales, dtype=torch.float64)[list(self.body.seen)]
+        self.errors = torch.tensor(self.body.errors(proof.error))
         self.random = torch.Generator().manual_seed(seed)
         self.low, self.high = (np.full(self.tube[0].shape, end) for end in (np.inf, -np.inf))
         self.followed = self.longer = 0

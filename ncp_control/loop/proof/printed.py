@@ -1,4 +1,4 @@
-"""A proof in sections, for a terminal."""
+"""A proof in words: in sections for a terminal and a page, and line by line for a robot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ncp_control.base.bounds import at_least, at_most
 from ncp_control.base.sections import Section, aligned, table
 from ncp_control.base.text import counted
 from ncp_control.loop.proof.proving import LoopAttack, Proof
+from ncp_control.rl.monitor import Monitor
 from ncp_envs.equations import BODIES, Claim
 
 FEW = 8  # cells of a table
@@ -40,10 +41,22 @@ def about(proof: Proof) -> Section:
     return Section("in short", rows=tuple(rows))
 
 
-def in_short(proof: Proof) -> tuple[str, ...]:
-    """Returns what was to be shown, and whether it was, line by line."""
+def monitor_of(proof: Proof) -> Monitor:
+    """Returns the ranges of observations and neurons, for `Controller` and `ncp-control export`, with what was proved.
+
+    A robot that raises a flag is not the body of the proof, or began elsewhere, or its sensors are worse.
+
+    :param proof: the proof, with its claims shown
+    """
+    if not proof.shown:
+        raise ValueError(f"nothing to monitor: the claims about {proof.agent} are not shown")
+    body = BODIES[proof.body]
+    everywhere, m = np.array(proof.everywhere).T, len(body.names)
+    errors = body.errors(proof.error)
+    observations = everywhere[list(body.seen)] + np.stack([-errors, errors], axis=1)
     told = ("agent", "starts", "errors", "claim", "for ever")
-    return tuple(f"{name}: {text}" for name, text in about(proof).rows if name in told)
+    claim = tuple(f"{name}: {text}" for name, text in about(proof).rows if name in told)
+    return Monitor.around(observations, everywhere[m:], (1.0, 1.0), proof.sha256, claim)
 
 
 def forever(proof: Proof) -> str:

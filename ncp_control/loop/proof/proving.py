@@ -166,7 +166,7 @@ class Prover:
     def __init__(self, agent: LoadedPolicy, body: Equations, error: float) -> None:
         self.controller, self.body = Controller(agent), body
         check_fits(self.controller, body)
-        self.loop = ProvedLoop(CircuitOnSets(self.controller), body, error * np.array(body.scales)[list(body.seen)])
+        self.loop = ProvedLoop(CircuitOnSets(self.controller), body, body.errors(error))
         self.exact = copy.deepcopy(self.controller).double()
         self.m = len(body.names)
         self.periods = round(body.horizon / body.period)

@@ -172,8 +172,8 @@ def _is_within(inner: Sets, outer: Sets) -> bool:
         size = np.abs(around) @ np.abs(found) + np.abs(wanted)
         left = (np.abs(wanted - around @ found) + rounding * size).sum(axis=1)
         left = (left + rounding * (np.abs(center) + np.abs(middle)) / scale).max()
-        # A vector that is nowhere above `left` is G2 P v and less than half of it: the sum of all of these is at most
-        # twice the first.
+        # A vector v that is nowhere above `left` is `around @ (inverse @ v)` and what is less than half of `left`. That
+        # is covered in the same way, and so on; the sum of all of these is at most twice the first.
         taken = np.abs(found).sum(axis=1) + 2 * left * np.abs(inverse).sum(axis=1)
         if (taken * (1 + SHARE) <= 1).all():
             return True
