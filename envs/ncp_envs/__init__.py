@@ -11,6 +11,8 @@ The tasks of `ncp_envs.memory` need a memory and nothing else.
 """
 
 from ncp_envs.action_bursts import ActionBursts
+from ncp_envs.action_changes import ActionChangeCost
+from ncp_envs.changed_body import ChangedBody, Pushes
 from ncp_envs.delay import ActionDelay, VectorActionDelay
 from ncp_envs.dropout import ObservationDropout, VectorObservationDropout
 from ncp_envs.equations import register_equations
@@ -28,7 +30,9 @@ from ncp_envs.random_actions import RandomActionOverwrite, VectorRandomActionOve
 
 __all__ = [
     "ActionBursts",
+    "ActionChangeCost",
     "ActionDelay",
+    "ChangedBody",
     "History",
     "IrregularTime",
     "KeepObservations",
@@ -36,6 +40,7 @@ __all__ = [
     "ObservationDropout",
     "ObservationNoise",
     "PreviousAction",
+    "Pushes",
     "RandomActionOverwrite",
     "VectorActionDelay",
     "VectorHistory",

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from ncp_envs.arguments import check_box
 from ncp_envs.changed_observations import ChangedObservations, Info, ObservationRule, VectorChangedObservations
+from ncp_envs.names import observation_names
 from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed
 
 Deviation = float | Sequence[float] | NDArray[Any]
 
 
 class _Noise(ObservationRule):
-    def __init__(self, space: gym.Space[Any], std: Deviation, layer: int, seed: int | None) -> None:
-        box = check_box("ObservationNoise", space, floating=True)
+    def __init__(self, space: gym.Space[Any], std: Deviation, clean: bool, layer: int, seed: int | None) -> None:
+        box = check_box("ObservationNoise", space, vector=clean, floating=True)
         try:
             given = np.array(std, dtype=np.float64)
         except (TypeError, ValueError):
@@ -34,11 +35,11 @@ class _Noise(ObservationRule):
         if not (np.isfinite(given).all() and (given >= 0).all()):
             raise ValueError(f"ObservationNoise needs a std that is finite and not negative, and got {std}")
         noisy = self._std > 0
-        self.space = gym.spaces.Box(
-            low=np.where(noisy, -np.inf, box.low).astype(box.dtype),
-            high=np.where(noisy, np.inf, box.high).astype(box.dtype),
-            dtype=box.dtype.type,
-        )
+        low, high = np.where(noisy, -np.inf, box.low), np.where(noisy, np.inf, box.high)
+        self._clean = clean
+        if clean:
+            low, high = np.concatenate([low, box.low]), np.concatenate([high, box.high])
+        self.space = gym.spaces.Box(low.astype(box.dtype), high.astype(box.dtype), dtype=box.dtype.type)
         self._random = RandomStream(Stream.OBSERVATION_NOISE, layer, seed)
 
     def start(self, seed: int | None) -> None:
@@ -47,7 +48,9 @@ class _Noise(ObservationRule):
 
     def observe(self, observation: Any) -> tuple[Any, Info]:
         noise = self._std * self._random.generator.standard_normal(self._std.shape)
-        return (observation + noise).astype(self.space.dtype), {"clean_observation": np.array(observation)}
+        noisy = (observation + noise).astype(self.space.dtype)
+        shown = np.concatenate([noisy, observation]) if self._clean else noisy
+        return shown, {"clean_observation": np.array(observation)}
 
 
 class ObservationNoise(ChangedObservations, RecordConstructorArgs):
@@ -59,6 +62,7 @@ class ObservationNoise(ChangedObservations, RecordConstructorArgs):
 
     :param env: an environment whose observations are a `Box` of floating-point numbers
     :param std: the standard deviation, one number for all entries or one for each
+    :param clean: also show the observation without noise, after the noisy one: what a critic may see
     :param seed: the seed of the stream before the first `reset(seed=...)`
 
     >>> import gymnasium as gym
@@ -68,9 +72,16 @@ class ObservationNoise(ChangedObservations, RecordConstructorArgs):
     [False, True, False, True]
     """
 
-    def __init__(self, env: gym.Env[Any, Any], std: Deviation, seed: int | None = None) -> None:
-        RecordConstructorArgs.__init__(self, std=np.asarray(std).tolist(), seed=seed)
-        super().__init__(env, _Noise(env.observation_space, std, count_layers(env, ObservationNoise), seed))
+    def __init__(self, env: gym.Env[Any, Any], std: Deviation, clean: bool = False, seed: int | None = None) -> None:
+        RecordConstructorArgs.__init__(self, std=np.asarray(std).tolist(), clean=clean, seed=seed)
+        super().__init__(env, _Noise(env.observation_space, std, clean, count_layers(env, ObservationNoise), seed))
+        self._clean = clean
+
+    @property
+    def observation_names(self) -> list[str]:
+        """The names of the environment's entries, followed by those of the clean ones if they are shown."""
+        names = list(observation_names(self.env))
+        return [*names, *[f"true {name}" for name in names if self._clean]]
 
 
 class VectorObservationNoise(VectorChangedObservations):
@@ -84,4 +95,6 @@ class VectorObservationNoise(VectorChangedObservations):
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], std: Deviation, seed: int | None = None) -> None:
         layer = count_layers(env, VectorObservationNoise)
         space = env.single_observation_space
-        super().__init__(env, [_Noise(space, std, layer, offset_seed(seed, index)) for index in range(env.num_envs)])
+        super().__init__(
+            env, [_Noise(space, std, False, layer, offset_seed(seed, index)) for index in range(env.num_envs)]
+        )

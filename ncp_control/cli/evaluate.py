@@ -9,19 +9,23 @@ from typing import Annotated, Any
 
 import tyro
 
+SELDOM = ("sample", "algo", "normalize", "levels", "beside")
+
 
 @dataclass
 class Arguments:
-    """Run a policy for whole episodes and print its return, beside the return that a dynamics model predicts; or
-    compare a model's predictions with rollouts, one step ahead and many steps ahead.
+    """Run a policy for whole episodes and print its return, also in many disturbances, or beside what a dynamics model
+    predicts; or compare a model's predictions with rollouts, one step ahead and many steps ahead.
 
     Example: ncp-control evaluate checkpoints/halfcheetah-teacher.safetensors --episodes 20
+    Example: ncp-control evaluate checkpoints/halfcheetah.safetensors --grid --figures pictures
     Example: ncp-control evaluate runs/positions/best.safetensors --in runs/cheetah/best.safetensors
     Example: ncp-control evaluate runs/fit-ltc-s0/best.safetensors --data ./cheetah-v0 --figures pictures
     """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="CHECKPOINT")]
-    """The .safetensors file of a policy or of a model."""
+    """The .safetensors file of a policy or of a model; or a .zip of Stable-Baselines3, a .pt of rsl_rl, or
+    module:function."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The environment; by default the one that the checkpoint was trained in, or a model's rollouts were collected
@@ -45,6 +49,21 @@ class Arguments:
     dropout: Annotated[float | None, tyro.conf.arg(metavar="P")] = None
     """The probability that an observation is replaced by zeros; by default that of the training."""
 
+    grid: bool = False
+    """Disturb a policy in many ways, one after another: noise, lost readings, late actions, pushes, changed bodies."""
+
+    levels: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=N,N ...")] = ()
+    """With --grid: the disturbances, such as mass=0.5,2 delay=1."""
+
+    beside: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="AGENT ...")] = ()
+    """With --grid: other agents."""
+
+    algo: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """The algorithm of a .zip, such as SAC."""
+
+    normalize: Annotated[Path | None, tyro.conf.arg(metavar="PATH")] = None
+    """The file of the VecNormalize that belongs to a .zip."""
+
     sample: bool = False
     """Sample the policy's actions instead of taking the deterministic ones."""
 
@@ -52,7 +71,7 @@ class Arguments:
     """For a model: the rollouts or the table; their test part is used."""
 
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """For a model: a folder for pictures."""
+    """For a model, and with --grid: a folder for pictures."""
 
     json: bool = False
     """Print one JSON object last."""
@@ -67,8 +86,17 @@ def run(arguments: Arguments) -> int:
         if arguments.inside:
             raise ValueError(f"--in is for policies, and {arguments.policy} holds {kind.value}")
         return run_model(arguments)
-    if arguments.data is not None or arguments.figures is not None:
+    if arguments.data is not None or (arguments.figures is not None and not arguments.grid):
         raise ValueError(f"--data and --figures are for models of the dynamics, and {arguments.policy} holds none")
+    if (arguments.beside or arguments.levels) and not arguments.grid:
+        raise ValueError(f"--{'beside' if arguments.beside else 'levels'} goes with --grid: add it")
+    agents = (arguments.policy, *arguments.beside)
+    if (arguments.algo or arguments.normalize) and not any(path.suffix.lower() == ".zip" for path in agents):
+        raise ValueError(
+            f"--{'algo' if arguments.algo else 'normalize'} goes with a .zip of Stable-Baselines3: leave it out"
+        )
+    if arguments.grid:
+        return run_grid(arguments)
     if arguments.inside:
         return run_inside(arguments)
     return run_policy(arguments)
@@ -113,15 +141,39 @@ def run_inside(arguments: Arguments) -> int:
     return 0
 
 
+def run_grid(arguments: Arguments) -> int:
+    """Evaluates a policy, and others beside it, in many disturbances."""
+    from ncp_control.cli import evaluate_grid, trained_in
+
+    asked = [name for name, level in trained_in.asked_of(arguments).items() if level is not None]
+    if asked or arguments.inside:
+        raise ValueError(f"--grid has disturbances of its own: leave out --{asked[0] if asked else 'in'}")
+    agents = (arguments.policy, *arguments.beside)
+    return evaluate_grid.run(arguments, {path: agent_of(arguments, path) for path in agents})
+
+
+def agent_of(arguments: Arguments, path: Path) -> Any:
+    """Loads a policy, or anything else that can teach."""
+    from ncp_control.rl import load_policy
+
+    is_function = ":" in str(path) and not path.exists()
+    if path.suffix.lower() not in (".zip", ".pt") and not is_function:
+        return load_policy(path)
+    from ncp_control.distil.teachers import load_teacher
+
+    of_zip = (arguments.algo, arguments.normalize) if path.suffix.lower() == ".zip" else ()
+    return load_teacher(str(path), *of_zip)
+
+
 def run_policy(arguments: Arguments) -> int:
     """Evaluates a policy."""
     import numpy as np
 
     from ncp_control.cli import trained_in
-    from ncp_control.rl import evaluate, load_policy
+    from ncp_control.rl import evaluate
 
-    policy = load_policy(arguments.policy)
-    note = policy.note
+    policy = agent_of(arguments, arguments.policy)
+    note = getattr(policy, "note", {})
     env = trained_in.env_name(arguments.policy, note, arguments.env)
     asked = trained_in.asked_of(arguments)
     performance: list[float] = []
@@ -138,13 +190,8 @@ def run_policy(arguments: Arguments) -> int:
         "checkpoint": str(arguments.policy),
         "env": env,
         **trained_in.conditions(note, **asked),
-        "episodes": len(episodes.returns),
         "seed": arguments.seed,
-        "mean_return": float(np.mean(episodes.returns)),
-        "std_return": float(np.std(episodes.returns)),
-        "min_return": min(episodes.returns),
-        "max_return": max(episodes.returns),
-        "mean_length": float(np.mean(episodes.lengths)),
+        **episodes.summary(),
     }
     if trials := len(performance):
         summary |= {"trials": trials, "correct": float(np.mean(performance))}

@@ -16,23 +16,47 @@ class Disturbance(NamedTuple):
     argument: its argument that is the number
     fixed: its other arguments
     default: the number where a note does not say it
+    none: the number that disturbs nothing
     words: how the number is printed
+    is_share: whether the number is a share, which is printed in percent
     """
 
     wrapper: str
     argument: str
     fixed: Mapping[str, Any]
     default: float
+    none: float
     words: str
+    is_share: bool = False
+
+    def written(self, level: float, least: float | None = None) -> str:
+        """Writes how strong the disturbance is.
+
+        :param level: the number
+        :param least: the least number of a range that ends with `level`
+        """
+        ends = [level] if least is None or least == level else [least, level]
+        numbers = " to ".join(f"{100 * end if self.is_share else end:.3g}" for end in ends)
+        return self.words.format(numbers).replace(" 1 steps", " 1 step")
 
 
+OPTIONS = ("random", "noise", "dropout")  # those for which commands have an option
 # The innermost first.
 DISTURBANCES = {
-    "random": Disturbance("RandomActionOverwrite", "probability", {}, 0.05, "{:.3g} % random actions"),
-    "noise": Disturbance("ObservationNoise", "std", {}, 0.0, "noise of {:.3g}"),
-    "dropout": Disturbance("ObservationDropout", "probability", {"whole": True}, 0.0, "{:.3g} % of the readings lost"),
+    "mass": Disturbance("ChangedBody", "mass", {}, 1.0, 1.0, "{} times the mass"),
+    "gear": Disturbance("ChangedBody", "gear", {}, 1.0, 1.0, "motors {} times as strong"),
+    "friction": Disturbance("ChangedBody", "friction", {}, 1.0, 1.0, "{} times the friction"),
+    "limbs": Disturbance("ChangedBody", "limbs", {}, 1.0, 1.0, "limbs {} times as long"),
+    "push": Disturbance("Pushes", "strength", {}, 0.0, 0.0, "pushes of {} times its weight"),
+    "random": Disturbance("RandomActionOverwrite", "probability", {}, 0.05, 0.0, "{} % random actions", True),
+    "delay": Disturbance("ActionDelay", "steps", {}, 0.0, 0.0, "actions {} steps late"),
+    "noise": Disturbance("ObservationNoise", "std", {}, 0.0, 0.0, "noise of {}"),
+    "dropout": Disturbance(
+        "ObservationDropout", "probability", {"whole": True}, 0.0, 0.0, "{} % of the readings lost", True
+    ),
 }
-UNDISTURBED = dict.fromkeys(DISTURBANCES, 0.0)
+UNDISTURBED = {name: kind.none for name, kind in DISTURBANCES.items()}
+TELLS = ("told", "clean")  # arguments with which a wrapper shows an agent more, so that it cannot be left out
 
 
 def env_name(checkpoint: Path, note: dict[str, Any], asked: str | None) -> str:
@@ -91,23 +115,33 @@ def layers(note: dict[str, Any], **asked: float | None) -> list[Any]:
     for name, level in levels.items():
         if name == "noise" and not 0 <= level < math.inf:
             raise ValueError(f"--noise takes a number of at least 0, not {level:g}")
-        if name != "noise" and not 0 <= level <= 1:
+        if DISTURBANCES[name].is_share and not 0 <= level <= 1:
             raise ValueError(f"--{name} takes a probability from 0 to 1, not {level:g}")
-    kept = [wrapper for wrapper in wrappers_in(note) if all(level_of(wrapper, name) is None for name in levels)]
+    kept = []
+    for wrapper in wrappers_in(note):
+        replaced = [DISTURBANCES[name] for name in levels if level_of(wrapper, name) is not None]
+        settings = (isinstance(wrapper, dict) and next(iter(wrapper.values()))) or {}
+        if not replaced:
+            kept.append(wrapper)
+        elif any(settings.get(key) for key in TELLS):
+            calmed = {kind.argument: kind.none for kind in replaced}
+            kept.append({next(iter(wrapper)): {**settings, **calmed}})
     return [*disturbances(**levels), *kept]
 
 
 def disturbances(**levels: float) -> list[Any]:
     """Returns wrappers that disturb an environment, as a recipe names them, the innermost first.
 
-    :param levels: `random`, the share of random actions; `noise`, the standard deviation of Gaussian noise on every
-        observation; `dropout`, the probability with which a whole observation is replaced by zeros
+    :param levels: how strong each of `DISTURBANCES` is, such as `noise`, the standard deviation of Gaussian noise on
+        every observation, or `dropout`, the probability with which a whole observation is replaced by zeros
     """
-    return [
-        {kind.wrapper: {kind.argument: levels[name], **kind.fixed}}
-        for name, kind in DISTURBANCES.items()
-        if levels.get(name)
-    ]
+    found: dict[str, dict[str, Any]] = {}
+    for name, kind in DISTURBANCES.items():
+        level = levels.get(name, kind.none)
+        if level != kind.none:
+            number = int(level) if name == "delay" and level == int(level) else level
+            found.setdefault(kind.wrapper, dict(kind.fixed))[kind.argument] = number
+    return [{wrapper: settings} for wrapper, settings in found.items()]
 
 
 def strength(note: dict[str, Any], name: str, asked: float | None = None) -> float:
@@ -128,7 +162,7 @@ def strength(note: dict[str, Any], name: str, asked: float | None = None) -> flo
 
 def asked_of(arguments: Any) -> dict[str, float | None]:
     """Returns the disturbances that a command was asked for, None for those of the training."""
-    return {name: getattr(arguments, name) for name in DISTURBANCES}
+    return {name: getattr(arguments, name) for name in OPTIONS}
 
 
 def conditions(note: dict[str, Any], **asked: float | None) -> dict[str, Any]:
@@ -141,12 +175,15 @@ def in_words(wrappers: list[Any]) -> str:
     """Returns what is around an environment, for a sentence that names it; empty for nothing."""
     parts = []
     for wrapper in wrappers:
-        name = wrapper if isinstance(wrapper, str) else next(iter(wrapper))
-        for key, kind in DISTURBANCES.items():
-            number = level_of(wrapper, key)
-            if number is not None:
-                name = kind.words.format(number if key == "noise" else 100 * number)
-        parts.append(name)
+        numbers = {key: numbers_of(wrapper, key) for key in DISTURBANCES}
+        known = {key: found for key, found in numbers.items() if found}
+        for key, found in known.items():
+            kind = DISTURBANCES[key]
+            if {*found} != {kind.none}:
+                # A factor of the body has a range; of several numbers for noise the largest counts.
+                parts.append(kind.written(max(found), min(found) if kind.none else None))
+        if not known:
+            parts.append(wrapper if isinstance(wrapper, str) else next(iter(wrapper)))
     return f" with {', '.join(parts)}" if parts else ""
 
 
@@ -163,16 +200,21 @@ def level_of(described: Any, name: str) -> float | None:
 
     Of numbers for each entry of an observation it is the largest.
     """
+    return max(numbers_of(described, name), default=None)
+
+
+def numbers_of(described: Any, name: str) -> list[float]:
+    """Returns the number of a disturbance in a described wrapper, or its several; none for any other wrapper."""
     from ncp_control.base.values import read_number
 
-    wrapper, argument, _, default, _ = DISTURBANCES[name]
+    wrapper, argument, _, default, *_ = DISTURBANCES[name]
     if described == wrapper:
-        return default
+        return [default]
     if not isinstance(described, dict) or list(described) != [wrapper]:
-        return None
+        return []
     settings = described[wrapper] or {}
     number = read_number(settings.get(argument, default)) if isinstance(settings, dict) else None
-    numbers = number if isinstance(number, list) and number else [number]
+    numbers: list[Any] = number if isinstance(number, list) and number else [number]
     if not all(isinstance(own, int | float) for own in numbers):
         raise ValueError(f"the checkpoint's note on its environment is not readable: {described!r}")
-    return float(max(numbers))
+    return [float(own) for own in numbers]

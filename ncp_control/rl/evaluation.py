@@ -12,7 +12,7 @@ import torch
 
 from ncp_control.base.machine import one_thread
 from ncp_control.base.progress import tracked
-from ncp_control.data.batch_policies import PredictPolicy
+from ncp_control.data.batch_policies import BatchPolicy, FunctionPolicy, PredictPolicy
 from ncp_control.data.collection import spawned_seed
 from ncp_control.data.env_specs import check_policy
 from ncp_control.data.episodes import begin_episodes, run_episodes
@@ -26,6 +26,17 @@ class EpisodeReturns(NamedTuple):
     returns: list[float]
     lengths: list[int]
 
+    def summary(self) -> dict[str, Any]:
+        """Returns their number, mean, spread and ends, as JSON values."""
+        return {
+            "episodes": len(self.returns),
+            "mean_return": float(np.mean(self.returns)),
+            "std_return": float(np.std(self.returns)),
+            "min_return": min(self.returns),
+            "max_return": max(self.returns),
+            "mean_length": float(np.mean(self.lengths)),
+        }
+
 
 def evaluate(
     policy: Any,
@@ -38,8 +49,8 @@ def evaluate(
 ) -> EpisodeReturns:
     """Runs a policy for whole episodes, each with a seed of its own.
 
-    :param policy: has Stable-Baselines3's `predict`. Observations are normalised first if the policy was trained under
-        a `VecNormalize`
+    :param policy: has Stable-Baselines3's `predict`, or is a function from observations (B, ...) to actions (B, ...).
+        Observations are normalised first if the policy was trained under a `VecNormalize`
     :param make: makes an environment
     :param episodes: the number of episodes
     :param seed: the seed of everything random
@@ -70,7 +81,9 @@ def step_rewards(
     envs = [make() for _ in range(min(GROUP, episodes))]
     try:
         check_policy(policy, envs[0])
-        chosen = PredictPolicy(policy, deterministic=deterministic)
+        chosen: BatchPolicy = (
+            PredictPolicy(policy, deterministic=deterministic) if hasattr(policy, "predict") else FunctionPolicy(policy)
+        )
         rewards: list[list[float]] = [[] for _ in range(episodes)]
         with (
             tracked("evaluating", episodes, shown=progress) as tracker,

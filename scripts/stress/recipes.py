@@ -83,9 +83,9 @@ PLAIN = (
 )  # fmt: skip
 LIKELY = (True, False, 0, 1, 2, 3, 7, 64, 0.0, 0.5, 1.0, 8.0, 1e-300, 1e30, "1e-1", "9e-1", "1e1", "lin_1e-3", None)
 WRAPPERS = (
-    "ObservationNoise", "ObservationDropout", "History", "IrregularTime", "ActionDelay", "KeepObservations",
-    "PreviousAction", "RandomActionOverwrite", "VectorHistory", "VectorObservationNoise", "observation_names",
-    "without_mass_warning", "TimeLimit", "__all__", "os:system",
+    "ObservationNoise", "ObservationDropout", "ActionChangeCost", "ChangedBody", "Pushes", "History", "IrregularTime",
+    "ActionDelay", "KeepObservations", "PreviousAction", "RandomActionOverwrite", "VectorHistory",
+    "VectorObservationNoise", "observation_names", "without_mass_warning", "TimeLimit", "__all__", "os:system",
 )  # fmt: skip
 ARGUMENTS = (
     "std", "probability", "window", "frames", "observe_elapsed", "nominal", "seed", "delay", "steps", "keep", "fill",

@@ -24,6 +24,8 @@ PLAIN: dict[str, Any] = {
     "overwrite-always": partial(ncp_envs.RandomActionOverwrite, probability=1),
     "noise": partial(ncp_envs.ObservationNoise, std=0.1),
     "noise-each": partial(ncp_envs.ObservationNoise, std=np.array([0.0, 0.1, 2.0])),
+    "noise-clean": partial(ncp_envs.ObservationNoise, std=0.1, clean=True),
+    "change-cost": partial(ncp_envs.ActionChangeCost, weight=0.1),
     "dropout": partial(ncp_envs.ObservationDropout, probability=0.3),
     "dropout-fill": partial(ncp_envs.ObservationDropout, probability=0.5, fill=99.0, whole=True),
     "dropout-last": partial(ncp_envs.ObservationDropout, probability=0.5, fill="last"),
@@ -56,7 +58,7 @@ def make_everything() -> Any:
 
 WRAPPERS = {**PLAIN, "everything": everything}
 RANDOM = [
-    "overwrite", "bursts", "noise", "noise-each", "dropout", "dropout-fill", "dropout-last",
+    "overwrite", "bursts", "noise", "noise-each", "noise-clean", "dropout", "dropout-fill", "dropout-last",
     "irregular", "irregular-seen", "irregular-apart", "everything",
 ]  # fmt: skip
 
@@ -177,7 +179,9 @@ class Reusing(EpisodeCounter):
 @pytest.mark.parametrize("name", list(WRAPPERS))
 def test_a_returned_array_does_not_change_later(name: str) -> None:
     """Even where the environment and the agent reuse their arrays."""
-    passes_observations_on = name.startswith(("overwrite", "bursts", "delay", "no-delay")) or name == "irregular"
+    passes_observations_on = (
+        name.startswith(("overwrite", "bursts", "delay", "no-delay", "change")) or name == "irregular"
+    )
     env = WRAPPERS[name](EpisodeCounter() if passes_observations_on else Reusing())
     kept, action = [env.reset(seed=3)], np.zeros(1, dtype=np.float32)
     before = deepcopy(kept)
@@ -199,7 +203,8 @@ def test_streams_of_one_seed_are_all_different() -> None:
 def test_every_wrapper_is_tested() -> None:
     public = {name for name in ncp_envs.__all__ if isinstance(getattr(ncp_envs, name), type)}
     single = {name for name in public if issubclass(getattr(ncp_envs, name), gym.Wrapper)}
-    assert {make.func.__name__ for make in PLAIN.values()} == single - {"KeepObservations"}  # in test_observations.py
+    elsewhere = {"KeepObservations", "ChangedBody", "Pushes"}  # in test_observations.py and test_changed_body.py
+    assert {make.func.__name__ for make in PLAIN.values()} == single - elsewhere
 
 
 def test_no_two_wrappers_draw_from_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_the_conditions_of_the_training_are_repeated_and_named(
     save_policy(PPO("MlpPolicy", env, seed=0, device="cpu"), path, {"env": env, "env_wrapper": wrappers})
     words = ["evaluate", str(path), "--episodes", "2"]
     assert main(words) == 0
-    conditions = "5 % random actions, noise of 0.3, 10 % of the readings lost, ActionDelay"
+    conditions = "5 % random actions, noise of 0.3, 10 % of the readings lost, actions 1 step late"
     assert f"in {env} with {conditions}: return" in capsys.readouterr().out
     calm = ["--random", "0", "--noise", "0", "--dropout", "0"]
     for more, kept in (([], wrappers), (calm, wrappers[3:]), (["--noise", "0"], [wrappers[0], *wrappers[2:]])):
@@ -83,7 +83,7 @@ def test_the_conditions_of_the_training_are_repeated_and_named(
         wanted = evaluate(load_policy(path), lambda kept=kept: make_env(env, kept), 2).returns
         assert summary["mean_return"] == np.mean(wanted)
     assert main([*words, *calm]) == 0
-    assert f"in {env} with ActionDelay: return" in capsys.readouterr().out
+    assert f"in {env} with actions 1 step late: return" in capsys.readouterr().out
     for option, value in (("--noise", "-1"), ("--dropout", "1.5")):
         assert main([*words, option, value]) == 2
         assert f"{option} takes" in capsys.readouterr().err

@@ -30,14 +30,33 @@ class SAC(stable_baselines3.SAC):
     gradients are written by hand, into buffers that stay in the processor's cache; the critics' weights get no
     gradients from the actor's loss; and Adam is fused. This applies to an `MlpPolicy` with ReLU on a CPU, without gSDE.
     Anything else is trained by Stable-Baselines3's own code.
+
+    :param actor_sees: the actor reads this many entries of an observation, the first ones, and the critics read all:
+        what the actor must do without, such as observations without noise, helps the critics to judge it
     """
+
+    actor_sees: int | None
 
     if not TYPE_CHECKING:  # a type checker knows the arguments from Stable-Baselines3
 
         @hands_on_to(stable_baselines3.SAC.__init__)
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
+        def __init__(self, *args: Any, actor_sees: int | None = None, **kwargs: Any) -> None:
+            self.actor_sees = actor_sees
             super().__init__(*args, **kwargs)
             warn_without_gpu(self, kwargs.get("device", "auto"))
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        if self.actor_sees is None:
+            return
+        first = next(iter(layers_in(self.actor.latent_pi) or ()), None) if is_plain(self) else None
+        if first is None or not 0 < self.actor_sees <= first.in_features:
+            raise ValueError(
+                f"actor_sees is for an MlpPolicy with hidden layers of ReLU on a CPU, and takes 1 to "
+                f"{spaces.flatdim(self.observation_space)} entries of an observation, not {self.actor_sees}"
+            )
+        with torch.no_grad():
+            first.weight[:, self.actor_sees :] = 0.0
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """Updates the networks, as the method of Stable-Baselines3 does.
@@ -99,6 +118,7 @@ class Update:
 
     def __init__(self, model: stable_baselines3.SAC, batch: int, actor: Any) -> None:
         self.model, self.policy, self.batch, self.actor = model, model.policy, batch, actor
+        self.sees: int | None = getattr(model, "actor_sees", None)
         critic, target = model.critic, model.critic_target
         self.trunk = Layers(layers_in(actor.latent_pi) or [], batch, relu_at_end=True)
         self.mean, self.log_std = (Layers(layers_in(head) or [], batch) for head in (actor.mu, actor.log_std))
@@ -201,6 +221,8 @@ class Update:
         by_log_std = (by_mean * std * noise - alpha * share) * ((raw >= LOG_STD_MIN) & (raw <= LOG_STD_MAX))
         by_latent = self.mean.backward(by_mean).add_(self.log_std.backward(by_log_std))
         self.trunk.backward(by_latent, to_inputs=False)
+        if self.sees is not None:
+            gradient_of(self.trunk.layers[0].weight)[:, self.sees :] = 0.0  # what is zero stays zero
 
 
 def steps_to_weights(optimizer: torch.optim.Optimizer) -> None:

@@ -92,6 +92,41 @@ def test_what_is_not_plain_is_trained_by_stable_baselines3_bit_for_bit(settings:
     assert difference(ours, theirs) == 0
 
 
+def test_an_actor_that_sees_a_part_learns_from_critics_that_see_all(tmp_path: Path) -> None:
+    def model(kind: Any, steps: int) -> Any:
+        found = kind("MlpPolicy", pendulum(), **SMALL, **({"actor_sees": 2} if kind is SAC else {}))
+        first = found.actor.latent_pi[0].weight
+        if kind is not SAC:
+            hidden = torch.zeros(first.shape).index_fill_(1, torch.tensor([0, 1]), 1.0)
+            first.data *= hidden
+            first.register_hook(lambda gradient: gradient * hidden)
+        return found.learn(steps)
+
+    ours, theirs = model(SAC, 60), model(stable_baselines3.SAC, 60)
+    moved = difference(model(SAC, 25), ours)
+    assert difference(ours, theirs) < 1e-2 * moved
+    assert (ours.actor.latent_pi[0].weight[:, 2] == 0).all()
+    assert (ours.critic.q_networks[0][0].weight[:, 2] != 0).all()
+    ours.save(tmp_path / "model")
+    again = SAC.load(tmp_path / "model", env=pendulum(), device="cpu")
+    again.learn(40)
+    assert (again.actor.latent_pi[0].weight[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"actor_sees": 0},
+        {"actor_sees": 4},
+        {"actor_sees": 2, "policy_kwargs": {"activation_fn": nn.Tanh}},
+        {"actor_sees": 2, "policy_kwargs": {"net_arch": {"pi": [], "qf": [8]}}},
+    ],
+)
+def test_an_actor_cannot_see_what_is_not_there(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"actor_sees is for an MlpPolicy .* takes 1 to 3 entries of an observation"):
+        SAC("MlpPolicy", pendulum(), device="cpu", **settings)
+
+
 def test_clipped_log_stds_get_no_gradient() -> None:
     def model(kind: Any) -> Any:
         found = kind("MlpPolicy", pendulum(), **SMALL)
