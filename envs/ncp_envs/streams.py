@@ -20,6 +20,7 @@ class Stream(IntEnum):
     ACTION_BURSTS = 0x6E637005
     CHANGED_BODY = 0x6E637006
     PUSHES = 0x6E637007
+    ACTION_DELAY = 0x6E637008
 
 
 class RandomStream:

@@ -17,7 +17,7 @@ from ncp_control.neurons.catalogue import words
 SELDOM = (
     "threads", "learning_rate", "optimizer", "iterations", "demonstrations", "disturbance", "handover",
     "handover_at", "batches", "batch", "length", "warm_up", "teacher_share", "start_share", "average", "max_grad_norm",
-    "patience", "envs", "eval_episodes", "prune_rounds", "teacher_env",
+    "patience", "envs", "eval_episodes", "prune_rounds", "teacher_env", "normalize", "set",
 )  # fmt: skip
 
 
@@ -53,6 +53,9 @@ class Arguments:
 
     random: Annotated[float, tyro.conf.arg(metavar="P")] = 0.0
     """Replace this share of the actions by random ones."""
+
+    wrap: Annotated[tuple[str, ...], tyro.conf.arg(metavar="WRAPPER ...")] = ()
+    """Wrap the student's environment, as a recipe does."""
 
     finetune: Annotated[int, tyro.conf.arg(metavar="STEPS")] = 0
     """Then train the student on its own rewards, with PPO."""
@@ -105,7 +108,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     import numpy as np
 
     from ncp_control.base.machine import use_threads
-    from ncp_control.base.plain_yaml import read_changes
+    from ncp_control.base.plain_yaml import read_changes, read_yaml
     from ncp_control.cli.trained_in import disturbances, env_name
     from ncp_control.distil import distil
     from ncp_control.distil.finetuning import FOLDER
@@ -131,7 +134,10 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         arguments.cell,
         cell_kwargs=read_changes(list(arguments.set), "unfolds=6"),
         env_kwargs=None if arguments.env else note.get("env_kwargs"),
-        env_wrapper=disturbances(random=arguments.random, noise=arguments.noise, dropout=arguments.dropout),
+        env_wrapper=[
+            *disturbances(random=arguments.random, noise=arguments.noise, dropout=arguments.dropout),
+            *(read_yaml(word, f"--wrap {word!r}") for word in arguments.wrap),
+        ],
         teacher_env=arguments.teacher_env,
         settings=arguments.settings,
         finetune_steps=arguments.finetune,

@@ -49,7 +49,7 @@ DISTURBANCES = {
     "limbs": Disturbance("ChangedBody", "limbs", {}, 1.0, 1.0, "limbs {} times as long"),
     "push": Disturbance("Pushes", "strength", {}, 0.0, 0.0, "pushes of {} times its weight"),
     "random": Disturbance("RandomActionOverwrite", "probability", {}, 0.05, 0.0, "{} % random actions", True),
-    "delay": Disturbance("ActionDelay", "steps", {}, 0.0, 0.0, "actions {} steps late"),
+    "delay": Disturbance("ActionDelay", "steps", {}, 0, 0, "actions {} steps late"),
     "noise": Disturbance("ObservationNoise", "std", {}, 0.0, 0.0, "noise of {}"),
     "dropout": Disturbance(
         "ObservationDropout", "probability", {"whole": True}, 0.0, 0.0, "{} % of the readings lost", True

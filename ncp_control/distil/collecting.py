@@ -22,6 +22,7 @@ from ncp_control.data.episodes import copy_of, stack
 from ncp_control.data.normalizing import normalizer_of
 from ncp_control.distil.demonstrations import Demonstrations, demonstrations_of
 from ncp_control.distil.views import TeacherView
+from ncp_envs.delay import OPTION, delays_of, steps_late
 
 Array = NDArray[Any]
 
@@ -104,12 +105,16 @@ class Running:
     :param env: its environment
     :param seed: everything random in the episode follows from it
     :param patience: steps over which rewards are averaged
+    :param own: whether the teacher takes all actions, none of which is late then: only the student may learn to live
+        with that
     """
 
-    def __init__(self, env: TeachingEnv, seed: int, patience: int) -> None:
+    def __init__(self, env: TeachingEnv, seed: int, patience: int, own: bool = False) -> None:
         self.env, self.random, self.patience = env, np.random.default_rng(spawned_seed(seed, 1)), patience
         self.level = self.random.random()  # the episode's own share of the largest noise, or of the teacher's part
-        self.observation = copy_of(env.reset(seed=seed)[0])
+        options = {OPTION: 0} if own and delays_of(env) else None
+        self.observation = copy_of(env.reset(seed=seed, options=options)[0])
+        self.late = steps_late(env)
         self.seen: list[Any] = []
         self.labels: list[Any] = []
         self.rewards: list[float] = []
@@ -148,8 +153,12 @@ class Running:
         return self.is_lost
 
     def build(self, own: bool) -> Demonstrations:
-        """Returns the steps; without those after a handover that has not helped yet."""
-        return demonstrations_of(self.seen[: self.rescued_at], self.labels[: self.rescued_at], own)
+        """Returns the steps; without those after a handover that has not helped yet.
+
+        An action that is executed n steps late should be what the teacher does n steps later.
+        """
+        end = len(self.seen) if self.rescued_at is None else self.rescued_at
+        return demonstrations_of(self.seen[: max(0, end - self.late)], self.labels[self.late : end], own)
 
 
 def mean_of_last(rewards: Sequence[float] | Array, count: int) -> float:
@@ -223,7 +232,7 @@ class Collector:
         own, begun, lost, taken, reported = teachers_share >= 1, 0, 0, 0, 0
         running: list[Running] = []
         for env in self.envs[:episodes]:
-            running.append(Running(env, spawned_seed(seed, begun), self.patience))
+            running.append(Running(env, spawned_seed(seed, begun), self.patience, own))
             begun += 1
         starts, ended = np.ones(len(running), dtype=bool), np.zeros(len(running), dtype=bool)
         self.teacher.begin()
@@ -246,7 +255,7 @@ class Collector:
                 rewards.append(np.array(episode.rewards))
                 ended[k] = begun == episodes  # as many have begun as are asked for, so this environment rests
                 if not ended[k]:
-                    running[k], starts[k] = Running(episode.env, spawned_seed(seed, begun), self.patience), True
+                    running[k], starts[k] = Running(episode.env, spawned_seed(seed, begun), self.patience, own), True
                     begun += 1
             if report is not None and (taken - reported >= REPORT_EVERY or taken == steps or ended.all()):
                 report(taken - reported)

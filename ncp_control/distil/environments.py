@@ -54,7 +54,17 @@ def recipe_of_teacher(teacher: Any, env: str | None = None, students: str | None
         refuse_import(name, f"the teacher was trained in {name}", f"--teacher-env {name}")
     if not isinstance(wrappers, list) or not isinstance(arguments, dict):
         raise ValueError("the note on the teacher's environment in its file is not readable: name it, --teacher-env ID")
-    return EnvRecipe(name, wrappers, arguments)
+    return EnvRecipe(name, [without_noise(wrapper) for wrapper in wrappers], arguments)
+
+
+def without_noise(described: Any) -> Any:
+    """Returns a wrapper of the teacher's training without the noise that it puts on observations, or the readings that
+    it loses: a teacher is asked with the truth.
+    """
+    for name, calm in (("ObservationNoise", {"std": 0.0}), ("ObservationDropout", {"probability": 0.0})):
+        if isinstance(described, dict) and list(described) == [name]:
+            return {name: {**(described[name] or {}), **calm}}
+    return described
 
 
 def make_teaching_env(student: EnvRecipe, teacher: Any, known: EnvRecipe | None) -> TeachingEnv:

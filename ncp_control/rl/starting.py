@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from stable_baselines3.sac.policies import SACPolicy
 
 from ncp_control.rl.files.loaded_policy import LoadedPolicy
 from ncp_control.rl.policies.recurrent import NCPPolicy
 
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C")
+FIRST = "latent_pi.0.weight"  # of SAC's actor, which reads the observation
 CIRCUIT = ("wiring", "cell", "cell_kwargs", "head")
 CERTAIN = 1e9  # steps that known statistics of observations count as, so that further training hardly moves them
 
@@ -22,10 +24,13 @@ def circuit_arguments(start: LoadedPolicy, algo: str) -> dict[str, Any]:
     :param algo: the algorithm that is to train it further
     """
     policy = start.policy
+    if algo == "SAC" and isinstance(policy, SACPolicy):
+        return {}
     if algo not in ALGORITHMS or not isinstance(policy, NCPPolicy):
         raise ValueError(
             f"{start.name} holds the policy {type(policy).__name__} and the recipe's algo is {algo}: --start takes a "
-            f"circuit of {' or '.join(ALGORITHMS)}, or one that was distilled, and goes on with one of these algorithms"
+            f"circuit of {' or '.join(ALGORITHMS)}, or one that was distilled, and goes on with one of them; "
+            "SAC goes on with an actor of SAC"
         )
     return {
         **{key: policy.circuit_kwargs[key] for key in CIRCUIT},
@@ -41,6 +46,9 @@ def begin_with(model: Any, start: LoadedPolicy) -> None:
     :param model: a model with the actor that `circuit_arguments` describes
     :param start: the trained policy
     """
+    if isinstance(start.policy, SACPolicy):
+        begin_actor(model, start)
+        return
     for what in ("observation_space", "action_space"):
         there, here = getattr(start, what), getattr(model, what)
         if there != here:
@@ -58,6 +66,23 @@ def begin_with(model: Any, start: LoadedPolicy) -> None:
             raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
         with torch.no_grad():
             value.copy_(trained[name])
+    set_normalization(model, start)
+
+
+def begin_actor(model: Any, start: LoadedPolicy) -> None:
+    """Gives a model of SAC the actor of a trained policy.
+
+    The actor may see more than the policy did, after what that saw. It begins without a look at the rest.
+    """
+    given = start.policy.actor.state_dict()
+    for name, value in model.actor.state_dict().items():
+        known = given.get(name)
+        if known is not None and name == FIRST and known.shape[1] < value.shape[1]:
+            known = torch.nn.functional.pad(known, (0, value.shape[1] - known.shape[1]))
+        if known is None or known.shape != value.shape:
+            raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
+        with torch.no_grad():
+            value.copy_(known)
     set_normalization(model, start)
 
 

@@ -94,10 +94,18 @@ def test_settings_that_the_cell_does_not_have_are_refused(
 @pytest.mark.system
 def test_disturbances_of_the_student_are_in_its_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     disturbed = ["--noise", "0.1", "--dropout", "0.1", "--random", "0.05"]
+    disturbed += ["--wrap", "ActionDelay: {steps: [0, 1], told: true}", "PreviousAction"]
     words = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "run", *disturbed, *FAST]
     assert main(words) == 0
-    names = [next(iter(one)) for one in load_policy(folder / "run" / "best.safetensors").note["env_wrapper"]]
-    assert names == ["RandomActionOverwrite", "ObservationNoise", "ObservationDropout"]
+    *first, delay, previous = load_policy(folder / "run" / "best.safetensors").note["env_wrapper"]
+    assert [next(iter(one)) for one in first] == ["RandomActionOverwrite", "ObservationNoise", "ObservationDropout"]
+    assert delay == {"ActionDelay": {"steps": [0, 1], "told": True}}
+    assert previous == "PreviousAction"
+    capsys.readouterr()
+    wrong = ["distil", "braking:brake", "--env", "ncp/PendulumNoVel-v0", "--out", "other", *FAST, "--wrap"]
+    assert "there is no wrapper 'os:system' in ncp_envs" in refused(capsys, *wrong, "os:system")
+    assert "--wrap 'A: {' is not YAML" in refused(capsys, *wrong, "A: {")
+    assert not (folder / "other").exists()
 
 
 @pytest.mark.system

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ncp_envs
 from helpers.distilling import CHOICES, Rail, away, back, collector_of, constant, pendulum, timed_pendulum, turning
 from helpers.memory_tasks import Steps, joined
 from ncp_control.distil.demonstrations import ALONE
@@ -268,3 +269,27 @@ def test_a_new_episode_begins_with_a_new_memory_of_both() -> None:
     assert len(asked) == 40
     for step, count in asked:
         assert (count == step + 1).all()
+
+
+@pytest.mark.parametrize("late", [0, 1, 3])
+def test_an_action_that_comes_late_is_what_the_teacher_does_by_then(late: int) -> None:
+    envs = [ncp_envs.ActionDelay(Rail(12), late) for _ in range(2)]
+    found = collector_of(envs, back, lambda seen: np.full_like(seen, 0.1)).collect(0, 0.0, episodes=4).demonstrations
+    seen, starts = found.observations[ALONE], np.flatnonzero(found.starts)
+    assert np.diff(np.append(starts, len(found))).tolist() == [12 - late] * 4
+    for start in starts:
+        own, labels = seen[start : start + 12 - late], found.labels[start : start + 12 - late]
+        np.testing.assert_allclose(labels[: len(own) - late], back(own)[late:], atol=1e-6)
+        assert labels.min() < 0, "the rail's end is far, and its middle is asked for"
+
+
+def test_the_teachers_own_actions_are_not_late() -> None:
+    env = ncp_envs.ActionDelay(Rail(12), (2, 3))
+    collector = collector_of([env], back, away)
+    collector.collect(0, 1.0, episodes=1)
+    assert env.unwrapped.executed[0][0] == 0.0
+    found = collector.collect(0, 1.0, episodes=2, disturbance=0.4).demonstrations
+    assert len(found) == 24
+    assert all(any(executed[:2]) for executed in env.unwrapped.executed[1:])
+    collector.collect(0, 0.0, episodes=1)
+    assert not any(env.unwrapped.executed[-1][:2])

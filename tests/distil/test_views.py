@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import ncp_envs
 from ncp_control.data.episodes import copy_of
+from ncp_control.distil.environments import recipe_of_teacher
 from ncp_control.distil.views import TeacherView
 
 Wrap = Callable[[Any], Any]
@@ -219,3 +220,22 @@ def test_a_teacher_whose_environment_repeats_actions_is_refused() -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match=r"took 3 steps at once.*without a wrapper that repeats actions"):
         env.step(np.zeros(1, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "wanted"),
+    [
+        ({"ObservationNoise": {"std": [0.1, 0.2], "clean": True}}, {"ObservationNoise": {"std": 0.0, "clean": True}}),
+        ({"ObservationDropout": {"probability": 0.1, "whole": True}},
+         {"ObservationDropout": {"probability": 0.0, "whole": True}}),
+        ({"ChangedBody": {"mass": [0.5, 2.0], "told": True}}, {"ChangedBody": {"mass": [0.5, 2.0], "told": True}}),
+        ("PreviousAction", "PreviousAction"),
+    ],
+)  # fmt: skip
+def test_a_teacher_is_asked_without_the_noise_of_its_training(wrapper: Any, wanted: Any) -> None:
+    class Taught:
+        note: ClassVar[dict[str, Any]] = {"env": "HalfCheetah-v5", "env_wrapper": [wrapper]}
+
+    known = recipe_of_teacher(Taught())
+    assert known is not None
+    assert known.wrappers == [wanted]

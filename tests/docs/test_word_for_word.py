@@ -51,7 +51,7 @@ FEW_BATCHES = "--steps 8000 --demonstrations 0.5 --envs 2 --iterations 2 --batch
 SMALLER = {
     r"^ncp-control train cartpole-positions .*": r"\g<0>",  # the datasets of its agent need episodes of some length
     r"^(ncp-control train (?!list|show).*)--steps \d+ --eval-every \d+(.*)": r"\1--steps 4096 --eval-every 1024\2",
-    r"^(ncp-control train halfcheetah-teacher.*)": r"\1 --steps 2000 --eval-every 1000",
+    r"^(ncp-control train halfcheetah-(?:robust-)?teacher.*)": r"\1 --steps 2000 --eval-every 1000",
     r"^(ncp-control train (?!list|show).*--algo RecurrentSAC.*)": r"\1 --steps 600 --eval-every 300",
     r"^(ncp-control train .*--in .*)": r"\1 --steps 20000 --eval-every 10000",
     r"^(ncp-control train (?!list|show).*)": r"\1 --steps 8192 --eval-every 4096",

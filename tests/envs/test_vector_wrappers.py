@@ -25,6 +25,7 @@ FORMS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         {"probability": 0.6, "fill": "last", "whole": True},
     ),
     "delay": (ncp_envs.ActionDelay, ncp_envs.VectorActionDelay, {"steps": 2, "first": [0.5]}),
+    "delays": (ncp_envs.ActionDelay, ncp_envs.VectorActionDelay, {"steps": (0, 3)}),
     "history": (ncp_envs.History, ncp_envs.VectorHistory, {"window": 3}),
     "kept": (ncp_envs.KeepObservations, ncp_envs.VectorKeepObservations, {"indices": (2, 0)}),
 }

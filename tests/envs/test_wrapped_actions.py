@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 gym = pytest.importorskip("gymnasium")
 
 from helpers.episode_counter import EpisodeCounter  # noqa: E402
-from ncp_envs import ActionBursts, ActionDelay, IrregularTime, RandomActionOverwrite  # noqa: E402
+from ncp_envs import (  # noqa: E402
+    ActionBursts,
+    ActionDelay,
+    IrregularTime,
+    RandomActionOverwrite,
+    observation_names,
+)
+from ncp_envs.delay import steps_late  # noqa: E402
 
 MINE = np.array([0.123], dtype=np.float32)
 
@@ -137,6 +144,21 @@ def test_the_action_executed_is_the_one_given_before(steps: int, lengths: list[i
             action[:] = 1.0  # an agent may reuse its array
             assert info["executed_action"].tolist() == [observation[2]] == [given[len(given) - 1 - steps]]
             ended = terminated or truncated
+
+
+def test_every_episode_draws_its_own_delay_and_an_option_names_it() -> None:
+    env = ActionDelay(ActionDelay(EpisodeCounter((10**6,)), 1), (0, 2), told=True)
+    counts = [0, 0, 0]
+    for episode in range(300):
+        seen, _ = env.reset(seed=3 if episode == 0 else None)
+        assert steps_late(env) == seen[-1]
+        for k in range(1, 5):
+            seen, _, _, _, info = env.step(np.full(1, k / 8, np.float32))
+            assert info["executed_action"] == max(0, k - steps_late(env)) / 8
+        counts[int(seen[-1]) - 1] += 1
+    assert min(counts) > 70
+    assert env.reset(options={"delay": 0})[0][-1] == 0
+    assert observation_names(env)[-1] == "steps late"
 
 
 def test_a_discrete_delay_needs_a_first_action() -> None:

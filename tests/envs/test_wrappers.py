@@ -31,6 +31,8 @@ PLAIN: dict[str, Any] = {
     "dropout-last": partial(ncp_envs.ObservationDropout, probability=0.5, fill="last"),
     "delay": partial(ncp_envs.ActionDelay, steps=2),
     "delay-first": partial(ncp_envs.ActionDelay, steps=2, first=np.array([0.5])),
+    "delay-range": partial(ncp_envs.ActionDelay, steps=(0, 2)),
+    "delay-told": partial(ncp_envs.ActionDelay, steps=[1, 3], told=True),
     "no-delay": partial(ncp_envs.ActionDelay, steps=0),
     "irregular": partial(ncp_envs.IrregularTime, frames=4),
     "irregular-seen": partial(ncp_envs.IrregularTime, frames=(2, 3), observe_elapsed=True, nominal=2.5),
@@ -59,6 +61,7 @@ def make_everything() -> Any:
 WRAPPERS = {**PLAIN, "everything": everything}
 RANDOM = [
     "overwrite", "bursts", "noise", "noise-each", "noise-clean", "dropout", "dropout-fill", "dropout-last",
+    "delay-range", "delay-told",
     "irregular", "irregular-seen", "irregular-apart", "everything",
 ]  # fmt: skip
 
@@ -243,6 +246,12 @@ def test_two_wrappers_of_one_class_draw_different_numbers() -> None:
         (lambda env: ncp_envs.ObservationNoise(env, (1.0, 2.0)), ValueError, r"shape \(3,\), and got shape \(2,\)"),
         (lambda env: ncp_envs.ActionDelay(env, -1), ValueError, "steps of at least 0, and got -1"),
         (lambda env: ncp_envs.ActionDelay(env, 1.5), TypeError, "whole number for steps, and got 1.5"),
+        (
+            lambda env: ncp_envs.ActionDelay(env, (2, 1)),
+            ValueError,
+            r"a range \(least, most\) of steps, and got \(2, 1\)",
+        ),
+        (lambda env: ncp_envs.ActionDelay(env, (0, 1, 2)), ValueError, r"or a range \(least, most\), and got"),
         (lambda env: ncp_envs.ActionDelay(env, True), TypeError, "whole number for steps, and got True"),
         (
             lambda env: ncp_envs.ActionDelay(env, 1, first=[7.0]),

@@ -55,14 +55,17 @@ def test_the_trainings_own_disturbances_are_left_out_and_what_the_agent_is_told_
     wrappers = [
         "RandomActionOverwrite",
         {"ChangedBody": {"mass": [0.5, 2.0], "told": True}},
+        {"ActionDelay": {"steps": [0, 1], "told": True}},
         "PreviousAction",
         {"ObservationNoise": {"std": 0.3, "clean": True}},
     ]
     path = saved(tmp_path / "agent.safetensors", wrappers=wrappers, arguments=SHORT)
-    (agent,) = told([path, "--levels", "noise=0.1", "mass=2"], capsys)
-    calm = [{"ChangedBody": {"told": True}}, "PreviousAction", {"ObservationNoise": {"std": 0.0, "clean": True}}]
-    for row, before in zip(agent["rows"], ([], disturbances(noise=0.1), disturbances(mass=2.0)), strict=True):
-        made = [*before, *calm]
+    (agent,) = told([path, "--levels", "noise=0.1", "mass=2", "delay=1"], capsys)
+    calm: list[Any] = [{"ChangedBody": {"told": True}}, {"ActionDelay": {"steps": 0, "told": True}}, "PreviousAction"]
+    calm.append({"ObservationNoise": {"std": 0.0, "clean": True}})
+    levels: list[dict[str, float]] = [{}, {"noise": 0.1}, {"mass": 2.0}, {"delay": 1}]
+    for row, level in zip(agent["rows"], levels, strict=True):
+        made = [*disturbances(**level), *calm]
         wanted = evaluate(load_policy(path), lambda made=made: make_env(ENV, made, SHORT), 2).returns
         assert row["mean_return"] == np.mean(wanted), row["disturbance"]
 

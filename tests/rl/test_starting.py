@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,23 @@ def test_a_warm_up_that_is_no_number_of_steps_is_refused() -> None:
     for wrong in (-1, 0.5):
         with pytest.raises(ValueError, match="critic_warmup is a whole number of steps, at least 0"):
             RecurrentPPO("NCPPolicy", "ncp_envs:ncp/PendulumNoVel-v0", critic_warmup=wrong, device="cpu")
+
+
+def test_an_actor_of_sac_goes_on_in_an_environment_that_shows_more(tmp_path: Path) -> None:
+    wrappers: list[Any] = ["PreviousAction", {"ObservationNoise": {"std": 0, "clean": True}}]
+    changes = {"env": "Pendulum-v1", "algo": "SAC", "env_wrapper": [], "normalize": False, "n_timesteps": 64}
+    plain = Recipe(**changes, policy="MlpPolicy", policy_kwargs={"net_arch": [16]}, settings={"learning_starts": 20})
+    train(plain, tmp_path / "plain", **QUIET)
+    start = load_policy(tmp_path / "plain" / BEST)
+    more = replace(plain, env_wrapper=wrappers, settings={"learning_starts": 20, "actor_sees": 4, "critic_warmup": 30})
+    model = made(more, start)
+    for seen in np.random.default_rng(0).normal(size=(20, 8)).astype(np.float32):
+        np.testing.assert_allclose(
+            model.predict(seen, deterministic=True)[0], start.predict(seen[:3], deterministic=True)[0], atol=1e-6
+        )
+    train(more, tmp_path / "more", start=start, **QUIET)
+    assert load_policy(tmp_path / "more" / BEST).observation_space.shape == (8,)
+    with pytest.raises(ValueError, match=r"the recipe makes another actor than plain has: .*latent_pi"):
+        made(replace(more, policy_kwargs={"net_arch": [12]}), start)
+    with pytest.raises(ValueError, match="SAC goes on with an actor of SAC"):
+        made(recipe_with(tmp_path), start)

@@ -33,20 +33,24 @@ class SAC(stable_baselines3.SAC):
 
     :param actor_sees: the actor reads this many entries of an observation, the first ones, and the critics read all:
         what the actor must do without, such as observations without noise, helps the critics to judge it
+    :param critic_warmup: steps in which only the critics learn, for an actor that was trained before
     """
 
     actor_sees: int | None
+    critic_warmup: int
 
     if not TYPE_CHECKING:  # a type checker knows the arguments from Stable-Baselines3
 
         @hands_on_to(stable_baselines3.SAC.__init__)
-        def __init__(self, *args: Any, actor_sees: int | None = None, **kwargs: Any) -> None:
-            self.actor_sees = actor_sees
+        def __init__(self, *args: Any, actor_sees: int | None = None, critic_warmup: int = 0, **kwargs: Any) -> None:
+            self.actor_sees, self.critic_warmup = actor_sees, critic_warmup
             super().__init__(*args, **kwargs)
             warn_without_gpu(self, kwargs.get("device", "auto"))
 
     def _setup_model(self) -> None:
         super()._setup_model()
+        if self.critic_warmup and not is_plain(self):
+            raise ValueError("critic_warmup is for an MlpPolicy with ReLU on a CPU: leave it out")
         if self.actor_sees is None:
             return
         first = next(iter(layers_in(self.actor.latent_pi) or ()), None) if is_plain(self) else None
@@ -158,7 +162,8 @@ class Update:
         # After the run on the next observations, because the actor's gradients need the results of this one.
         actions, log_p, std, raw = self.act(seen, noise)
         losses = {"ent_coef": alpha}
-        if tuned:
+        warm = model.num_timesteps >= getattr(model, "critic_warmup", 0)
+        if tuned and warm:
             above = float(log_p.mean()) + float(model.target_entropy)
             # the loss is linear in log alpha, so this is its gradient
             model.log_ent_coef.grad = torch.full_like(model.log_ent_coef, -above)  # type: ignore[union-attr,arg-type]
@@ -171,16 +176,27 @@ class Update:
             layers.backward(error / self.batch, to_inputs=False)  # the gradient of half the mean square
         model.critic.optimizer.step()
 
-        # by the critics as they are after their step, as in Stable-Baselines3
-        least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
-        losses["actor_loss"] = float((alpha * log_p - least.values).mean())
-        self.follow_actor(actions, noise, std, raw, alpha, least.indices)
-        self.actor.optimizer.step()
-
+        if warm:
+            losses["actor_loss"] = self.improve_actor(seen, actions, noise, std, raw, alpha, log_p)
         if k % model.target_update_interval == 0:  # counted anew in each call of `train`, as in Stable-Baselines3
             for target, source in self.followed:
                 target.lerp_(source, model.tau)
         return losses
+
+    def improve_actor(
+        self, seen: Tensor, actions: Tensor, noise: Tensor, std: Tensor, raw: Tensor, alpha: float, log_p: Tensor
+    ) -> float:
+        """Makes the actor's update, and returns its loss.
+
+        :param seen: the observations of a batch
+        :param actions: the actor's actions there, with the noise in them, its standard deviations, log_std before it
+            was clamped, the entropy coefficient, and log p
+        """
+        # by the critics as they are after their step, as in Stable-Baselines3
+        least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
+        self.follow_actor(actions, noise, std, raw, alpha, least.indices)
+        self.actor.optimizer.step()
+        return float((alpha * log_p - least.values).mean())
 
     def act(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns sampled actions (B, m), log p (B, 1), the standard deviations, and log_std before it is clamped."""

@@ -113,6 +113,18 @@ def test_an_actor_that_sees_a_part_learns_from_critics_that_see_all(tmp_path: Pa
     assert (again.actor.latent_pi[0].weight[:, 2] == 0).all()
 
 
+def test_at_first_only_the_critics_learn_if_asked_for() -> None:
+    model = SAC("MlpPolicy", pendulum(), **SMALL, critic_warmup=40)
+    before = {name: value.clone() for name, value in model.policy.state_dict().items()}
+    model.learn(39)
+    changed = {name for name, value in model.policy.state_dict().items() if not torch.equal(value, before[name])}
+    assert changed == {name for name in before if name.startswith("critic")}
+    assert float(model.log_ent_coef.detach()) == 0
+    model.learn(3, reset_num_timesteps=False)
+    assert not torch.equal(model.policy.state_dict()["actor.mu.weight"], before["actor.mu.weight"])
+    assert float(model.log_ent_coef.detach()) != 0
+
+
 @pytest.mark.parametrize(
     "settings",
     [
