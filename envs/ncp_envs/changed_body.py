@@ -71,6 +71,11 @@ class ChangedBody(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._random = RandomStream(Stream.CHANGED_BODY, count_layers(env, ChangedBody), seed)
 
     @property
+    def is_still(self) -> bool:
+        """Whether the body is the same one in all episodes."""
+        return not np.ptp(self._logs, axis=1).any()
+
+    @property
     def observation_names(self) -> list[str]:
         """The names of the environment's entries, followed by those of the factors if they are told."""
         return [*observation_names(self.env), *[f"log {name} factor" for name in FACTORS if self._told]]

@@ -111,6 +111,11 @@ class ActionDelay(ChangedActions, RecordConstructorArgs):
             self.observation_space = gym.spaces.Box(low.astype(box.dtype), high.astype(box.dtype), dtype=box.dtype.type)
 
     @property
+    def is_still(self) -> bool:
+        """Whether no action is ever late, so that the wrapper remembers nothing."""
+        return self._rule.range == (0, 0)
+
+    @property
     def observation_names(self) -> list[str]:
         """The names of the environment's entries, followed by that of the delay if it is told."""
         return [*observation_names(self.env), *["steps late"] * self._told]

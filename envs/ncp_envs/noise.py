@@ -75,7 +75,7 @@ class ObservationNoise(ChangedObservations, RecordConstructorArgs):
     def __init__(self, env: gym.Env[Any, Any], std: Deviation, clean: bool = False, seed: int | None = None) -> None:
         RecordConstructorArgs.__init__(self, std=np.asarray(std).tolist(), clean=clean, seed=seed)
         super().__init__(env, _Noise(env.observation_space, std, clean, count_layers(env, ObservationNoise), seed))
-        self._clean = clean
+        self._clean, self.is_still = clean, not np.any(std)
 
     @property
     def observation_names(self) -> list[str]:

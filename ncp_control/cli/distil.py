@@ -17,14 +17,13 @@ from ncp_control.neurons.catalogue import words
 SELDOM = (
     "threads", "learning_rate", "optimizer", "iterations", "demonstrations", "disturbance", "handover",
     "handover_at", "batches", "batch", "length", "warm_up", "teacher_share", "start_share", "average", "max_grad_norm",
-    "patience", "envs", "eval_episodes", "prune_rounds", "teacher_env", "normalize", "set",
+    "patience", "envs", "eval_episodes", "prune_rounds", "teacher_env", "normalize",
 )  # fmt: skip
 
 
 @dataclass
 class Arguments:
-    """Teach a circuit to imitate a policy (DAgger) or a dataset (behaviour cloning). The circuit may see less than its
-    teacher.
+    """Teach a circuit to imitate a policy, which may see more than it, or a dataset.
 
     Example: ncp-control distil checkpoints/halfcheetah-teacher.safetensors --env ncp/HalfCheetahNoVel-v0 --out runs/d
     Example: ncp-control distil sac_pendulum.zip --algo SAC --env ncp/PendulumNoVel-v0 --steps 40000

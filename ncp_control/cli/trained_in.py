@@ -49,6 +49,7 @@ DISTURBANCES = {
     "limbs": Disturbance("ChangedBody", "limbs", {}, 1.0, 1.0, "limbs {} times as long"),
     "push": Disturbance("Pushes", "strength", {}, 0.0, 0.0, "pushes of {} times its weight"),
     "random": Disturbance("RandomActionOverwrite", "probability", {}, 0.05, 0.0, "{} % random actions", True),
+    "cost": Disturbance("ActionChangeCost", "weight", {}, 0.0, 0.0, "a cost of {} on changes of actions"),
     "delay": Disturbance("ActionDelay", "steps", {}, 0, 0, "actions {} steps late"),
     "noise": Disturbance("ObservationNoise", "std", {}, 0.0, 0.0, "noise of {}"),
     "dropout": Disturbance(

@@ -23,7 +23,7 @@ from gymnasium.wrappers import (
 from numpy.typing import NDArray
 
 from ncp_control.data.finite import CheckFinite
-from ncp_envs import KeepObservations, PreviousAction, observation_names
+from ncp_envs import ActionDelay, ChangedBody, KeepObservations, ObservationNoise, PreviousAction, observation_names
 from ncp_envs.equations import EquationsEnv
 
 Array = NDArray[Any]
@@ -32,6 +32,7 @@ PLAIN = (
     OrderEnforcing, PassiveEnvChecker, TimeLimit, CheckFinite, KeepObservations, PreviousAction, FlattenObservation,
     ClipAction, RescaleAction, RescaleObservation,
 )  # fmt: skip
+TELLING = (ActionDelay, ChangedBody, ObservationNoise)
 TURN = 2 * np.pi
 TOLERANCE = 1e-14
 CHECKED = 20  # steps that are taken twice, before anything is computed
@@ -344,9 +345,13 @@ def body_of(env: gym.Env[Any, Any], also: tuple[type, ...] = ()) -> BodyState:
 
 
 def check_wrappers(env: gym.Env[Any, Any], allowed: tuple[type, ...]) -> None:
-    """Refuses wrappers that remember something, or draw at random."""
+    """Refuses wrappers that remember something, or draw at random.
+
+    A disturbance of strength zero, which only tells the agent so, does neither.
+    """
     while isinstance(env, gym.Wrapper):
-        if type(env) not in allowed:
+        is_still = type(env) in TELLING and env.is_still  # type: ignore[attr-defined]
+        if type(env) not in allowed and not is_still:
             raise ValueError(
                 f"the wrapper {type(env).__name__} has a memory or draws at random, so the body's state is not the "
                 "whole state: use the environment without it (--env)"

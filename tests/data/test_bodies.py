@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from ncp_control.data.bodies import TOLERANCE, MujocoBody, StateBody, body_of
-from ncp_envs import ActionDelay, ObservationNoise, PreviousAction, RandomActionOverwrite
+import ncp_envs
+from ncp_control.data.bodies import TOLERANCE, MujocoBody, StateBody, body_of, check_repeats
+from ncp_envs import ActionDelay, ChangedBody, ObservationNoise, PreviousAction, RandomActionOverwrite
 
 IDS = (
     "HalfCheetah-v5",
@@ -93,6 +94,21 @@ def test_wrappers_with_a_memory_are_refused_by_name(wrap: Any) -> None:
 
 def test_the_previous_action_is_no_memory_as_the_loop_knows_it() -> None:
     assert body_of(PreviousAction(gym.make("Pendulum-v1"))).size == 2
+
+
+def test_a_disturbance_that_is_none_is_no_memory() -> None:
+    with ncp_envs.without_mass_warning():
+        plain = gym.make("HalfCheetah-v5")
+        told = ActionDelay(ChangedBody(gym.make("HalfCheetah-v5"), mass=1.1, told=True), 0, told=True)
+        drawn = ChangedBody(gym.make("HalfCheetah-v5"), mass=(0.9, 1.1))
+    body = body_of(ObservationNoise(told, 0.0))
+    assert body.size == body_of(plain).size
+    check_repeats(body)
+    _, seen = body.reset(3)
+    np.testing.assert_allclose(seen[-5:], [np.log(1.1), 0, 0, 0, 0], atol=1e-12)
+    for env in (drawn, ActionDelay(plain, (0, 1))):
+        with pytest.raises(ValueError, match=f"the wrapper {type(env).__name__} has a memory"):
+            body_of(env)
 
 
 class Forgetful(gym.Env[Any, Any]):

@@ -233,7 +233,7 @@ def _random(wrapper: Any) -> Layer:
 
 
 def _noise(wrapper: Any) -> Layer:
-    return {"kind": "noise", "std": packed(wrapper._rule._std)}
+    return {"kind": "noise", "std": packed(wrapper._rule._std), "clean": bool(wrapper._rule._clean)}
 
 
 def _dropout(wrapper: Any) -> Layer:
@@ -249,7 +249,8 @@ def _dropout(wrapper: Any) -> Layer:
 
 
 def _delay(wrapper: Any) -> Layer:
-    return {"kind": "delay", "steps": wrapper._rule._steps, "first": packed(np.asarray(wrapper._rule._first, float))}
+    (low, high), first = wrapper._rule.range, np.asarray(wrapper._rule._first, float)
+    return {"kind": "delay", "low": low, "high": high, "told": bool(wrapper._told), "first": packed(first)}
 
 
 def _previous(wrapper: Any) -> Layer:

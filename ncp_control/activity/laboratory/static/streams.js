@@ -1,6 +1,6 @@
 // The random streams of the wrappers: one for each kind and layer, as in `ncp_envs.streams`.
 
-const STREAM_KEYS = { random: 0x6e637001, noise: 0x6e637002, dropout: 0x6e637003, irregular: 0x6e637004 };
+const STREAM_KEYS = { random: 0x6e637001, noise: 0x6e637002, dropout: 0x6e637003, irregular: 0x6e637004, delay: 0x6e637008 };
 
 class Streams {
   constructor(ziggurat) {

@@ -55,7 +55,7 @@ class World {
     this.share = Number((1 - this.trained.reduce((kept, layer) => kept * (layer instanceof RandomLayer ? 1 - layer.probability : 1), 1)).toFixed(12));
     this.added = {
       random: this.layer({ kind: "random", probability: 0 }),
-      delay: this.layer({ kind: "delay", steps: 0 }),
+      delay: this.layer({ kind: "delay", low: 0, high: 0 }),
       noise: this.layer({ kind: "noise" }),
       dropout: this.layer({ kind: "dropout", whole: true, holds: false, fill: 0 }),
     };
@@ -97,7 +97,7 @@ class World {
     this.outer = this.body;
     for (const layer of layers) {
       layer.inner = this.outer;
-      if (STREAM_KEYS[layer.kind]) {
+      if (STREAM_KEYS[layer.kind] && layer !== this.added.delay) {
         layer.stream = this.streams.of(layer.kind, counts[layer.kind] || 0);
         counts[layer.kind] = (counts[layer.kind] || 0) + 1;
       }

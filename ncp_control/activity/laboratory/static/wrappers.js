@@ -58,7 +58,8 @@ class KeepLayer extends ShownLayer {
 class NoiseLayer extends ShownLayer {
   show(observation) {
     const { generator } = this.stream;
-    return observation.map((value, k) => value + (typeof this.std === "number" ? this.std : this.std[k]) * generator.normal());
+    const noisy = observation.map((value, k) => value + (typeof this.std === "number" ? this.std : this.std[k]) * generator.normal());
+    return this.clean ? joined(Float64Array, [noisy, observation]) : noisy;
   }
 }
 
@@ -87,7 +88,7 @@ class RandomLayer extends WorldLayer {
 
 class DelayLayer extends WorldLayer {
   constructor(given) {
-    super(given);
+    super({ steps: given.low, ...given });
     this.empty();
   }
 
@@ -97,14 +98,24 @@ class DelayLayer extends WorldLayer {
   }
 
   reset(seed) {
+    const observation = this.inner.reset(seed);
+    if (this.low < this.high) this.steps = this.low + Number(this.stream.generator.integers(this.high - this.low + 1));
     this.empty();
-    return this.inner.reset(seed);
+    return this.show(observation);
   }
 
   step(action) {
     this.waiting.push(action.slice());
     this.last = this.waiting.shift();
-    return { executed: this.last, ...this.inner.step(this.last) };
+    const found = this.inner.step(this.last);
+    return { executed: this.last, ...found, observation: this.show(found.observation) };
+  }
+
+  show(observation) {
+    if (!this.told) return observation;
+    let late = 0;
+    for (let layer = this; layer; layer = layer.inner) if (layer instanceof DelayLayer) late += layer.steps;
+    return joined(Float64Array, [observation, [late]]);
   }
 
   // In the middle of an episode, what was executed last is repeated until there are as many actions as wait, and those
