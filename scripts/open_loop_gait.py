@@ -28,27 +28,9 @@ SIZE = 3 * JOINTS + 2
 FIRST_SPEED = 3.5  # periods a second
 SHORT, SHORT_GENERATIONS = 300, 30  # steps of an episode in the first generations
 GAIT = (
-    0.9230,
-    1.1381,
-    -0.1378,
-    0.6500,
-    0.6271,
-    0.9334,
-    2.1954,
-    2.8974,
-    4.4312,
-    5.3150,
-    -0.5849,
-    4.1256,
-    -0.5046,
-    -0.6213,
-    -0.5580,
-    -0.3145,
-    -0.4371,
-    0.1230,
-    1.2923,
-    1.2979,
-)
+    0.9230, 1.1381, -0.1378, 0.6500, 0.6271, 0.9334, 2.1954, 2.8974, 4.4312, 5.3150,
+    -0.5849, 4.1256, -0.5046, -0.6213, -0.5580, -0.3145, -0.4371, 0.1230, 1.2923, 1.2979,
+)  # fmt: skip
 
 
 class Oscillators:
@@ -72,6 +54,9 @@ class Oscillators:
         waves = np.sin(angles)
         torques = np.clip(self.offsets + self.amplitudes * waves, -1, 1).astype(np.float32)
         return torques, angles + np.where(waves > 0, self.speeds[..., :1], self.speeds[..., 1:])
+
+
+gait = Oscillators(GAIT)
 
 
 def returns_of(numbers: Array, envs: MujocoVectorEnv, seed: int, steps: int) -> Array:
@@ -174,12 +159,6 @@ def main(words: list[str] | None = None) -> None:
     given = parser.parse_args(words)
     numbers = search(given.seed, given.generations, given.population, given.episodes, given.steps)
     print("GAIT = (" + ", ".join(f"{number:.4f}" for number in numbers) + ")")
-
-
-def __getattr__(name: str) -> Any:
-    if name == "gait":
-        return Oscillators(GAIT)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 if __name__ == "__main__":

@@ -46,3 +46,14 @@ def check_box(wrapper: str, space: gym.Space[Any], vector: bool = False, floatin
     if floating and not np.issubdtype(space.dtype, np.floating):
         raise TypeError(f"{wrapper} needs observations of floating-point numbers, and got {space}")
     return space
+
+
+def with_more(box: gym.spaces.Box, low: Any, high: Any) -> gym.spaces.Box:
+    """Returns a space of vectors with more entries after those of `box`.
+
+    :param box: a space of vectors
+    :param low: the least value of each further entry
+    :param high: the greatest value of each
+    """
+    ends = (np.append(box.low, low).astype(box.dtype), np.append(box.high, high).astype(box.dtype))
+    return gym.spaces.Box(*ends, dtype=box.dtype.type)

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from ncp_envs.arguments import check_box, check_count, is_finite
+from ncp_envs.arguments import check_box, check_count, is_finite, with_more
 from ncp_envs.body import ABOVE, Body
 from ncp_envs.names import observation_names
 from ncp_envs.streams import RandomStream, Stream, count_layers
@@ -65,9 +65,8 @@ class ChangedBody(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._plain = _plain_parts(self._body.model)
         self._told = told
         if told:
-            self.observation_space = _with_more(
-                check_box("ChangedBody", env.observation_space, vector=True, floating=True)
-            )
+            box = check_box("ChangedBody", env.observation_space, vector=True, floating=True)
+            self.observation_space = with_more(box, [-np.inf] * len(FACTORS), [np.inf] * len(FACTORS))
         self._random = RandomStream(Stream.CHANGED_BODY, count_layers(env, ChangedBody), seed)
 
     @property
@@ -90,6 +89,9 @@ class ChangedBody(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         _change(self._body.model, self._plain, *factors)
         mujoco.mj_setConst(self._body.model, self._body.data)
         observation, info = self.env.reset(seed=seed, options=options)
+        if self._told:
+            # Of the body that moves: where a teacher's wrappers look at its student's body, this one changes another.
+            self._seen = np.log(_factors_of(self.unwrapped.model, self._plain))  # type: ignore[attr-defined]
         return self._shown(observation), {"body_factors": factors} | info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
@@ -98,15 +100,8 @@ class ChangedBody(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._shown(observation), *rest
 
     def _shown(self, observation: Any) -> Any:
-        """Returns what the agent sees.
-
-        The factors are those of the body that moves. It is another one than this wrapper changes where a teacher's
-        wrappers look at the body of its student.
-        """
-        if not self._told:
-            return observation
-        factors = _factors_of(self.unwrapped.model, self._plain)  # type: ignore[attr-defined]
-        return np.concatenate([observation, np.log(factors).astype(observation.dtype)])
+        """Returns what the agent sees."""
+        return np.append(observation, self._seen.astype(observation.dtype)) if self._told else observation
 
 
 def _plain_parts(model: Any) -> Arrays:
@@ -149,13 +144,6 @@ def _factors_of(model: Any, plain: Arrays) -> NDArray[np.float64]:
             largest = np.abs(before).argmax()
             found[k] = now.flat[largest] / before.flat[largest]
     return found
-
-
-def _with_more(box: gym.spaces.Box) -> gym.spaces.Box:
-    """Returns a space with an unbounded entry more for each factor."""
-    free = np.full(len(FACTORS), np.inf)
-    low, high = np.concatenate([box.low, -free]), np.concatenate([box.high, free])
-    return gym.spaces.Box(low.astype(box.dtype), high.astype(box.dtype), dtype=box.dtype.type)
 
 
 class Pushes(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

@@ -10,10 +10,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from ncp_envs.arguments import check_box, check_count
+from ncp_envs.arguments import check_box, check_count, with_more
 from ncp_envs.changed_actions import ActionRule, ChangedActions, Info, VectorChangedActions
 from ncp_envs.names import observation_names
-from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed
+from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed, wrappers_of
 
 Steps = int | Sequence[int]
 OPTION = "delay"  # of a reset, which names the delay of the episode
@@ -107,8 +107,7 @@ class ActionDelay(ChangedActions, RecordConstructorArgs):
         self._told = told
         if told:
             box = check_box("ActionDelay", env.observation_space, vector=True, floating=True)
-            low, high = np.append(box.low, 0), np.append(box.high, np.inf)
-            self.observation_space = gym.spaces.Box(low.astype(box.dtype), high.astype(box.dtype), dtype=box.dtype.type)
+            self.observation_space = with_more(box, 0, np.inf)
 
     @property
     def is_still(self) -> bool:
@@ -143,11 +142,7 @@ def steps_late(env: Any) -> int:
 
 def delays_of(env: Any) -> list[ActionDelay]:
     """Returns the delays in a chain of wrappers."""
-    found = []
-    while isinstance(env, gym.Wrapper):
-        found += [env] if isinstance(env, ActionDelay) else []
-        env = env.env
-    return found
+    return [one for one in wrappers_of(env) if isinstance(one, ActionDelay)]
 
 
 class VectorActionDelay(VectorChangedActions):

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
-from ncp_envs.arguments import check_box, check_count, is_finite
+from ncp_envs.arguments import check_box, check_count, is_finite, with_more
 from ncp_envs.names import observation_names
 from ncp_envs.streams import RandomStream, Stream, count_layers
 
@@ -67,11 +67,7 @@ class IrregularTime(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             self.observation_space = gym.spaces.Dict(observations=env.observation_space, elapsed=time)
         elif observe_elapsed:
             box = check_box("IrregularTime, to observe the time,", env.observation_space, vector=True, floating=True)
-            self.observation_space = gym.spaces.Box(
-                low=np.append(box.low, least).astype(box.dtype),
-                high=np.append(box.high, most).astype(box.dtype),
-                dtype=box.dtype.type,
-            )
+            self.observation_space = with_more(box, least, most)
 
     @property
     def observation_names(self) -> list[str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ncp_envs.mujoco_layers import LAYERS, Actions, StepLayer
 from ncp_envs.mujoco_messages import without_log_file
 from ncp_envs.mujoco_tasks import TASKS, BodyTask, MovedBodies, StepOutcome
+from ncp_envs.streams import wrappers_of
 
 # Methods of an environment that say nothing about what a step gives.
 _OTHER = {
@@ -157,16 +158,6 @@ def _own_obstacle(env: gym.Env[Any, Any], layers: Mapping[type, type[Any]]) -> s
     if name is not None:
         return f"{type(body).__name__} has a {name} of its own"
     return "it is rendered while it runs" if body.render_mode == "human" else None
-
-
-def wrappers_of(env: gym.Env[Any, Any]) -> list[Any]:
-    """Returns the wrappers around an environment, the outermost first."""
-    found: list[Any] = []
-    inner: Any = env
-    while isinstance(inner, gym.Wrapper):
-        found.append(inner)
-        inner = inner.env
-    return found
 
 
 def class_of(body: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from ncp_envs.arguments import check_box
+from ncp_envs.arguments import check_box, with_more
 from ncp_envs.changed_observations import ChangedObservations, Info, ObservationRule, VectorChangedObservations
 from ncp_envs.names import observation_names
 from ncp_envs.streams import RandomStream, Stream, count_layers, offset_seed
@@ -35,11 +35,14 @@ class _Noise(ObservationRule):
         if not (np.isfinite(given).all() and (given >= 0).all()):
             raise ValueError(f"ObservationNoise needs a std that is finite and not negative, and got {std}")
         noisy = self._std > 0
-        low, high = np.where(noisy, -np.inf, box.low), np.where(noisy, np.inf, box.high)
         self._clean = clean
+        self.space = gym.spaces.Box(
+            low=np.where(noisy, -np.inf, box.low).astype(box.dtype),
+            high=np.where(noisy, np.inf, box.high).astype(box.dtype),
+            dtype=box.dtype.type,
+        )
         if clean:
-            low, high = np.concatenate([low, box.low]), np.concatenate([high, box.high])
-        self.space = gym.spaces.Box(low.astype(box.dtype), high.astype(box.dtype), dtype=box.dtype.type)
+            self.space = with_more(self.space, box.low, box.high)
         self._random = RandomStream(Stream.OBSERVATION_NOISE, layer, seed)
 
     def start(self, seed: int | None) -> None:

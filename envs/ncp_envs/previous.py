@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces.utils import flatten, flatten_space
 from gymnasium.utils import RecordConstructorArgs
 
-from ncp_envs.arguments import check_box
+from ncp_envs.arguments import check_box, with_more
 from ncp_envs.names import observation_names
 
 Info = dict[str, Any]
@@ -43,9 +43,11 @@ class PreviousAction(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._reward = reward
         self._zeros = np.zeros(actions.shape[0] + reward, dtype=box.dtype)
         more = [np.inf] * reward
-        low = np.concatenate([box.low, np.minimum(actions.low, 0), np.negative(more)])
-        high = np.concatenate([box.high, np.maximum(actions.high, 0), more])
-        self.observation_space = gym.spaces.Box(low.astype(box.dtype), high.astype(box.dtype), dtype=box.dtype.type)
+        low, high = (
+            np.append(np.minimum(actions.low, 0), np.negative(more)),
+            np.append(np.maximum(actions.high, 0), more),
+        )
+        self.observation_space = with_more(box, low, high)
 
     @property
     def observation_names(self) -> list[str]:

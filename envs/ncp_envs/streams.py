@@ -49,6 +49,16 @@ class RandomStream:
         self.generator = np.random.default_rng(sequence)
 
 
+def wrappers_of(env: gym.Env[Any, Any]) -> list[Any]:
+    """Returns the wrappers around an environment, the outermost first."""
+    found: list[Any] = []
+    inner: Any = env
+    while isinstance(inner, gym.Wrapper):
+        found.append(inner)
+        inner = inner.env
+    return found
+
+
 def count_layers(env: Any, kind: type) -> int:
     """Counts the wrappers of class `kind` in a chain of wrappers, from `env` inwards."""
     count = 0

@@ -96,7 +96,7 @@ def run(arguments: Arguments) -> int:
             f"--{'algo' if arguments.algo else 'normalize'} goes with a .zip of Stable-Baselines3: leave it out"
         )
     if arguments.grid:
-        return run_grid(arguments)
+        return run_grid(arguments, agents)
     if arguments.inside:
         return run_inside(arguments)
     return run_policy(arguments)
@@ -141,14 +141,13 @@ def run_inside(arguments: Arguments) -> int:
     return 0
 
 
-def run_grid(arguments: Arguments) -> int:
+def run_grid(arguments: Arguments, agents: tuple[Path, ...]) -> int:
     """Evaluates a policy, and others beside it, in many disturbances."""
     from ncp_control.cli import evaluate_grid, trained_in
 
     asked = [name for name, level in trained_in.asked_of(arguments).items() if level is not None]
     if asked or arguments.inside:
         raise ValueError(f"--grid has disturbances of its own: leave out --{asked[0] if asked else 'in'}")
-    agents = (arguments.policy, *arguments.beside)
     return evaluate_grid.run(arguments, {path: agent_of(arguments, path) for path in agents})
 
 

@@ -45,7 +45,7 @@ def run(arguments: Any, agents: dict[Path, Any]) -> int:
         rows = disturbed(
             agent, named, arguments.episodes, arguments.seed, not arguments.sample, progress=not arguments.json
         )
-        name = name_of(path)
+        name = name_of(path) if name_of(path) not in grids else str(path)
         if not arguments.json:
             print(f"{shown(name)} in {env}, {counted(arguments.episodes, 'episode')} in each disturbance")
             print(text_of([grid_section(rows)], screen_width()))

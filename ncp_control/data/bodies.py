@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ncp_control.data.finite import CheckFinite
 from ncp_envs import ActionDelay, ChangedBody, KeepObservations, ObservationNoise, PreviousAction, observation_names
 from ncp_envs.equations import EquationsEnv
+from ncp_envs.streams import wrappers_of
 
 Array = NDArray[Any]
 # Wrappers without a memory of their own: what they return follows from one step.
@@ -349,14 +350,13 @@ def check_wrappers(env: gym.Env[Any, Any], allowed: tuple[type, ...]) -> None:
 
     A disturbance of strength zero, which only tells the agent so, does neither.
     """
-    while isinstance(env, gym.Wrapper):
-        is_still = type(env) in TELLING and env.is_still  # type: ignore[attr-defined]
-        if type(env) not in allowed and not is_still:
+    for wrapper in wrappers_of(env):
+        is_still = type(wrapper) in TELLING and wrapper.is_still
+        if type(wrapper) not in allowed and not is_still:
             raise ValueError(
-                f"the wrapper {type(env).__name__} has a memory or draws at random, so the body's state is not the "
+                f"the wrapper {type(wrapper).__name__} has a memory or draws at random, so the body's state is not the "
                 "whole state: use the environment without it (--env)"
             )
-        env = env.env
 
 
 def check_repeats(body: BodyState) -> None:

@@ -18,6 +18,7 @@ from ncp_control.distil.demonstrations import Demonstrations, demonstrations_of
 from ncp_control.distil.environments import EnvRecipe
 from ncp_control.distil.recorded import Recorded
 from ncp_control.distil.views import Info, Replayed, Step, check_same_actions, check_same_simulator
+from ncp_envs.streams import wrappers_of
 
 Array = NDArray[Any]
 SHOW_ALL = (TimeLimit, OrderEnforcing, PassiveEnvChecker, CheckFinite)  # wrappers that change no observation
@@ -189,12 +190,11 @@ def in_words(actions: Array) -> str:
 
 def layers_of(env: gym.Env[Any, Any]) -> list[Any]:
     """Returns the wrappers of an environment that may change what it shows or does, the innermost first."""
-    found: list[Any] = []
-    while isinstance(env, gym.Wrapper):
-        if type(env) is not gym.Wrapper and not isinstance(env, SHOW_ALL):
-            found.insert(0, env)
-        env = env.env
-    return found
+    return [
+        wrapper
+        for wrapper in reversed(wrappers_of(env))
+        if type(wrapper) is not gym.Wrapper and not isinstance(wrapper, SHOW_ALL)
+    ]
 
 
 def layer_like(student: gym.Env[Any, Any], origin: gym.Env[Any, Any], env: str, known: str) -> Any:

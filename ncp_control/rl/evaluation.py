@@ -12,7 +12,7 @@ import torch
 
 from ncp_control.base.machine import one_thread
 from ncp_control.base.progress import tracked
-from ncp_control.data.batch_policies import BatchPolicy, FunctionPolicy, PredictPolicy
+from ncp_control.data.batch_policies import as_batch_policy
 from ncp_control.data.collection import spawned_seed
 from ncp_control.data.env_specs import check_policy
 from ncp_control.data.episodes import begin_episodes, run_episodes
@@ -81,9 +81,7 @@ def step_rewards(
     envs = [make() for _ in range(min(GROUP, episodes))]
     try:
         check_policy(policy, envs[0])
-        chosen: BatchPolicy = (
-            PredictPolicy(policy, deterministic=deterministic) if hasattr(policy, "predict") else FunctionPolicy(policy)
-        )
+        chosen = as_batch_policy(policy, envs[0].action_space, deterministic=deterministic)
         rewards: list[list[float]] = [[] for _ in range(episodes)]
         with (
             tracked("evaluating", episodes, shown=progress) as tracker,

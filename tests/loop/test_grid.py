@@ -85,6 +85,16 @@ def test_several_agents_stand_in_one_table_and_one_picture(tmp_path: Path, capsy
     assert drawn.startswith("<?xml")
 
 
+def test_agents_of_one_name_stay_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / folder / "agent.safetensors" for folder in ("one", "other")]
+    for path in paths:
+        path.parent.mkdir()
+        saved(path, "Pendulum-v1")
+    assert main(["evaluate", str(paths[0]), "--grid", "--beside", str(paths[1]), "--episodes", "1"]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if "in Pendulum-v1" in line]
+    assert [head.split(" in ")[0] for head in heads] == ["agent", str(paths[1])]
+
+
 def test_disturbances_that_an_environment_cannot_have_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

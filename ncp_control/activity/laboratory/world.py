@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from ncp_control.activity.laboratory.world_model import body_names, model_data
 from ncp_control.activity.recording.environment import action_names, vector_names
 from ncp_control.base.pages import packed
 from ncp_control.data.finite import CheckFinite
+from ncp_envs.streams import wrappers_of
 
 # The settings of Gymnasium's tasks, by the names that `tasks.js` has for them.
 NUMBERS = {
@@ -191,13 +191,9 @@ def layers_data(env: Any) -> tuple[list[Layer], int]:
     Disturbances come between the environment as it was made and the wrappers of the training, as those of
     `ncp-control record` do.
     """
-    wrappers = []
-    while isinstance(env, gym.Wrapper):
-        wrappers.append(env)
-        env = env.env
     layers: list[Layer] = []
     below = 0
-    for wrapper in reversed(wrappers):
+    for wrapper in reversed(wrappers_of(env)):
         kind = type(wrapper)
         if kind not in KINDS:
             raise ValueError(

@@ -123,6 +123,7 @@ class Update:
     def __init__(self, model: stable_baselines3.SAC, batch: int, actor: Any) -> None:
         self.model, self.policy, self.batch, self.actor = model, model.policy, batch, actor
         self.sees: int | None = getattr(model, "actor_sees", None)
+        self.critic_warmup: int = getattr(model, "critic_warmup", 0)
         critic, target = model.critic, model.critic_target
         self.trunk = Layers(layers_in(actor.latent_pi) or [], batch, relu_at_end=True)
         self.mean, self.log_std = (Layers(layers_in(head) or [], batch) for head in (actor.mu, actor.log_std))
@@ -162,7 +163,7 @@ class Update:
         # After the run on the next observations, because the actor's gradients need the results of this one.
         actions, log_p, std, raw = self.act(seen, noise)
         losses = {"ent_coef": alpha}
-        warm = model.num_timesteps >= getattr(model, "critic_warmup", 0)
+        warm = model.num_timesteps >= self.critic_warmup
         if tuned and warm:
             above = float(log_p.mean()) + float(model.target_entropy)
             # the loss is linear in log alpha, so this is its gradient
@@ -177,26 +178,16 @@ class Update:
         model.critic.optimizer.step()
 
         if warm:
-            losses["actor_loss"] = self.improve_actor(seen, actions, noise, std, raw, alpha, log_p)
+            # by the critics as they are after their step, as in Stable-Baselines3
+            least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
+            losses["actor_loss"] = float((alpha * log_p - least.values).mean())
+            self.follow_actor(actions, noise, std, raw, alpha, least.indices)
+            self.actor.optimizer.step()
+
         if k % model.target_update_interval == 0:  # counted anew in each call of `train`, as in Stable-Baselines3
             for target, source in self.followed:
                 target.lerp_(source, model.tau)
         return losses
-
-    def improve_actor(
-        self, seen: Tensor, actions: Tensor, noise: Tensor, std: Tensor, raw: Tensor, alpha: float, log_p: Tensor
-    ) -> float:
-        """Makes the actor's update, and returns its loss.
-
-        :param seen: the observations of a batch
-        :param actions: the actor's actions there, with the noise in them, its standard deviations, log_std before it
-            was clamped, the entropy coefficient, and log p
-        """
-        # by the critics as they are after their step, as in Stable-Baselines3
-        least = self.values(self.critics, seen, actions).min(dim=1, keepdim=True)
-        self.follow_actor(actions, noise, std, raw, alpha, least.indices)
-        self.actor.optimizer.step()
-        return float((alpha * log_p - least.values).mean())
 
     def act(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns sampled actions (B, m), log p (B, 1), the standard deviations, and log_std before it is clamped."""
