@@ -46,8 +46,12 @@ class ActionChangeCost(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
         """Steps the environment and subtracts the cost."""
+        cost = self.cost_of(action)
         observation, reward, terminated, truncated, info = self.env.step(action)
-        now = np.array(action, dtype=np.float64)
-        cost = 0.0 if self._last is None else self._weight * float(np.square(now - self._last).sum())
-        self._last = now
         return observation, float(reward) - cost, terminated, truncated, {"action_change_cost": cost} | info
+
+    def cost_of(self, action: Any) -> float:
+        """Returns what an action costs, which is the previous one from here on."""
+        now, last = np.array(action, dtype=np.float64), self._last
+        self._last = now
+        return 0.0 if last is None else self._weight * float(np.square(now - last).sum())

@@ -202,14 +202,19 @@ class Pushes(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
         """Steps the environment while the force acts."""
+        notes = self.push()
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated, notes | info
+
+    def push(self) -> Info:
+        """Applies the force of the next step, and returns what the info says of it."""
         place = self._steps % self._every
         if place == 0:
             self._draw()
         force = self._force if self._first <= place < self._first + self._lasting else np.zeros(3)
         self._body.data.xfrc_applied[1, :3] = force  # body 0 is the world, and body 1 the trunk
         self._steps += 1
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated, truncated, {"push": force.copy()} | info
+        return {"push": force.copy()}
 
     def _draw(self) -> None:
         """Draws the push of a period."""

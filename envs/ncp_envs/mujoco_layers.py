@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -11,17 +11,29 @@ from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from numpy.typing import NDArray
 
 from ncp_envs.action_bursts import ActionBursts
+from ncp_envs.action_changes import ActionChangeCost
 from ncp_envs.changed_actions import joined
+from ncp_envs.changed_body import Pushes
+from ncp_envs.delay import ActionDelay
+from ncp_envs.dropout import ObservationDropout
 from ncp_envs.mujoco_tasks import StepOutcome
+from ncp_envs.noise import ObservationNoise
 from ncp_envs.observations import KeepObservations
+from ncp_envs.previous import PreviousAction
 from ncp_envs.random_actions import RandomActionOverwrite
 
 Array = NDArray[Any]
 Actions = Array | list[Array]  # one row for each environment; in a list, rows may differ in dtype
 
 
-class StepLayer(Protocol):
-    """One kind of wrapper around each of several environments, made with the wrapper of each of them."""
+class StepLayer:
+    """One kind of wrapper around each of several environments. It changes nothing where a class does not say otherwise.
+
+    :param wrappers: the wrapper of each environment
+    """
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        self._wrappers = wrappers
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
         """Returns the actions for the environments inside.
@@ -29,16 +41,21 @@ class StepLayer(Protocol):
         :param places: the places of the environments that take a step
         :param actions: the action of each of these
         """
+        return actions
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Returns what the wrappers make of the outcome of the environments inside."""
+        return outcome
+
+    def _need_same(self, values: Sequence[Any], words: str) -> Any:
+        """Returns a value of the wrappers, and refuses wrappers in which it differs."""
+        if not all(np.array_equal(value, values[0]) for value in values):
+            raise ValueError(words)
+        return values[0]
 
 
-class OrderLayer:
+class OrderLayer(StepLayer):
     """Refuses a step before the first reset, as `OrderEnforcing` does."""
-
-    def __init__(self, wrappers: Sequence[Any]) -> None:
-        self._wrappers = wrappers
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
         """Looks whether the environments were reset."""
@@ -47,20 +64,9 @@ class OrderLayer:
                 raise gym.error.ResetNeeded("Cannot call env.step() before calling env.reset()")
         return actions
 
-    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
-        """Changes nothing."""
-        return outcome
 
-
-class LimitLayer:
+class LimitLayer(StepLayer):
     """Counts steps and ends long episodes, as `TimeLimit` does."""
-
-    def __init__(self, wrappers: Sequence[Any]) -> None:
-        self._wrappers = wrappers
-
-    def before(self, places: Sequence[int], actions: Actions) -> Actions:
-        """Changes nothing."""
-        return actions
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Counts the step."""
@@ -72,40 +78,136 @@ class LimitLayer:
         return outcome
 
 
-class KeptLayer:
+class KeptLayer(StepLayer):
     """Shows some entries of the observations, as `KeepObservations` does."""
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
-        self._kept = wrappers[0]._kept
-        if not all(np.array_equal(wrapper._kept, self._kept) for wrapper in wrappers):
-            raise ValueError("they keep different entries of their observations")
-
-    def before(self, places: Sequence[int], actions: Actions) -> Actions:
-        """Changes nothing."""
-        return actions
+        kept = [wrapper._kept for wrapper in wrappers]
+        self._kept = self._need_same(kept, "they keep different entries of their observations")
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Chooses the entries."""
         return outcome._replace(observations=outcome.observations.take(self._kept, axis=1))
 
 
-class OverwriteLayer:
-    """Overwrites some actions with random ones, as `RandomActionOverwrite` and `ActionBursts` do."""
+class ActionLayer(StepLayer):
+    """Changes actions by each environment's rule, as the wrappers do that are `ChangedActions`."""
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
         self._rules = [wrapper._rule for wrapper in wrappers]
         self._info: dict[str, Array] = {}
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
-        """Draws which actions are overwritten."""
-        drawn = [self._rules[place].draw(action) for place, action in zip(places, actions, strict=True)]
-        executed = stacked([action for action, _ in drawn])
-        self._info = {"executed_action": executed, "is_random": np.array([is_random for _, is_random in drawn])}
+        """Asks the rules for the actions to execute."""
+        changed = [self._rules[place].act(action) for place, action in zip(places, actions, strict=True)]
+        self._info = columns_of([notes for _, notes in changed])
+        executed = stacked([action for action, _ in changed])
         return list(executed) if executed.dtype == object else executed
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
-        """Adds to the info what was executed, as `joined` does for one environment."""
+        """Adds the rules' notes to the info."""
         return outcome._replace(info=joined(self._info, outcome.info))
+
+
+class DelayLayer(ActionLayer):
+    """Executes actions late and tells how late they are, as `ActionDelay` does."""
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        super().__init__(wrappers)
+        self._told = self._need_same([wrapper._told for wrapper in wrappers], "not all of them tell their delays")
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Adds the delays to the observations if they are told."""
+        outcome = super().after(places, outcome)
+        late = np.array([[self._rules[place].steps] for place in places])
+        return with_entries(outcome, late) if self._told else outcome
+
+
+class ObservedLayer(StepLayer):
+    """Changes observations by each environment's rule, as `ObservationNoise` and `ObservationDropout` do."""
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        self._rules = [wrapper._rule for wrapper in wrappers]
+        self._need_same([rule.space.shape for rule in self._rules], "their observations differ in shape")
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Shows what the rules make of the observations."""
+        changed = [
+            self._rules[place].observe(observation)
+            for place, observation in zip(places, outcome.observations, strict=True)
+        ]
+        info = joined(columns_of([notes for _, notes in changed]), outcome.info)
+        return outcome._replace(observations=np.array([shown for shown, _ in changed]), info=info)
+
+
+class PreviousLayer(StepLayer):
+    """Adds the previous action, and its reward, to observations, as `PreviousAction` does."""
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        self._space = wrappers[0].env.action_space
+        shown = [wrapper._reward for wrapper in wrappers]
+        self._has_reward = self._need_same(shown, "not all of them show the previous reward")
+        self._given: Any = None
+
+    def before(self, places: Sequence[int], actions: Actions) -> Actions:
+        """Keeps the actions."""
+        self._given = np.array([np.asarray(action, self._space.dtype).ravel() for action in actions])
+        return actions
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Adds the actions and their rewards."""
+        outcome = with_entries(outcome, self._given)
+        return with_entries(outcome, outcome.rewards[:, None]) if self._has_reward else outcome
+
+
+class PushLayer(StepLayer):
+    """Pushes the bodies, as `Pushes` does."""
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        super().__init__(wrappers)
+        self._info: dict[str, Array] = {}
+
+    def before(self, places: Sequence[int], actions: Actions) -> Actions:
+        """Applies the forces."""
+        self._info = columns_of([self._wrappers[place].push() for place in places])
+        return actions
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Adds the forces to the info."""
+        return outcome._replace(info=joined(self._info, outcome.info))
+
+
+class ChangeCostLayer(StepLayer):
+    """Subtracts the cost of fast changes from the rewards, as `ActionChangeCost` does."""
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        super().__init__(wrappers)
+        self._costs: Array = np.zeros(0)
+
+    def before(self, places: Sequence[int], actions: Actions) -> Actions:
+        """Computes the costs."""
+        pairs = zip(places, actions, strict=True)
+        self._costs = np.array([self._wrappers[place].cost_of(action) for place, action in pairs])
+        return actions
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Subtracts the costs."""
+        info = joined({"action_change_cost": self._costs}, outcome.info)
+        return outcome._replace(rewards=outcome.rewards - self._costs, info=info)
+
+
+def with_entries(outcome: StepOutcome, entries: Array) -> StepOutcome:
+    """Returns an outcome with more entries behind its observations.
+
+    :param entries: (B, k)
+    """
+    seen = outcome.observations
+    return outcome._replace(observations=np.concatenate([seen, entries.astype(seen.dtype)], axis=1))
+
+
+def columns_of(notes: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """Returns the entries of several infos with the same keys, each as one array."""
+    return {key: stacked([np.asarray(note[key]) for note in notes]) for key in notes[0]}
 
 
 def stacked(rows: Sequence[Array]) -> Array:
@@ -122,6 +224,12 @@ LAYERS: Mapping[type, type[Any]] = {
     OrderEnforcing: OrderLayer,
     TimeLimit: LimitLayer,
     KeepObservations: KeptLayer,
-    RandomActionOverwrite: OverwriteLayer,
-    ActionBursts: OverwriteLayer,
+    RandomActionOverwrite: ActionLayer,
+    ActionBursts: ActionLayer,
+    ActionDelay: DelayLayer,
+    ActionChangeCost: ChangeCostLayer,
+    ObservationNoise: ObservedLayer,
+    ObservationDropout: ObservedLayer,
+    PreviousAction: PreviousLayer,
+    Pushes: PushLayer,
 }

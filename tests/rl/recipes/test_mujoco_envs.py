@@ -1,6 +1,8 @@
 """Bodies that are stepped together train as those in Stable-Baselines3's `DummyVecEnv` do."""
 
 import copy
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,18 @@ import torch
 pytest.importorskip("mujoco")
 pytest.importorskip("stable_baselines3")
 
-from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers import TimeAwareObservation, TimeLimit
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from helpers.same_steps import assert_same
+from ncp_control.data.episodes import stepper_of
 from ncp_control.data.finite import CheckFinite
 from ncp_control.rl.recipes import mujoco_envs
 from ncp_control.rl.recipes.building import make_env, make_envs, make_model
 from ncp_control.rl.recipes.mujoco_envs import BodyVecEnv, monitored
 from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_envs import ObservationNoise
+from ncp_envs import ActionDelay, ObservationNoise, PreviousAction
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +33,8 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log into the working folder
 
 
-def made(task: str, count: int = 3) -> list[gym.Env[Any, Any]]:
-    return [make_env(task, arguments={"max_episode_steps": 12}) for _ in range(count)]
+def made(task: str, wrappers: Sequence[Any] = (), count: int = 3) -> list[gym.Env[Any, Any]]:
+    return [make_env(task, list(wrappers), {"max_episode_steps": 12}) for _ in range(count)]
 
 
 def without_times(infos: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -39,9 +42,29 @@ def without_times(infos: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**info, "episode": {**info["episode"], "t": 0.0}} if "episode" in info else info for info in infos]
 
 
-@pytest.mark.parametrize("task", ["Hopper-v5", "ncp/AntNoVel-v0", "InvertedPendulum-v5", "ncp/HalfCheetahNoVel-v0"])
-def test_every_step_equals_that_of_a_dummy_vector(task: str) -> None:
-    ours, theirs = monitored(made(task)), DummyVecEnv([lambda env=env: Monitor(env) for env in made(task)])  # type: ignore[misc]
+TASKS = ["Hopper-v5", "ncp/AntNoVel-v0", "InvertedPendulum-v5", "ncp/HalfCheetahNoVel-v0"]
+RANDOM = {"RandomActionOverwrite": {"probability": 0.3}}
+DISTURBED: list[list[Any]] = [
+    [{"ObservationNoise": {"std": 0.1, "clean": True}}],
+    [{"ObservationDropout": {"probability": 0.3, "fill": "last"}}],
+    [{"ActionDelay": {"steps": 2}}],
+    [{"ActionDelay": {"steps": [0, 2], "told": True}}, {"PreviousAction": {"reward": True}}],
+    [{"Pushes": {"strength": 1.0, "every": 5}}],
+    [{"ActionChangeCost": {"weight": 0.1}}],
+    [
+        RANDOM, {"Pushes": {"strength": 1.0}}, {"ActionChangeCost": {"weight": 0.1}},
+        {"ActionDelay": {"steps": [0, 1]}}, {"ActionDelay": {"steps": 1}}, "PreviousAction",
+        {"ObservationNoise": {"std": 0.1}}, {"ObservationDropout": {"probability": 0.3}}, RANDOM,
+    ],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "wrappers"), [*((task, []) for task in TASKS), *(("HalfCheetah-v5", one) for one in DISTURBED)]
+)
+def test_every_step_equals_that_of_a_dummy_vector(task: str, wrappers: list[Any]) -> None:
+    ours = monitored(made(task, wrappers))
+    theirs = DummyVecEnv([lambda env=env: Monitor(env) for env in made(task, wrappers)])  # type: ignore[misc]
     assert isinstance(ours, BodyVecEnv)
     random, ended = np.random.default_rng(1), 0
     low, high = ours.action_space.low, ours.action_space.high  # type: ignore[attr-defined]
@@ -57,7 +80,7 @@ def test_every_step_equals_that_of_a_dummy_vector(task: str) -> None:
             assert_same(ours.reset_infos, theirs.reset_infos)
             ended += int(found[2].sum())
     assert ended >= 12
-    for what in (Monitor, CheckFinite, TimeLimit, ObservationNoise):
+    for what in (Monitor, CheckFinite, TimeLimit, ObservationNoise, TimeAwareObservation):
         assert ours.env_is_wrapped(what) == theirs.env_is_wrapped(what)
     assert ours.get_attr("frame_skip") == theirs.get_attr("frame_skip")
     assert ours.get_attr("spec") == theirs.get_attr("spec")
@@ -78,10 +101,24 @@ def test_what_a_step_returned_stays_as_it_was() -> None:
 
 
 def test_environments_with_other_wrappers_are_stepped_one_by_one() -> None:
-    envs = monitored([ObservationNoise(env, 0.1) for env in made("Hopper-v5")])
+    envs = monitored([TimeAwareObservation(env) for env in made("Hopper-v5")])
     assert type(envs) is DummyVecEnv
     envs.reset()
     envs.step(np.zeros((3, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "other"),
+    [
+        (partial(ObservationNoise, std=0.1), partial(ObservationNoise, std=0.1, clean=True)),
+        (partial(ActionDelay, steps=1), partial(ActionDelay, steps=1, told=True)),
+        (PreviousAction, partial(PreviousAction, reward=True)),
+    ],
+)
+def test_environments_that_show_different_things_are_not_stepped_together(wrapper: Any, other: Any) -> None:
+    one, two = made("Hopper-v5", count=2)
+    assert stepper_of([wrapper(one), other(two)]) is None
+    assert stepper_of([wrapper(one), wrapper(two)]) is not None
 
 
 TRAINED = {
