@@ -36,6 +36,7 @@ _CHECKED_STEPS = 20
 _HINTS = {
     "PassiveEnvChecker": ", which looks at single steps: make it with disable_env_checker=True",
     "RandomActionOverwrite": ": put VectorRandomActionOverwrite around the vector environment",
+    "ActionDelay": ": put VectorActionDelay around the vector environment",
 }
 
 

@@ -11,12 +11,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from ncp_envs.mujoco_bodies import MujocoStepper, obstacle
-from ncp_envs.mujoco_layers import LAYERS
+from ncp_envs.mujoco_layers import LAYERS, ActionLayer
 from ncp_envs.mujoco_tasks import StepOutcome
-from ncp_envs.random_actions import RandomActionOverwrite
 
 Array = NDArray[Any]
-_OUTSIDE = (RandomActionOverwrite,)  # has a form of its own for vector environments
 
 
 class MujocoVectorEnv(SyncVectorEnv):
@@ -24,9 +22,9 @@ class MujocoVectorEnv(SyncVectorEnv):
 
     The environments reset their bodies themselves. In a step, the simulator moves each body, and one pass over arrays
     computes what all of them observe and earn. It steps the Ant, the HalfCheetah, the Hopper, the Swimmer, the Walker2d
-    and both inverted pendulums of version 5, also inside `KeepObservations`. What it cannot step is refused with the
-    reason; `obstacle(env)` of `ncp_envs.mujoco_bodies` returns it. The environments may differ in their models, such as
-    masses or friction, but not in the settings of their task.
+    and both inverted pendulums of version 5, also inside wrappers of this package that do not change actions. What it
+    cannot step is refused with the reason; `obstacle(env)` of `ncp_envs.mujoco_bodies` returns it. The environments may
+    differ in their models, such as masses or friction, but not in the settings of their task.
 
     :param env_fns: functions that make the environments, without Gymnasium's checker
     :param copy: return a copy of the observations, rather than the same array at every step
@@ -49,7 +47,8 @@ class MujocoVectorEnv(SyncVectorEnv):
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     ) -> None:
         super().__init__(env_fns, copy=copy, observation_mode=observation_mode, autoreset_mode=autoreset_mode)
-        layers = {kind: layer for kind, layer in LAYERS.items() if kind not in _OUTSIDE}
+        # A changed action may have another dtype than the agent's, and the infos of a vector have one for all.
+        layers = {kind: layer for kind, layer in LAYERS.items() if not issubclass(layer, ActionLayer)}
         reason = obstacle(self.envs, layers)
         if reason is not None:
             self.close()

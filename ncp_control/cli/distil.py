@@ -31,7 +31,7 @@ class Arguments:
     """
 
     teacher: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TEACHER")]
-    """A policy's file, a .zip of Stable-Baselines3, a .pt of rsl_rl, module:function, or a Minari id or folder."""
+    """A policy's file, .zip, .pt, module:function, or dataset."""
 
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """The student's environment; by default the teacher's."""

@@ -14,6 +14,9 @@ from ncp_control.distil.rewiring import Rewiring
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
 
+# The error of a calm student's senses, as a share of each feature's standard deviation: that of a camera, or of a cheap
+# encoder, and small enough to be the slope of the actions.
+ERROR = 0.1
 ROWS = 64  # episodes that the states are computed for side by side
 
 
@@ -150,6 +153,10 @@ def train(
         counted &= counts
         errors = student.errors(outputs[counted], labels[counted])
         loss = student.loss(errors)
+        if settings.calm:
+            wrong = features + ERROR * torch.randn(features.shape, generator=generator)
+            moved = student.moved(outputs, student.outputs(wrong, states, starts)[0])[counted]
+            loss = loss + settings.calm * (moved / ERROR).square().mean()
         optimizer.zero_grad()
         loss.backward()
         if rewiring is not None:

@@ -63,6 +63,9 @@ class DistilSettings:
     synapses: int | None = None
     """Keep N synapses: the weakest go and others grow."""
 
+    calm: float = 0.0
+    """Weight of how far errors of sensors move actions."""
+
     average: float = 0.995
     """The share of itself that the running average of the weights keeps in each batch; 0: the weights themselves."""
 
@@ -83,8 +86,9 @@ class DistilSettings:
             check_whole(name, getattr(self, name), 1)
         for name in ("iterations", "warm_up"):
             check_whole(name, getattr(self, name), 0)
-        if not 0 <= self.disturbance < inf:
-            raise ValueError(f"disturbance must be a number of at least 0, got {self.disturbance}")
+        for name in ("disturbance", "calm"):
+            if not 0 <= getattr(self, name) < inf:
+                raise ValueError(f"{name} must be a number of at least 0, got {getattr(self, name)}")
         for name in ("demonstrations", "teacher_share", "start_share", "handover_at"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a share from 0 to 1, got {getattr(self, name)}")
@@ -115,7 +119,7 @@ class DistilSettings:
         """Returns the settings for the record of a run, as earlier versions wrote them: by older names, and without
         the optimizer."""
         values = {OLDER.get(name, name): value for name, value in asdict(self).items()}
-        return without_added(values, {"optimizer": "adam", "synapses": None})
+        return without_added(values, {"optimizer": "adam", "synapses": None, "calm": 0.0})
 
     @property
     def all_batches(self) -> int:

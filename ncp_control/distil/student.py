@@ -120,6 +120,16 @@ class Student:
         # Divided by half the range, so that all joints count alike.
         return torch.where(beyond, 0.0, differences) * (2 / (self.high - self.low))
 
+    def moved(self, outputs: Tensor, others: Tensor) -> Tensor:
+        """Returns by how much the actions of outputs (M, A) and (M, A) differ, as shares of half their range.
+
+        Beyond a bound an action stays at the bound. Choices differ by their probabilities.
+        """
+        if self.is_discrete:
+            return outputs.softmax(-1) - others.softmax(-1)
+        first, second = (torch.minimum(torch.maximum(one, self.low), self.high) for one in (outputs, others))
+        return (first - second) * (2 / (self.high - self.low))
+
     def set_spread(self, squares: Tensor) -> None:
         """Sets the standard deviation of sampled actions to a part of the error that is left.
 

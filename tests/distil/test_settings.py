@@ -33,6 +33,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"optimizer": "sgd"}, "optimizer is adam or muon, not 'sgd'"),
     *(({"synapses": value}, "synapses must be a whole number of at least 1") for value in (0, -300, 2.5)),
     ({"warm_up": 8, "length": 8}, "windows of 8 steps are too short for a warm-up of 8"),
+    *(({"calm": value}, f"calm must be a number of at least 0, got {value}") for value in (-0.1, nan, inf)),
     *(
         ({name: value}, f"{name} must be a number above 0")
         for name in ("learning_rate", "max_grad_norm")
@@ -90,6 +91,8 @@ def test_the_record_of_a_run_names_the_optimizer_and_synapses_only_if_earlier_ve
     earlier = DistilSettings().of_cell("ltc").recorded()
     assert "optimizer" not in earlier
     assert "synapses" not in earlier
+    assert "calm" not in earlier
+    assert DistilSettings(calm=0.1).of_cell("cfc").recorded()["calm"] == 0.1
     assert earlier["learning_rate"] == 0.05
     assert DistilSettings(optimizer="muon").of_cell("ltc").recorded()["optimizer"] == "muon"
     assert DistilSettings().of_cell("dualltc").recorded()["optimizer"] == "muon"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium as gym
@@ -148,6 +149,19 @@ def test_errors_of_actions_with_two_axes_belong_to_their_own_numbers() -> None:
     labels = torch.tensor([[[0.5, 3.0], [-1.0, 1.5]], [[0.0, 1.0], [1.0, 1.25]]])
     found = student.errors(labels.flatten(1) + torch.tensor([0.25, 0.5, 1.0, 0.125]), labels)
     torch.testing.assert_close(found, torch.tensor([[0.25, 0.25, 0.5, 0.25]] * 2))
+
+
+def test_actions_move_by_shares_of_half_their_range_and_no_further_than_a_bound() -> None:
+    student = acting_in(gym.spaces.Box(-0.5, 1.0, (2,), np.float32))
+    found = student.moved(torch.tensor([[0.4, 1.3], [-0.8, 0.0]]), torch.tensor([[0.1, 2.0], [0.25, -0.75]]))
+    torch.testing.assert_close(found, torch.tensor([[0.4, 0.0], [-1.0, 0.5 / 0.75]]), atol=1e-6, rtol=1e-5)
+
+
+def test_choices_move_by_their_probabilities() -> None:
+    student = STUDENTS["choices"]()
+    outputs = torch.tensor([[0.0, math.log(2.0), 0.0]])
+    found = student.moved(outputs, torch.zeros(1, 3))
+    torch.testing.assert_close(found, torch.tensor([[0.25 - 1 / 3, 0.5 - 1 / 3, 0.25 - 1 / 3]]))
 
 
 def test_errors_of_choices_are_the_negative_logarithms_of_their_probabilities() -> None:

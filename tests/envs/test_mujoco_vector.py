@@ -20,7 +20,18 @@ from gymnasium.wrappers import TimeAwareObservation  # noqa: E402
 
 import ncp_envs  # noqa: E402
 from helpers.same_steps import assert_same  # noqa: E402
-from ncp_envs import MujocoVectorEnv, RandomActionOverwrite, VectorRandomActionOverwrite, mujoco_bodies  # noqa: E402
+from ncp_envs import (  # noqa: E402
+    ActionChangeCost,
+    ActionDelay,
+    MujocoVectorEnv,
+    ObservationDropout,
+    ObservationNoise,
+    PreviousAction,
+    Pushes,
+    RandomActionOverwrite,
+    VectorRandomActionOverwrite,
+    mujoco_bodies,
+)
 from ncp_envs.mujoco_bodies import MujocoStepper, obstacle  # noqa: E402
 
 TASKS = [
@@ -105,6 +116,25 @@ def test_it_equals_gymnasiums_with_the_options_of_each_task(task: str, options: 
     theirs, ours = both(task, 5, options, autoreset_mode="SameStep")
     assert_same(theirs.reset(seed=[4, 4, 0, 1, 2]), ours.reset(seed=[4, 4, 0, 1, 2]))
     play(theirs, ours, actions_of(theirs, np.float32, 45))
+
+
+def disturbed(task: str) -> Callable[[], Any]:
+    """A body under every disturbance that leaves the dtype of actions alone."""
+
+    def make() -> Any:
+        env = PreviousAction(ActionChangeCost(Pushes(maker(task)(), strength=1.0), 0.1), reward=True)
+        return ObservationDropout(ObservationNoise(env, 0.1), 0.3, fill="last")
+
+    return make
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_it_equals_gymnasiums_under_disturbances(mode: AutoresetMode) -> None:
+    make = disturbed("Hopper-v5")
+    theirs, ours = (kind([make] * 3, autoreset_mode=mode) for kind in (SyncVectorEnv, MujocoVectorEnv))
+    for dtype in (np.float32, np.float64):
+        assert_same(theirs.reset(seed=3), ours.reset(seed=3))
+        assert play(theirs, ours, actions_of(theirs, dtype)) >= 6
 
 
 @pytest.mark.parametrize("task", ["Ant-v5", "Hopper-v5"])
@@ -239,6 +269,10 @@ REFUSED: list[tuple[str, Any]] = [
         lambda: RandomActionOverwrite(maker("Hopper-v5")()),
     ),
     (
+        "ActionDelay: put VectorActionDelay around the vector environment",
+        lambda: ActionDelay(maker("Hopper-v5")(), 1),
+    ),
+    (
         "PendulumEnv of gymnasium.envs.classic_control.pendulum is none of AntEnv, HalfCheetahEnv",
         maker("Pendulum-v1"),
     ),
@@ -252,7 +286,7 @@ REFUSED: list[tuple[str, Any]] = [
 def test_what_it_cannot_step_is_refused_with_the_reason(words: str, make: Any) -> None:
     with pytest.raises(ValueError, match=words):
         MujocoVectorEnv([make] * 2)
-    if "RandomActionOverwrite" not in words:
+    if not words.startswith(("RandomActionOverwrite", "ActionDelay")):
         assert re.search(words, str(obstacle(make())))
 
 
