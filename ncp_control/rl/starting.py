@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def begin_with(model: Any, start: LoadedPolicy) -> None:
 
 
 def begin_actor(model: Any, start: LoadedPolicy) -> None:
-    """Gives a model of SAC the actor of a trained policy.
+    """Gives a model of SAC the actor of a trained policy, and its critics if they have the same shapes.
 
     The actor may see more than the policy did, after what that saw. It begins without a look at the rest.
     """
@@ -83,7 +84,16 @@ def begin_actor(model: Any, start: LoadedPolicy) -> None:
             raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
         with torch.no_grad():
             value.copy_(known)
+    critics = start.policy.critic.state_dict()  # empty in a file without them
+    if shapes_of(critics) == shapes_of(model.critic.state_dict()):
+        for critic in (model.critic, model.critic_target):
+            critic.load_state_dict(critics)
     set_normalization(model, start)
+
+
+def shapes_of(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
+    """Returns the shape of each weight."""
+    return {name: value.shape for name, value in weights.items()}
 
 
 def set_normalization(model: Any, start: LoadedPolicy) -> None:

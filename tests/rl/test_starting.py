@@ -14,7 +14,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from helpers.small_recipes import QUIET, RECIPES, recipe_file
 from ncp_control.cli import main
-from ncp_control.rl import RecurrentPPO, load_policy
+from ncp_control.rl import RecurrentPPO, load_policy, save_policy
 from ncp_control.rl.recipes.building import make_envs, make_model
 from ncp_control.rl.recipes.recipe import Recipe, load_recipe
 from ncp_control.rl.training import train
@@ -160,7 +160,13 @@ def test_an_actor_of_sac_goes_on_in_an_environment_that_shows_more(tmp_path: Pat
             model.predict(seen, deterministic=True)[0], start.predict(seen[:3], deterministic=True)[0], atol=1e-6
         )
     train(more, tmp_path / "more", start=start, **QUIET)
-    assert load_policy(tmp_path / "more" / BEST).observation_space.shape == (8,)
+    again = load_policy(tmp_path / "more" / BEST)
+    assert again.observation_space.shape == (8,)
+    onward, weights = made(more, again), torch.nn.utils.parameters_to_vector
+    for critic in (onward.critic, onward.critic_target):
+        assert torch.equal(weights(critic.parameters()), weights(again.policy.critic.parameters()))
+    save_policy(onward, tmp_path / "actor.safetensors", critics=False)
+    made(more, load_policy(tmp_path / "actor.safetensors"))
     with pytest.raises(ValueError, match=r"the recipe makes another actor than plain has: .*latent_pi"):
         made(replace(more, policy_kwargs={"net_arch": [12]}), start)
     with pytest.raises(ValueError, match="SAC goes on with an actor of SAC"):

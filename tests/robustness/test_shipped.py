@@ -12,6 +12,7 @@ import torch
 import ncp_control as nc
 from ncp_control.base.kinds import Kind, kind_of
 from ncp_control.cli import main
+from ncp_control.cli.trained_in import UNDISTURBED, layers
 from ncp_control.data import Scaler, collect
 from ncp_control.dynamics import one_step_error
 from ncp_control.dynamics.model_file import checksum_of
@@ -28,15 +29,15 @@ def name(path: Path) -> str:
     return path.stem
 
 
-TEACHERS = {"halfcheetah-teacher", "hopper-teacher", "swimmer-teacher"}
+TEACHERS = {"halfcheetah-teacher", "halfcheetah-robust-teacher", "hopper-teacher", "swimmer-teacher"}
 
 
 CIRCUITS = {"halfcheetah", "halfcheetah-positions", "halfcheetah-positions-acyclic", "halfcheetah-positions-sparse"}
 
 
-def test_there_are_three_teachers_four_circuits_and_two_models() -> None:
+def test_there_are_four_teachers_four_circuits_and_two_models() -> None:
     assert {path.stem for path in AGENTS} == CIRCUITS | TEACHERS
-    assert len(FILES) == 9
+    assert len(FILES) == 10
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -80,6 +81,7 @@ AT_FIRST = {
     "halfcheetah-positions-acyclic": 576,
     "halfcheetah-positions-sparse": 565,
     "halfcheetah-teacher": 605,
+    "halfcheetah-robust-teacher": 511,
     "hopper-teacher": 228,
     "swimmer-teacher": 25,
 }
@@ -89,7 +91,8 @@ AT_FIRST = {
 def test_it_moves_from_its_first_steps_on(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log into the working folder
     agent = nc.load(path)
-    found = evaluate(agent, lambda: make_env(agent.note["env"], arguments={"max_episode_steps": 100}), 4, seed=0)
+    wrappers = layers(agent.note, **UNDISTURBED)
+    found = evaluate(agent, lambda: make_env(agent.note["env"], wrappers, {"max_episode_steps": 100}), 4, seed=0)
     assert min(found.returns) > 0.55 * AT_FIRST[path.stem]
 
 
