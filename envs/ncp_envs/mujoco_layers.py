@@ -47,12 +47,6 @@ class StepLayer:
         """Returns what the wrappers make of the outcome of the environments inside."""
         return outcome
 
-    def _need_same(self, values: Sequence[Any], words: str) -> Any:
-        """Returns a value of the wrappers, and refuses wrappers in which it differs."""
-        if not all(np.array_equal(value, values[0]) for value in values):
-            raise ValueError(words)
-        return values[0]
-
 
 class OrderLayer(StepLayer):
     """Refuses a step before the first reset, as `OrderEnforcing` does."""
@@ -83,30 +77,35 @@ class KeptLayer(StepLayer):
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
         kept = [wrapper._kept for wrapper in wrappers]
-        self._kept = self._need_same(kept, "they keep different entries of their observations")
+        self._kept = same_in_all(kept, "they keep different entries of their observations")
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Chooses the entries."""
         return outcome._replace(observations=outcome.observations.take(self._kept, axis=1))
 
 
-class ActionLayer(StepLayer):
+class NotedLayer(StepLayer):
+    """Adds entries to the info, which `before` keeps."""
+
+    _info: dict[str, Array]
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Adds the entries, as `joined` does for one environment."""
+        return outcome._replace(info=joined(self._info, outcome.info))
+
+
+class ActionLayer(NotedLayer):
     """Changes actions by each environment's rule, as the wrappers do that are `ChangedActions`."""
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
         self._rules = [wrapper._rule for wrapper in wrappers]
-        self._info: dict[str, Array] = {}
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
-        """Asks the rules for the actions to execute."""
-        changed = [self._rules[place].act(action) for place, action in zip(places, actions, strict=True)]
-        self._info = columns_of([notes for _, notes in changed])
-        executed = stacked([action for action, _ in changed])
+        """Asks the rules for the actions to execute, which all of them note."""
+        pairs = zip(places, actions, strict=True)
+        self._info = columns_of([self._rules[place].act(action)[1] for place, action in pairs])
+        executed = self._info["executed_action"]
         return list(executed) if executed.dtype == object else executed
-
-    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
-        """Adds the rules' notes to the info."""
-        return outcome._replace(info=joined(self._info, outcome.info))
 
 
 class DelayLayer(ActionLayer):
@@ -114,13 +113,14 @@ class DelayLayer(ActionLayer):
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
         super().__init__(wrappers)
-        self._told = self._need_same([wrapper._told for wrapper in wrappers], "not all of them tell their delays")
+        self._told = same_in_all([wrapper._told for wrapper in wrappers], "not all of them tell their delays")
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Adds the delays to the observations if they are told."""
         outcome = super().after(places, outcome)
-        late = np.array([[self._rules[place].steps] for place in places])
-        return with_entries(outcome, late) if self._told else outcome
+        if not self._told:
+            return outcome
+        return with_entries(outcome, np.array([[self._rules[place].steps] for place in places]))
 
 
 class ObservedLayer(StepLayer):
@@ -128,7 +128,7 @@ class ObservedLayer(StepLayer):
 
     def __init__(self, wrappers: Sequence[Any]) -> None:
         self._rules = [wrapper._rule for wrapper in wrappers]
-        self._need_same([rule.space.shape for rule in self._rules], "their observations differ in shape")
+        same_in_all([rule.space.shape for rule in self._rules], "their observations differ in shape")
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Shows what the rules make of the observations."""
@@ -146,7 +146,7 @@ class PreviousLayer(StepLayer):
     def __init__(self, wrappers: Sequence[Any]) -> None:
         self._space = wrappers[0].env.action_space
         shown = [wrapper._reward for wrapper in wrappers]
-        self._has_reward = self._need_same(shown, "not all of them show the previous reward")
+        self._has_reward = same_in_all(shown, "not all of them show the previous reward")
         self._given: Any = None
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
@@ -160,40 +160,37 @@ class PreviousLayer(StepLayer):
         return with_entries(outcome, outcome.rewards[:, None]) if self._has_reward else outcome
 
 
-class PushLayer(StepLayer):
+class PushLayer(NotedLayer):
     """Pushes the bodies, as `Pushes` does."""
-
-    def __init__(self, wrappers: Sequence[Any]) -> None:
-        super().__init__(wrappers)
-        self._info: dict[str, Array] = {}
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
         """Applies the forces."""
         self._info = columns_of([self._wrappers[place].push() for place in places])
         return actions
 
-    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
-        """Adds the forces to the info."""
-        return outcome._replace(info=joined(self._info, outcome.info))
 
-
-class ChangeCostLayer(StepLayer):
+class ChangeCostLayer(NotedLayer):
     """Subtracts the cost of fast changes from the rewards, as `ActionChangeCost` does."""
-
-    def __init__(self, wrappers: Sequence[Any]) -> None:
-        super().__init__(wrappers)
-        self._costs: Array = np.zeros(0)
 
     def before(self, places: Sequence[int], actions: Actions) -> Actions:
         """Computes the costs."""
         pairs = zip(places, actions, strict=True)
-        self._costs = np.array([self._wrappers[place].cost_of(action) for place, action in pairs])
+        self._info = {
+            "action_change_cost": np.array([self._wrappers[place].cost_of(action) for place, action in pairs])
+        }
         return actions
 
     def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
         """Subtracts the costs."""
-        info = joined({"action_change_cost": self._costs}, outcome.info)
-        return outcome._replace(rewards=outcome.rewards - self._costs, info=info)
+        rewards = outcome.rewards - self._info["action_change_cost"]
+        return super().after(places, outcome)._replace(rewards=rewards)
+
+
+def same_in_all(values: Sequence[Any], words: str) -> Any:
+    """Returns a value of several wrappers, and refuses wrappers in which it differs."""
+    if not all(np.array_equal(value, values[0]) for value in values):
+        raise ValueError(words)
+    return values[0]
 
 
 def with_entries(outcome: StepOutcome, entries: Array) -> StepOutcome:

@@ -14,9 +14,7 @@ from ncp_control.distil.rewiring import Rewiring
 from ncp_control.distil.settings import DistilSettings
 from ncp_control.distil.student import Student
 
-# The error of a calm student's senses, as a share of each feature's standard deviation: that of a camera, or of a cheap
-# encoder, and small enough to be the slope of the actions.
-ERROR = 0.1
+ERROR = 0.1  # of a calm student's senses, in standard deviations of each feature
 ROWS = 64  # episodes that the states are computed for side by side
 
 

@@ -127,8 +127,8 @@ class Student:
         """
         if self.is_discrete:
             return outputs.softmax(-1) - others.softmax(-1)
-        first, second = (torch.minimum(torch.maximum(one, self.low), self.high) for one in (outputs, others))
-        return (first - second) * (2 / (self.high - self.low))
+        differences = outputs.clamp(self.low, self.high) - others.clamp(self.low, self.high)
+        return differences * (2 / (self.high - self.low))
 
     def set_spread(self, squares: Tensor) -> None:
         """Sets the standard deviation of sampled actions to a part of the error that is left.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ncp_control.rl.policies.recurrent import NCPPolicy
 
 ALGORITHMS = ("RecurrentPPO", "RecurrentA2C")
 FIRST = "latent_pi.0.weight"  # of SAC's actor, which reads the observation
+Weights = Mapping[str, torch.Tensor]
 CIRCUIT = ("wiring", "cell", "cell_kwargs", "head")
 CERTAIN = 1e9  # steps that known statistics of observations count as, so that further training hardly moves them
 
@@ -59,14 +60,8 @@ def begin_with(model: Any, start: LoadedPolicy) -> None:
             )
     weights, trained = model.policy.state_dict(), start.policy.state_dict()
     critic = [name for name in weights if model.policy.is_critics(name)]
-    same_critic = all(name in trained and trained[name].shape == weights[name].shape for name in critic)
-    for name, value in weights.items():
-        if name in critic and not same_critic:
-            continue
-        if name not in trained or trained[name].shape != value.shape:
-            raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
-        with torch.no_grad():
-            value.copy_(trained[name])
+    skipped = [] if fit(trained, weights, critic) else critic
+    copy_weights(trained, {name: value for name, value in weights.items() if name not in skipped}, start)
     set_normalization(model, start)
 
 
@@ -75,25 +70,30 @@ def begin_actor(model: Any, start: LoadedPolicy) -> None:
 
     The actor may see more than the policy did, after what that saw. It begins without a look at the rest.
     """
-    given = start.policy.actor.state_dict()
-    for name, value in model.actor.state_dict().items():
-        known = given.get(name)
-        if known is not None and name == FIRST and known.shape[1] < value.shape[1]:
-            known = torch.nn.functional.pad(known, (0, value.shape[1] - known.shape[1]))
-        if known is None or known.shape != value.shape:
-            raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
-        with torch.no_grad():
-            value.copy_(known)
-    critics = start.policy.critic.state_dict()  # empty in a file without them
-    if shapes_of(critics) == shapes_of(model.critic.state_dict()):
+    given, own = start.policy.actor.state_dict(), model.actor.state_dict()
+    if FIRST in given and FIRST in own:
+        more = own[FIRST].shape[1] - given[FIRST].shape[1]
+        given[FIRST] = torch.nn.functional.pad(given[FIRST], (0, max(more, 0)))
+    copy_weights(given, own, start)
+    critics, own = start.policy.critic.state_dict(), model.critic.state_dict()  # a file may have none
+    if fit(critics, own, own):
         for critic in (model.critic, model.critic_target):
             critic.load_state_dict(critics)
     set_normalization(model, start)
 
 
-def shapes_of(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
-    """Returns the shape of each weight."""
-    return {name: value.shape for name, value in weights.items()}
+def fit(given: Weights, own: Weights, names: Iterable[str]) -> bool:
+    """Whether the given weights have all of these names, in the shapes of a model's own."""
+    return all(name in given and given[name].shape == own[name].shape for name in names)
+
+
+def copy_weights(given: Weights, own: Weights, start: LoadedPolicy) -> None:
+    """Copies the weights of a trained policy into a model's own, and refuses a policy that has others."""
+    for name, value in own.items():
+        if not fit(given, own, [name]):
+            raise ValueError(f"the recipe makes another actor than {start.name} has: they differ in {name}")
+        with torch.no_grad():
+            value.copy_(given[name])
 
 
 def set_normalization(model: Any, start: LoadedPolicy) -> None:
