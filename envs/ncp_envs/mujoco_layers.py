@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ncp_envs.action_bursts import ActionBursts
 from ncp_envs.action_changes import ActionChangeCost
 from ncp_envs.changed_actions import joined
-from ncp_envs.changed_body import Pushes
+from ncp_envs.changed_body import ChangedBody, Pushes
 from ncp_envs.delay import ActionDelay
 from ncp_envs.dropout import ObservationDropout
 from ncp_envs.mujoco_tasks import StepOutcome
@@ -169,6 +169,18 @@ class PushLayer(NotedLayer):
         return actions
 
 
+class BodyLayer(StepLayer):
+    """Tells the factors by which bodies were changed at their resets, as `ChangedBody` does."""
+
+    def __init__(self, wrappers: Sequence[Any]) -> None:
+        super().__init__(wrappers)
+        self._told = same_in_all([wrapper._told for wrapper in wrappers], "not all of them tell their factors")
+
+    def after(self, places: Sequence[int], outcome: StepOutcome) -> StepOutcome:
+        """Adds the logarithms of the factors to the observations if they are told."""
+        return with_entries(outcome, np.array([self._wrappers[k]._seen for k in places])) if self._told else outcome
+
+
 class ChangeCostLayer(NotedLayer):
     """Subtracts the cost of fast changes from the rewards, as `ActionChangeCost` does."""
 
@@ -228,5 +240,6 @@ LAYERS: Mapping[type, type[Any]] = {
     ObservationNoise: ObservedLayer,
     ObservationDropout: ObservedLayer,
     PreviousAction: PreviousLayer,
+    ChangedBody: BodyLayer,
     Pushes: PushLayer,
 }

@@ -23,6 +23,7 @@ from helpers.same_steps import assert_same  # noqa: E402
 from ncp_envs import (  # noqa: E402
     ActionChangeCost,
     ActionDelay,
+    ChangedBody,
     MujocoVectorEnv,
     ObservationDropout,
     ObservationNoise,
@@ -122,7 +123,8 @@ def disturbed(task: str) -> Callable[[], Any]:
     """A body under every disturbance that leaves the dtype of actions alone."""
 
     def make() -> Any:
-        env = PreviousAction(ActionChangeCost(Pushes(maker(task)(), strength=1.0), 0.1), reward=True)
+        body = ChangedBody(maker(task)(), mass=(0.5, 2.0), limbs=(0.9, 1.1), told=True)
+        env = PreviousAction(ActionChangeCost(Pushes(body, strength=1.0), 0.1), reward=True)
         return ObservationDropout(ObservationNoise(env, 0.1), 0.3, fill="last")
 
     return make

@@ -25,7 +25,7 @@ from ncp_control.rl.recipes import mujoco_envs
 from ncp_control.rl.recipes.building import make_env, make_envs, make_model
 from ncp_control.rl.recipes.mujoco_envs import BodyVecEnv, monitored
 from ncp_control.rl.recipes.recipe import load_recipe
-from ncp_envs import ActionDelay, ObservationNoise, PreviousAction
+from ncp_envs import ActionDelay, ChangedBody, ObservationNoise, PreviousAction
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,9 @@ DISTURBED: list[list[Any]] = [
     [{"ActionDelay": {"steps": [0, 2], "told": True}}, {"PreviousAction": {"reward": True}}],
     [{"Pushes": {"strength": 1.0, "every": 5}}],
     [{"ActionChangeCost": {"weight": 0.1}}],
+    [{"ChangedBody": {"mass": [0.5, 2.0], "gear": [0.7, 1.4], "limbs": [0.9, 1.1], "told": True}}],
     [
+        {"ChangedBody": {"mass": [0.5, 2.0], "friction": [0.4, 2.0]}},
         RANDOM, {"Pushes": {"strength": 1.0}}, {"ActionChangeCost": {"weight": 0.1}},
         {"ActionDelay": {"steps": [0, 1]}}, {"ActionDelay": {"steps": 1}}, "PreviousAction",
         {"ObservationNoise": {"std": 0.1}}, {"ObservationDropout": {"probability": 0.3}}, RANDOM,
@@ -113,6 +115,7 @@ def test_environments_with_other_wrappers_are_stepped_one_by_one() -> None:
         (partial(ObservationNoise, std=0.1), partial(ObservationNoise, std=0.1, clean=True)),
         (partial(ActionDelay, steps=1), partial(ActionDelay, steps=1, told=True)),
         (PreviousAction, partial(PreviousAction, reward=True)),
+        (partial(ChangedBody, mass=2.0), partial(ChangedBody, mass=2.0, told=True)),
     ],
 )
 def test_environments_that_show_different_things_are_not_stepped_together(wrapper: Any, other: Any) -> None:
