@@ -92,7 +92,7 @@ def policy_card(path: Path, description: str) -> str:
     return. If actions were overwritten at random in these episodes, it has their share, `random`, and under
     `undisturbed` the returns of as many episodes without that. A distilled policy's note has its `teacher`, the
     `teacher_return` in the student's environment, and the `share` of it that the student has; the teacher of a cloned
-    one is the dataset that it learnt from.
+    one is the dataset that it learnt from. If it was measured in disturbances, `grid` has a row for each.
 
     :param path: the `.safetensors` file
     :param description: a sentence or two on what the policy is and what it is for
@@ -116,7 +116,21 @@ policy = load_policy("checkpoints/{path.name}")
 action, state = policy.predict(observation, state)  # state: None at first"""
     unit = "batches" if note.get("method") == METHOD and "finetuned" not in note else "steps"
     curve = table((unit, "return"), [(f"{step:,}", f"{value:,.0f}") for step, value in thinned(note["curve"])])
-    return card_text(path, description, facts, example, f"Return during training:\n\n{curve}")
+    results = f"Return during training:\n\n{curve}"
+    return card_text(path, description, facts, example, f"{grid_in_words(path, note)}{results}")
+
+
+def grid_in_words(path: Path, note: dict[str, Any]) -> str:
+    """Returns the returns on a policy's card in one disturbance after another; nothing if they were not measured."""
+    if "grid" not in note:
+        return ""
+    command = f"ncp-control evaluate {path.parent.name}/{path.name} --grid --episodes {note['episodes']}"
+    rows = [
+        (row["disturbance"], f"{row['mean_return']:,.0f} ± {row['std_return']:,.0f}", f"{row['min_return']:,.0f}")
+        for row in note["grid"]
+    ]
+    measured = f"{note['episodes']} episodes each (`{command} --seed {note['episodes_seed']}`)"
+    return f"In disturbances, {measured}:\n\n{table(('disturbance', 'return', 'lowest'), rows)}\n\n"
 
 
 def returns_in_words(path: Path, note: dict[str, Any]) -> list[tuple[str, str]]:

@@ -16,9 +16,11 @@ import tyro
 from cards import policy_card, write_card
 
 from ncp_control.base.kinds import RECORD
+from ncp_control.cli.evaluate_grid import makers_of
 from ncp_control.cli.trained_in import make, strength
 from ncp_control.distil.lessons import share_of
 from ncp_control.distil.recorded import METHOD
+from ncp_control.loop import disturbed
 from ncp_control.rl import LoadedPolicy, evaluate, load_policy
 from ncp_control.rl.files.policy_file import with_note
 from ncp_control.rl.files.policy_json import can_leave_critics
@@ -47,6 +49,9 @@ class Arguments:
 
     critics: bool = False
     """Keep the critics of an off-policy agent, which are most of its file and which only training needs."""
+
+    grid: bool = False
+    """Also measure it in every disturbance of `evaluate --grid`, for its card."""
 
 
 def returns_of(policy: LoadedPolicy, random: float) -> dict[str, float]:
@@ -81,6 +86,9 @@ def main() -> None:
     }
     if is_student:
         note["share"] = share_of(note["return"], note["teacher_return"])
+    if arguments.grid:
+        makers = makers_of(best, policy)[1]
+        note["grid"] = [row.to_json() for row in disturbed(policy, makers, EPISODES, SEED, progress=True)]
     critics = arguments.critics or not can_leave_critics(policy.policy)
     with_note(best, arguments.out, note, critics)
     write_card(arguments.out, policy_card(arguments.out, arguments.description))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ LEVELS: dict[str, tuple[float, ...]] = {
     "friction": (0.4, 2),
     "limbs": (0.9, 1.1),
 }
-BODILY = ("push", "mass", "gear", "friction", "limbs")  # for MuJoCo bodies alone
 
 
 def run(arguments: Any, agents: dict[Path, Any]) -> int:
@@ -38,7 +37,8 @@ def run(arguments: Any, agents: dict[Path, Any]) -> int:
     from ncp_control.loop.grid import disturbed, grid_figure, grid_section
 
     asked = levels_of(arguments.levels)
-    makers = {path: makers_of(arguments, path, agent, asked) for path, agent in agents.items()}  # refuse before work
+    # Refuses before any work.
+    makers = {path: makers_of(path, agent, arguments.env, asked) for path, agent in agents.items()}
     grids, listed = {}, []
     for path, agent in agents.items():
         env, named = makers[path]
@@ -62,22 +62,25 @@ def run(arguments: Any, agents: dict[Path, Any]) -> int:
 
 
 def makers_of(
-    arguments: Any, path: Path, agent: Any, asked: dict[str, tuple[float, ...]]
+    path: Path, agent: Any, env_id: str | None = None, levels: Mapping[str, Sequence[float]] | None = None
 ) -> tuple[str, dict[str, Callable[[], Any]]]:
     """Returns the name of an agent's environment, and what makes it in every disturbance, by words for it.
 
-    Disturbances that the environment cannot have are left out, unless the user named them.
+    :param path: the agent's file
+    :param agent: the agent
+    :param env_id: the environment's id; by default the one in the file
+    :param levels: how strong each disturbance is; by default all of `LEVELS` that the environment can have
     """
     from ncp_control.cli import trained_in
     from ncp_control.loop.grid import UNDISTURBED
 
     note = getattr(agent, "note", {})
-    name = trained_in.env_name(path, note, arguments.env)
+    name = trained_in.env_name(path, note, env_id)
     with closing(trained_in.make(name, note, **trained_in.UNDISTURBED)) as env:
-        left_out = () if arguments.levels else unfit(env)
+        left_out = () if levels else unfit(env)
     found: dict[str, Callable[[], Any]] = {UNDISTURBED: partial(trained_in.make, name, note, **trained_in.UNDISTURBED)}
-    for which, levels in asked.items():
-        for level in levels if which not in left_out else ():
+    for which, strengths in (levels or LEVELS).items():
+        for level in strengths if which not in left_out else ():
             make = partial(trained_in.make, name, note, **(trained_in.UNDISTURBED | {which: level}))
             make().close()
             found[trained_in.DISTURBANCES[which].written(level)] = make
@@ -89,7 +92,9 @@ def unfit(env: Any) -> tuple[str, ...]:
     import numpy as np
     from gymnasium import spaces
 
-    body = () if hasattr(getattr(env.unwrapped, "model", None), "body_inertia") else BODILY
+    from ncp_control.cli import trained_in
+
+    body = () if hasattr(getattr(env.unwrapped, "model", None), "body_inertia") else trained_in.BODILY
     seen, done = env.observation_space, env.action_space
     numbers = isinstance(seen, spaces.Box) and np.issubdtype(seen.dtype, np.floating)
     acted = isinstance(done, spaces.Box)
@@ -97,7 +102,7 @@ def unfit(env: Any) -> tuple[str, ...]:
 
 
 def levels_of(words: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
-    """Returns how strong each disturbance is that was asked for, such as mass=0.5,2; all of `LEVELS` without any."""
+    """Returns how strong each disturbance is that was asked for, such as mass=0.5,2."""
     found: dict[str, tuple[float, ...]] = {}
     for word in words:
         name, _, text = word.partition("=")
@@ -107,4 +112,4 @@ def levels_of(words: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
             found[name] = tuple(float(part) for part in text.split(",")) if text else LEVELS[name]
         except ValueError:
             raise ValueError(f"--levels takes numbers, such as {name}=0.5,2, and got {word!r}") from None
-    return found or LEVELS
+    return found

@@ -71,7 +71,7 @@ def run(arguments: Arguments) -> int:
         exhibits = []
         for path, agent in zip(paths, agents, strict=True):
             name = trained_in.env_name(path, agent.note, arguments.env)
-            env = trained_in.make(name, agent.note, random=arguments.random)
+            env = trained_in.make(name, agent.note, random=arguments.random, **trained_in.AS_MADE)
             stack.callback(env.close)
             share = trained_in.strength(agent.note, "random")
             exhibits.append(Exhibit(agent, env, name_of(path), str(path), share, arguments.env, starts))

@@ -114,7 +114,7 @@ def record_policy(arguments: Arguments) -> Any:
         raise ValueError(f"--data and --look are for dynamics models, but {arguments.checkpoint} holds a policy")
     note = policy.note
     name = trained_in.env_name(arguments.checkpoint, note, arguments.env)
-    env = trained_in.make_drawing(name, note, random=arguments.random)
+    env = trained_in.make_drawing(name, note, random=arguments.random, **trained_in.AS_MADE)
     try:
         return record(
             policy,

@@ -81,7 +81,7 @@ AT_FIRST = {
     "halfcheetah-positions-acyclic": 576,
     "halfcheetah-positions-sparse": 565,
     "halfcheetah-teacher": 605,
-    "halfcheetah-robust-teacher": 511,
+    "halfcheetah-robust-teacher": 515,
     "hopper-teacher": 228,
     "swimmer-teacher": 25,
 }

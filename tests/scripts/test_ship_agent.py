@@ -34,7 +34,7 @@ batch_size: 8
     [
         ("TQC", "learning_starts: 20", [], True),
         ("TQC", "learning_starts: 20", ["--critics"], False),
-        ("PPO", "n_steps: 16", [], False),
+        ("PPO", "n_steps: 16", ["--grid"], False),
     ],
 )
 def test_a_checkpoint_and_its_card(
@@ -49,7 +49,11 @@ def test_a_checkpoint_and_its_card(
     runpy.run_path(script, run_name="__main__")
     policy = load_policy(out)
     assert policy.is_actor_only == actor_only
-    assert f"{policy.note['return']:,.0f}" in out.with_suffix(".md").read_text()
+    card = out.with_suffix(".md").read_text()
+    assert f"{policy.note['return']:,.0f}" in card
+    for row in policy.note.get("grid", []):
+        assert f"| {row['disturbance']} | {row['mean_return']:,.0f} ± {row['std_return']:,.0f} |" in card
+    assert ("| noise of 0.03 |" in card) == ("--grid" in words)
 
 
 def test_the_card_of_a_student_names_its_teacher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
