@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 import torch
 
 import ncp_control as nc
+from ncp_control.activity.laboratory.world import layers_data
 from ncp_control.base.kinds import Kind, kind_of
 from ncp_control.cli import main
-from ncp_control.cli.trained_in import UNDISTURBED, layers
+from ncp_control.cli.trained_in import AS_MADE, UNDISTURBED, layers, make
 from ncp_control.data import Scaler, collect
 from ncp_control.dynamics import one_step_error
 from ncp_control.dynamics.model_file import checksum_of
@@ -32,12 +34,15 @@ def name(path: Path) -> str:
 TEACHERS = {"halfcheetah-teacher", "halfcheetah-robust-teacher", "hopper-teacher", "swimmer-teacher"}
 
 
-CIRCUITS = {"halfcheetah", "halfcheetah-positions", "halfcheetah-positions-acyclic", "halfcheetah-positions-sparse"}
+CIRCUITS = {
+    "halfcheetah", "halfcheetah-positions", "halfcheetah-positions-acyclic", "halfcheetah-positions-sparse",
+    "halfcheetah-robust",
+}  # fmt: skip
 
 
-def test_there_are_four_teachers_four_circuits_and_two_models() -> None:
+def test_there_are_four_teachers_five_circuits_and_two_models() -> None:
     assert {path.stem for path in AGENTS} == CIRCUITS | TEACHERS
-    assert len(FILES) == 10
+    assert len(FILES) == 11
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -80,6 +85,7 @@ AT_FIRST = {
     "halfcheetah-positions": 588,
     "halfcheetah-positions-acyclic": 576,
     "halfcheetah-positions-sparse": 565,
+    "halfcheetah-robust": 409,
     "halfcheetah-teacher": 605,
     "halfcheetah-robust-teacher": 515,
     "hopper-teacher": 228,
@@ -94,6 +100,15 @@ def test_it_moves_from_its_first_steps_on(path: Path, tmp_path: Path, monkeypatc
     wrappers = layers(agent.note, **UNDISTURBED)
     found = evaluate(agent, lambda: make_env(agent.note["env"], wrappers, {"max_episode_steps": 100}), 4, seed=0)
     assert min(found.returns) > 0.55 * AT_FIRST[path.stem]
+
+
+@pytest.mark.parametrize("circuit", sorted(CIRCUITS))
+def test_a_laboratory_can_build_its_world_with_the_body_as_it_was_made(circuit: str) -> None:
+    note = nc.load(FOLDER / f"{circuit}.safetensors").note
+    with closing(make(note["env"], note, **AS_MADE)) as env:
+        kinds = [layer["kind"] for layer in layers_data(env)[0]]
+    trained = [next(iter(one)) if isinstance(one, dict) else one for one in note["env_wrapper"]]
+    assert ("noise" in kinds, "dropout" in kinds) == ("ObservationNoise" in trained, "ObservationDropout" in trained)
 
 
 @pytest.mark.slow
