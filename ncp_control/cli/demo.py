@@ -226,6 +226,7 @@ def laboratory_words(page: Path) -> str:
 def closing_words(out: Path, rollouts: Path, model: Path, seconds: float) -> str:
     """Says what to look at now and what to try next."""
     agent = out / "checkpoints" / "halfcheetah-positions.safetensors"
+    robust = out / "checkpoints" / "halfcheetah-robust.safetensors"
     return f"""
 Done in {seconds:.0f} s. What to do now:
 - open {out / "episode.html"} in a browser: press play, click a neuron; watch {out / "episode.mp4"}
@@ -233,5 +234,6 @@ Done in {seconds:.0f} s. What to do now:
 {laboratory_words(out / "laboratory.html")}- ncp-control evaluate {model} --data {rollouts} --figures {out / "pictures"}
 - ncp-control record {out / "student" / "best.safetensors"} --out {out / "student.npz"}    # what learnt just now
 - ncp-control record {agent} --silence command0 --out {out / "silenced.npz"}    # without one neuron
+- ncp-control evaluate {robust} --grid --beside {agent}    # in noise, pushed, heavier
 - ncp-control train pendulum-positions --out {out / "pendulum"}    # an agent of your own, in a few minutes
 - cd {out} and try the commands of the README: the checkpoints that it names are there"""

@@ -45,7 +45,7 @@ def test_every_step_is_a_command_that_this_version_takes(tmp_path: Path) -> None
 def test_what_it_advises_at_its_end_is_taken_too(tmp_path: Path) -> None:
     text = demo.closing_words(tmp_path, tmp_path / "rollouts", tmp_path / "model.safetensors", 61.4)
     lines = [line.removeprefix("- ") for line in text.splitlines() if line.startswith("- ncp-control ")]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for line in lines:
         command, *words = shlex.split(line, comments=True)[1:]
         read(import_module(f"ncp_control.cli.{command}").Arguments, f"ncp-control {command}", words)
