@@ -94,7 +94,7 @@ def unfit(env: Any) -> tuple[str, ...]:
 
     from ncp_control.cli import trained_in
 
-    body = () if hasattr(getattr(env.unwrapped, "model", None), "body_inertia") else trained_in.BODILY
+    body = () if hasattr(getattr(env.unwrapped, "model", None), "body_inertia") else tuple(trained_in.AS_MADE)
     seen, done = env.observation_space, env.action_space
     numbers = isinstance(seen, spaces.Box) and np.issubdtype(seen.dtype, np.floating)
     acted = isinstance(done, spaces.Box)

@@ -57,8 +57,8 @@ DISTURBANCES = {
     ),
 }
 UNDISTURBED = {name: kind.none for name, kind in DISTURBANCES.items()}
-BODILY = ("push", "mass", "gear", "friction", "limbs")  # those for MuJoCo bodies alone
-AS_MADE = {name: UNDISTURBED[name] for name in BODILY}  # a body that neither changed nor was pushed
+# A MuJoCo body that is neither changed nor pushed; other bodies cannot be.
+AS_MADE = {name: UNDISTURBED[name] for name in ("push", "mass", "gear", "friction", "limbs")}
 TELLS = ("told", "clean")  # arguments with which a wrapper shows an agent more, so that it cannot be left out
 
 
