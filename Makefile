@@ -10,7 +10,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 # Touched after an install, so that the next run installs again only when one of these files has changed.
 STAMP := $(VENV)/installed
-INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py $(wildcard ncp_control/ops/cpu/kernels/* ncp_control/neurons/*/kernel.h)
+INSTALL_INPUTS := pyproject.toml constraints.txt ncp_control/_version.py setup.py envs/ncp_envs/physics.cpp $(wildcard ncp_control/ops/cpu/kernels/* ncp_control/neurons/*/kernel.h)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-system test-slow test-clients lint types format docs release clean

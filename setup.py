@@ -107,6 +107,7 @@ setup(
             optional=True,
         )
         for level, flags in LEVELS.items()
-    ],
+    ]
+    + [Extension("ncp_envs._physics", sources=["envs/ncp_envs/physics.cpp"], optional=True)],
     cmdclass={"build_py": BuildWithCheckpoints, "build_ext": BuildKernels, "bdist_wheel": WheelForEveryPython},
 )

@@ -110,7 +110,7 @@ def test_the_source_distribution_holds_every_file_of_the_project(tmp_path: Path)
 @pytest.mark.skipif(not shutil.which(shlex.split(os.environ.get("CXX", "c++"))[0]), reason="needs a C++ compiler")
 def test_a_compiler_adds_the_kernels_to_the_wheel(wheel: Path, tmp_path: Path) -> None:
     compiled = zipfile.ZipFile(build_wheel(tmp_path)).namelist()
-    assert "ncp_control/ops/cpu/_kernels_portable.so" in compiled
+    assert {"ncp_control/ops/cpu/_kernels_portable.so", "ncp_envs/_physics.so"} <= set(compiled)
     assert not any(name.endswith(".so") for name in zipfile.ZipFile(wheel).namelist())
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ncp_envs.mujoco_layers import LAYERS, Actions, StepLayer
 from ncp_envs.mujoco_messages import without_log_file
-from ncp_envs.mujoco_tasks import TASKS, BodyTask, MovedBodies, StepOutcome
+from ncp_envs.mujoco_tasks import TASKS, BodyTask, StepOutcome
+from ncp_envs.physics import Physics
 from ncp_envs.streams import wrappers_of
 
 # Methods of an environment that say nothing about what a step gives.
@@ -45,14 +46,14 @@ class MujocoStepper:
 
     :param envs: environments for which `obstacle` returns None
     :param layers: the wrappers that they may have, each with what does their work for all environments
+    :param threads: the most threads that move the bodies; the numbers do not depend on it
     """
 
-    def __init__(self, envs: Sequence[gym.Env[Any, Any]], layers: Mapping[type, type[Any]] = LAYERS) -> None:
-        import mujoco
-
+    def __init__(
+        self, envs: Sequence[gym.Env[Any, Any]], layers: Mapping[type, type[Any]] = LAYERS, threads: int = 1
+    ) -> None:
         without_log_file()
-        self._step, self._finish = mujoco.mj_step, mujoco.mj_rnePostConstraint
-        self._envs = envs
+        self._threads = threads
         self._bodies: list[Any] = [env.unwrapped for env in envs]
         chains = [wrappers_of(env) for env in envs]
         self._layers: list[StepLayer] = [layers[type(column[0])](column) for column in zip(*chains, strict=True)]
@@ -64,11 +65,11 @@ class MujocoStepper:
         reason = difference(self._bodies)
         if reason is not None:
             raise ValueError(reason)
-        # The simulator keeps its arrays where they are, so that they are asked for once.
-        self._parts = [(body.model, body.data, body.data.ctrl) for body in self._bodies]
-        self._data = [body.data for body in self._bodies]
-        self._qpos, self._qvel = [one.qpos for one in self._data], [one.qvel for one in self._data]
-        self._frames = self._bodies[0].frame_skip
+        self._physics: Physics | None = Physics(self._bodies, self._threads)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what a copy or a pickle keeps: not where the bodies are, as a copy has bodies of its own."""
+        return {**self.__dict__, "_physics": None}
 
     def step(self, places: Sequence[int], actions: Actions) -> StepOutcome:
         """Steps some of the environments.
@@ -76,6 +77,8 @@ class MujocoStepper:
         :param places: their places in the list of environments, at least one
         :param actions: the action of each of them, (B, m)
         """
+        if self._physics is None:
+            self.refresh()
         for layer in self._layers:
             actions = layer.before(places, actions)
         outcome = self._move(places, actions)
@@ -92,17 +95,9 @@ class MujocoStepper:
                 parts = [self._move([places[k] for k in rows], [actions[k] for k in rows]) for rows in chosen]
                 return joined(parts, np.argsort(np.concatenate(chosen)))
         actions = np.ascontiguousarray(actions)
-        data = [self._data[place] for place in places]
-        before = self._task.places(data)
-        step, finish, frames = self._step, self._finish, self._frames
-        for place, action in zip(places, actions, strict=True):
-            model, one, control = self._parts[place]
-            control[:] = action
-            step(model, one, frames)
-            finish(model, one)
-        positions, velocities = ([arrays[place] for place in places] for arrays in (self._qpos, self._qvel))
-        bodies = MovedBodies(np.array(positions), np.array(velocities), data)
-        return self._task.outcome(bodies, before, actions)
+        physics: Any = self._physics
+        marks = self._task.marks(physics.data, places)
+        return self._task.outcome(physics.step(places, actions), marks, actions)
 
 
 def joined(parts: Sequence[StepOutcome], order: NDArray[Any]) -> StepOutcome:
@@ -201,9 +196,10 @@ def overridden(kind: Any, base: Any) -> str | None:
 
 def settings_of(body: Any) -> dict[str, bytes]:
     """Returns everything that the task of a body reads from it, each as bytes that can be compared."""
-    values = {name: getattr(body, name) for name in (*task_of(body).settings, "dt", "frame_skip")}
-    kind = kind_of(class_of(body)).__qualname__.encode()
-    return {"kind": kind} | {name: pickle.dumps(value) for name, value in values.items()}
+    model, kind = body.model, kind_of(class_of(body)).__qualname__
+    values = {"kind": kind, "size": (model.nq, model.nv, model.nu)}
+    values |= {name: getattr(body, name) for name in (*task_of(body).settings, "dt", "frame_skip")}
+    return {name: pickle.dumps(value) for name, value in values.items()}
 
 
 def difference(bodies: Sequence[Any]) -> str | None:
@@ -222,8 +218,8 @@ _found: dict[Any, str | None] = {}
 def _changed(body: Any) -> str | None:
     """Says whether the installed Gymnasium computes the steps of a body in another way than `mujoco_tasks` does.
 
-    A twin of the environment takes some steps from a still start with random actions. The result is kept for all
-    environments of this class with these settings.
+    Two twins of the environment take some steps from a still start with random actions, one by its own method. The
+    result is kept for all environments of this class with these settings.
     """
     key = type(body), *settings_of(body).items()
     if key not in _found:
@@ -236,16 +232,19 @@ def _changed(body: Any) -> str | None:
 def _agree(body: Any) -> bool:
     import mujoco
 
-    twin: Any = object.__new__(type(body))
-    twin.__dict__.update(vars(body), data=mujoco.MjData(body.model))
-    task, random = task_of(body)(twin), np.random.default_rng(0)
-    twin.set_state(body.init_qpos, body.init_qvel)
+    twins = []
+    for _ in range(2):
+        twin: Any = object.__new__(type(body))
+        twin.__dict__.update(vars(body), data=mujoco.MjData(body.model))
+        twin.set_state(body.init_qpos, body.init_qvel)
+        twins.append(twin)
+    theirs, ours = twins
+    task, physics, random = task_of(body)(ours), Physics([ours]), np.random.default_rng(0)
     low, high = body.action_space.low, body.action_space.high
     for _ in range(_CHECKED_STEPS):
-        before, action = task.places([twin.data]), random.uniform(low, high).astype(np.float32)
-        expected = twin.step(action)
-        moved = MovedBodies(twin.data.qpos[None].copy(), twin.data.qvel[None].copy(), [twin.data])
-        ((observation, *rest),) = task.outcome(moved, before, action[None]).rows()
+        marks, action = task.marks(physics.data, [0]), random.uniform(low, high).astype(np.float32)
+        expected = theirs.step(action)
+        ((observation, *rest),) = task.outcome(physics.step([0], action[None]), marks, action[None]).rows()
         if not np.array_equal(observation, expected[0], equal_nan=True) or rest != list(expected[1:]):
             return False
     return True

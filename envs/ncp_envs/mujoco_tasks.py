@@ -13,20 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ncp_envs.physics import MovedBodies
+
 Array = NDArray[Any]
-
-
-class MovedBodies(NamedTuple):
-    """The bodies after a step.
-
-    :param positions: generalised positions, (B, nq)
-    :param velocities: generalised velocities, (B, nv)
-    :param data: the simulator's data of each body
-    """
-
-    positions: Array
-    velocities: Array
-    data: Sequence[Any]
 
 
 class StepOutcome(NamedTuple):
@@ -67,16 +56,20 @@ class BodyTask(ABC):
     def __init__(self, env: Any) -> None:
         self.env = env
 
-    def places(self, data: Sequence[Any]) -> Any:
-        """Returns where each body is. This is asked before every step, and its velocity follows from two of these."""
-        return np.array([one.qpos[0] for one in data])
+    def marks(self, data: Sequence[Any], places: Sequence[int]) -> Any:
+        """Returns what `outcome` needs to know of some bodies as they are before a step, besides their positions.
+
+        :param data: the simulator's data of all bodies
+        :param places: which of the bodies take a step
+        """
+        return None
 
     @abstractmethod
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives.
 
         :param bodies: the bodies after the step
-        :param before: what `places` returned before the step
+        :param marks: what `marks` returned before the step
         :param actions: (B, m), one row after another in memory
         """
 
@@ -103,10 +96,10 @@ class HalfCheetahTask(BodyTask):
 
     settings = RUNNING
 
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives."""
         after = bodies.positions[:, 0]
-        speed = (after - before) / self.env.dt
+        speed = (after - bodies.before[:, 0]) / self.env.dt
         forward, cost = self.env._forward_reward_weight * speed, self.control_cost(actions)
         info = {"x_position": after, "x_velocity": speed, "reward_forward": forward, "reward_ctrl": -cost}
         return StepOutcome(self.state(bodies, 1), forward - cost, none(after), none(after), info)
@@ -117,10 +110,10 @@ class Walker2dTask(BodyTask):
 
     settings: ClassVar[tuple[str, ...]] = (*RUNNING, *STANDING, "_healthy_angle_range", "init_qpos")
 
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives."""
         env, after = self.env, bodies.positions[:, 0]
-        speed = (after - before) / env.dt
+        speed = (after - bodies.before[:, 0]) / env.dt
         healthy = self.is_healthy(bodies)
         forward, survive = env._forward_reward_weight * speed, healthy * env._healthy_reward
         cost = self.control_cost(actions)
@@ -160,14 +153,10 @@ class SwimmerTask(BodyTask):
 
     settings = RUNNING
 
-    def places(self, data: Sequence[Any]) -> Any:
-        """Returns where each body is in the plane, (B, 2)."""
-        return np.array([one.qpos[0:2] for one in data])
-
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives."""
         after = bodies.positions[:, 0:2]
-        speed = (after - before) / self.env.dt
+        speed = (after - bodies.before[:, 0:2]) / self.env.dt
         forward, cost = self.env._forward_reward_weight * speed[:, 0], self.control_cost(actions)
         info = plane(after, speed) | {"reward_forward": forward, "reward_ctrl": -cost}
         return StepOutcome(self.state(bodies, 2), forward - cost, none(after), none(after), info)
@@ -185,14 +174,14 @@ class AntTask(BodyTask):
         "_main_body",
     )
 
-    def places(self, data: Sequence[Any]) -> Any:
+    def marks(self, data: Sequence[Any], places: Sequence[int]) -> Array:
         """Returns where the main part of each body is in the plane, (B, 2)."""
-        return np.array([one.body(self.env._main_body).xpos[:2] for one in data])
+        return np.array([data[place].body(self.env._main_body).xpos[:2] for place in places])
 
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives."""
         env, count = self.env, len(actions)
-        speed = (self.places(bodies.data) - before) / env.dt
+        speed = (self.marks(bodies.data, range(count)) - marks) / env.dt
         forces = np.clip(np.array([one.cfrc_ext for one in bodies.data]), *env._contact_force_range)
         low, high = env._healthy_z_range
         height = bodies.positions[:, 2]
@@ -217,11 +206,7 @@ class AntTask(BodyTask):
 class InvertedPendulumTask(BodyTask):
     """`InvertedPendulum-v5`: one for every step until the pole falls."""
 
-    def places(self, data: Sequence[Any]) -> Any:
-        """Returns nothing, because no speed counts."""
-        return None
-
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives."""
         seen = np.concatenate([bodies.positions, bodies.velocities], axis=1)
         ended = ~np.isfinite(seen).all(axis=1) | (np.abs(seen[:, 1]) > 0.2)
@@ -234,11 +219,7 @@ class InvertedDoublePendulumTask(BodyTask):
 
     settings = ("_healthy_reward",)
 
-    def places(self, data: Sequence[Any]) -> Any:
-        """Returns nothing, because no speed counts."""
-        return None
-
-    def outcome(self, bodies: MovedBodies, before: Any, actions: Array) -> StepOutcome:
+    def outcome(self, bodies: MovedBodies, marks: Any, actions: Array) -> StepOutcome:
         """Returns what the step gives."""
         tip = np.array([one.site_xpos[0] for one in bodies.data])
         x, y = tip[:, 0], tip[:, 2]

@@ -30,6 +30,7 @@ class MujocoVectorEnv(SyncVectorEnv):
     :param copy: return a copy of the observations, rather than the same array at every step
     :param observation_mode: as in `SyncVectorEnv`
     :param autoreset_mode: when an environment is reset whose episode has ended, as in `SyncVectorEnv`
+    :param threads: the most threads that move the bodies, each at least eight; the numbers do not depend on it
 
     >>> import gymnasium as gym
     >>> make = lambda: gym.make("Hopper-v5", disable_env_checker=True)
@@ -45,7 +46,10 @@ class MujocoVectorEnv(SyncVectorEnv):
         copy: bool = True,
         observation_mode: Any = "same",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        threads: int = 1,
     ) -> None:
+        if threads < 1:
+            raise ValueError(f"bodies are moved by at least one thread, not by {threads}")
         super().__init__(env_fns, copy=copy, observation_mode=observation_mode, autoreset_mode=autoreset_mode)
         # A changed action may have another dtype than the agent's, and the infos of a vector have one for all.
         layers = {kind: layer for kind, layer in LAYERS.items() if not issubclass(layer, ActionLayer)}
@@ -53,12 +57,7 @@ class MujocoVectorEnv(SyncVectorEnv):
         if reason is not None:
             self.close()
             raise ValueError(f"MujocoVectorEnv cannot step these environments: {reason}, or use SyncVectorEnv")
-        self._stepper = MujocoStepper(self.envs, layers)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes the bodies of a copy, which are new ones, as Gymnasium's copies are made anew."""
-        self.__dict__.update(state)
-        self._stepper.refresh()
+        self._stepper = MujocoStepper(self.envs, layers, threads)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Resets the environments, or those that `options["reset_mask"]` names."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ncp_control.data.batch_policies import BatchPolicy, act
@@ -101,13 +102,14 @@ def stepper_of(envs: Sequence[Any]) -> Any:
     """Returns a `MujocoStepper` of `ncp_envs`, which steps environments in one pass over arrays with the results that
     their own steps give; None if there is none for these environments.
 
-    Such environments remember nothing after a reset with a seed.
+    Such environments remember nothing after a reset with a seed. Their bodies are moved by as many threads as torch
+    uses, eight bodies or more by each.
     """
     from ncp_envs.mujoco_bodies import MujocoStepper, obstacle
     from ncp_envs.mujoco_layers import LAYERS
 
     layers = {**LAYERS, CheckFinite: FiniteLayer}
-    return MujocoStepper(envs, layers) if obstacle(envs, layers) is None else None
+    return None if obstacle(envs, layers) is not None else MujocoStepper(envs, layers, torch.get_num_threads())
 
 
 def step_together(stepper: Any, places: tuple[int, ...], actions: Any) -> Steps:

@@ -58,7 +58,7 @@ def build_wheel(tools: Tools, source: Path, machine: str, work: Path, out: Path)
 def check_contents(wheel: Path, machine: str) -> None:
     """Ends the program if a file is missing in a wheel: a failed compilation is a warning only."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    kernels = [f"ncp_control/ops/cpu/_kernels_{level}.so" for level in MACHINES[machine]]
-    missing = [name for name in (*NEEDED, *kernels) if name not in names]
+    compiled = [f"ncp_control/ops/cpu/_kernels_{level}.so" for level in MACHINES[machine]] + ["ncp_envs/_physics.so"]
+    missing = [name for name in (*NEEDED, *compiled) if name not in names]
     if missing:
         raise SystemExit(f"{wheel.name} lacks {', '.join(missing)}")
