@@ -14,7 +14,18 @@ import tyro
 from ncp_control.cli.arguments import typed_command
 from ncp_control.neurons.catalogue import words
 
-SELDOM = ("start", "in", "data", "branch", "eval_every", "eval_episodes", "checkpoint_every", "vec", "threads")
+SELDOM = (
+    "start",
+    "in",
+    "data",
+    "branch",
+    "eval_every",
+    "eval_episodes",
+    "checkpoint_every",
+    "vec",
+    "threads",
+    "profile",
+)
 
 
 @dataclass
@@ -90,6 +101,9 @@ class Arguments:
     threads: int = 1
     """Threads of torch; small networks gain little from more than one."""
 
+    profile: bool = False
+    """Say where the time went: environments, acting, updates, evaluations. Draws profile.svg in the run's folder."""
+
     json: bool = False
     """Print one JSON object last."""
 
@@ -164,7 +178,7 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     recipe = load_recipe(source, changes)
     out = arguments.out or Path("runs") / f"{run_name(arguments)}-s{arguments.seed}"
     use_threads(arguments.threads)
-    watching = []
+    watching: list[Any] = []
     if arguments.watch is not None:
         from ncp_control.activity.live import LivePage
         from ncp_control.rl.recipes.building import make_env
@@ -173,6 +187,11 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
             return make_env(recipe.env, recipe.env_wrapper, recipe.env_kwargs)
 
         watching.append(LivePage(make, out / "watch", arguments.watch))
+    profile = None
+    if arguments.profile:
+        from ncp_control.rl.time_profile import TimeProfile
+
+        watching.append(profile := TimeProfile())
     result = train(
         recipe,
         out,
@@ -194,15 +213,32 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         "out": str(out), "steps": result.steps, "seconds": result.seconds, "last_return": last,
         "best_return": best, "best_steps": best_step,
     }  # fmt: skip
+    said = ""
+    if profile is not None:
+        found["time"] = profile.seconds
+        said = f"time: {profile}{drawn(profile, out)}\n"
     see = ["ncp-control", "evaluate", str(out / "best.safetensors")]
     if ":" in recipe.env:  # a file never chooses which module is imported
         see += ["--env", recipe.env]
     return found, (
         f"{result.steps:,} environment steps in {result.seconds / 60:.1f} minutes: return {last:,.1f} +- "
         f"{spread:,.1f}, the best {best:,.1f} at step {best_step:,}\n"
+        f"{said}"
         f"written to {out}\n"
         f"see it act:  {shlex.join(see)}"
     )
+
+
+def drawn(profile: Any, out: Path) -> str:
+    """Draws where the time went in a run's folder, and says where the picture is; nothing without matplotlib."""
+    from ncp_control.base.pages import save_figure
+
+    path = out / "profile.svg"
+    try:
+        save_figure(profile.draw(), path, dpi=130)
+    except ImportError:
+        return ""
+    return f", in {path}"
 
 
 def imagined(arguments: Arguments) -> Any:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ncp_control.rl.policies.extractor import NCPExtractor
     from ncp_control.rl.policies.recurrent import NCPPolicy
     from ncp_control.rl.recipes.recipe import Recipe, load_recipe
+    from ncp_control.rl.time_profile import TimeProfile
     from ncp_control.rl.training import train
     from ncp_control.rl.updates.sac import SAC
     from ncp_control.rl.vector_envs import GymnasiumVecEnv
@@ -37,6 +38,7 @@ _HOME = {
     "ncp_control.rl.policies.extractor": ("NCPExtractor",),
     "ncp_control.rl.policies.recurrent": ("NCPPolicy",),
     "ncp_control.rl.recipes.recipe": ("Recipe", "load_recipe"),
+    "ncp_control.rl.time_profile": ("TimeProfile",),
     "ncp_control.rl.training": ("train",),
     "ncp_control.rl.updates.sac": ("SAC",),
     "ncp_control.rl.vector_envs": ("GymnasiumVecEnv",),
@@ -55,6 +57,7 @@ __all__ = [
     "RecurrentPPO",
     "RecurrentSAC",
     "RecurrentTD3",
+    "TimeProfile",
     "evaluate",
     "load_policy",
     "load_recipe",

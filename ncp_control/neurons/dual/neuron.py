@@ -90,7 +90,7 @@ class DualLTC(LayeredCell):
         if written_class(self) is not DualLTC:
             return None
         program = PROGRAM.read(self, DualSettings(self.weight.shape[1], self.sensory_weight.shape[1]))
-        if self.brake is None or self.strongest_brake == BRAKE:
+        if self.brake_raw is None or self.strongest_brake == BRAKE:
             return program
         *before, raw, log_tau = program.parameters
         assert raw is not None

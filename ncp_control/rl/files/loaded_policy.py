@@ -160,7 +160,8 @@ class Normalizer:
 
     def _scaled(self, key: str, values: Array) -> Array:
         mean, scale = self.scales[key]
-        return np.clip((values - mean) / scale, -self.clip, self.clip).astype(np.float32)  # as VecNormalize does
+        scaled = (values - mean) / scale
+        return np.minimum(np.maximum(scaled, -self.clip), self.clip).astype(np.float32)  # as VecNormalize does
 
 
 # An AttributeError for `hasattr`, and a ValueError for the command line, which shows it as a sentence.

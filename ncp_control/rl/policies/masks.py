@@ -82,8 +82,19 @@ def masked(logits: Tensor, masks: Tensor, space: spaces.Space[Any]) -> Tensor:
     return logits.masked_fill(~on, FORBIDDEN).masked_fill(~off, -FORBIDDEN)
 
 
+def as_float(values: Any, device: torch.device) -> Tensor:
+    """Returns numbers as a float32 tensor that is only read: without a copy where that is possible."""
+    if type(values) is np.ndarray and values.flags.writeable:  # of others torch warns
+        shared = torch.from_numpy(values)
+        return shared if shared.dtype is torch.float32 and device.type == "cpu" else shared.to(device, torch.float32)
+    return torch.tensor(values, dtype=torch.float32, device=device)
+
+
 class MaskedPolicy(RecurrentActorCriticPolicy):
     """Adds `action_masks` to `predict` and to the distribution of actions, as sb3-contrib's `MaskablePPO` has them."""
+
+    reads_vectors: bool
+    """Whether observations are vectors that the circuits read as they are."""
 
     def predict(
         self,
@@ -102,25 +113,32 @@ class MaskedPolicy(RecurrentActorCriticPolicy):
         :param action_masks: which choices are allowed, (n, D) or (D,), see `ncp_control.rl.policies.masks`
         """
         self.set_training_mode(False)
-        seen, is_batch = self.obs_to_tensor(observation)
-        rows, space = rows_of(seen), self.action_space
+        device, space = self.device, self.action_space
+        seen, is_batch = self._seen(observation, device)
+        rows = rows_of(seen)
         if state is None:
             layers, _, size = self.lstm_hidden_state_shape
             state = (np.zeros((layers, rows, size)),) * 2
         if episode_start is None:
             episode_start = np.zeros(rows, dtype=bool)
-        masks = None if action_masks is None else torch.as_tensor(read_masks(action_masks, space, rows)).to(self.device)
+        masks = None if action_masks is None else torch.as_tensor(read_masks(action_masks, space, rows)).to(device)
         with torch.no_grad():
-            before, unused, starts = (
-                torch.tensor(values, dtype=torch.float32, device=self.device) for values in (*state, episode_start)
-            )
+            before, unused, starts = (as_float(values, device) for values in (*state, episode_start))
             choose: Any = self._predict
             chosen, after = choose(seen, (before, unused), starts, deterministic, masks)
         actions = chosen.cpu().numpy().reshape(-1, *space.shape)  # type: ignore[misc]
         if isinstance(space, spaces.Box):
             # A squashed action is scaled to the bounds; another may exceed them, and is clipped.
-            actions = self.unscale_action(actions) if self.squash_output else np.clip(actions, space.low, space.high)
+            clipped = np.minimum(np.maximum(actions, space.low), space.high)  # as np.clip, in a third of its time
+            actions = self.unscale_action(actions) if self.squash_output else clipped
         return actions if is_batch else actions.squeeze(axis=0), tuple(values.cpu().numpy() for values in after)
+
+    def _seen(self, observation: Any, device: torch.device) -> tuple[Any, bool]:
+        """Returns observations as tensors, and whether they are a batch, as `obs_to_tensor` does."""
+        shape = self.observation_space.shape
+        if self.reads_vectors and type(observation) is np.ndarray and observation.shape[1:] == shape:
+            return as_float(observation, device), True
+        return self.obs_to_tensor(observation)
 
     def _get_action_dist_from_latent(self, latent_pi: Tensor, action_masks: Tensor | None = None) -> Distribution:
         """Returns the distribution of actions.

@@ -21,8 +21,6 @@ class CircuitPasses(MaskedPolicy):
     lstm_actor: Any
     lstm_critic: Any
     critic: Any
-    reads_vectors: bool
-    """Whether observations are vectors that the circuits read as they are."""
 
     @staticmethod
     def _process_sequence(  # type: ignore[override]
