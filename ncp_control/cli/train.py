@@ -15,17 +15,8 @@ from ncp_control.cli.arguments import typed_command
 from ncp_control.neurons.catalogue import words
 
 SELDOM = (
-    "start",
-    "in",
-    "data",
-    "branch",
-    "eval_every",
-    "eval_episodes",
-    "checkpoint_every",
-    "vec",
-    "threads",
-    "profile",
-)
+    "start", "in", "data", "branch", "eval_every", "eval_episodes", "checkpoint_every", "vec", "threads", "profile",
+)  # fmt: skip
 
 
 @dataclass

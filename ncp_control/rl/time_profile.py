@@ -37,6 +37,7 @@ class TimeProfile(BaseCallback):
         self._watched: list[tuple[Any, str]] = []
 
     def _on_training_start(self) -> None:
+        self._release()  # from a training that was broken off
         callbacks = self.locals["callback"]  # all that the training has, as `learn` calls them
         names = ("on_step", "on_rollout_start", "on_rollout_end", "on_training_end")
         watched = [(callbacks, name, "evaluations") for name in names]
@@ -48,12 +49,16 @@ class TimeProfile(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._turn()
-        for owner, name in self._watched:
-            delattr(owner, name)  # the method of its class is there again
-        self._inside, self._watched = [], []
+        self._release()
 
     def _on_step(self) -> bool:
         return True
+
+    def _release(self) -> None:
+        """Puts the methods of the classes in the place of the timed ones."""
+        for owner, name in self._watched:
+            delattr(owner, name)
+        self._inside, self._watched = [], []
 
     def _timed(self, function: Callable[..., Any], part: str) -> Callable[..., Any]:
         """Returns a function whose time counts as that of a part, less the parts that it calls."""

@@ -77,6 +77,25 @@ def test_nothing_stays_behind_and_a_second_training_adds_to_the_first() -> None:
     assert profile.seconds["environments"] >= before + 32 * NAP
 
 
+def test_a_training_goes_on_after_it_was_broken_off() -> None:
+    class BrokenOff(Exception):
+        pass
+
+    class Breaks(SlowCallback):
+        def _on_rollout_end(self) -> None:
+            raise BrokenOff
+
+    model, profile = made(PPO), TimeProfile()
+    with pytest.raises(BrokenOff):
+        model.learn(32, callback=[profile, Breaks()])
+    before = dict(profile.seconds)
+    start = time.perf_counter()
+    model.learn(32, callback=profile)
+    took = time.perf_counter() - start
+    assert 32 * NAP <= profile.seconds["environments"] - before["environments"] < took
+    assert "step" not in vars(model.get_env())
+
+
 def test_the_words_have_the_share_of_each_part() -> None:
     profile = TimeProfile()
     assert str(profile) == "environments 0 %, acting 0 %, updates 0 %, evaluations 0 %, rest 0 %"
