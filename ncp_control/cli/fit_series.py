@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
     """
     import torch
 
-    from ncp_control.base.pages import save_figure
     from ncp_control.base.progress import say
     from ncp_control.cli.arguments import cell_settings
     from ncp_control.cli.evaluate_series import picture
+    from ncp_control.cli.outputs import save_picture
     from ncp_control.data.table_rollouts import table_source, uses_in_words
     from ncp_control.runs.run import BEST
     from ncp_control.series import SeriesModel, fit_series, read_series, score, split_series
@@ -52,13 +51,9 @@ def outcome(arguments: Any, command: str) -> tuple[dict[str, Any], str]:
         "out": str(out), **scores.as_json(), "epochs": len(fitted.curve),
         "best_epoch": fitted.best[0] if fitted.best else None, "seconds": fitted.seconds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "series": [len(part.series) for part in parts], "rows": [part_rows(part) for part in parts], "figure": None,
+        "series": [len(part.series) for part in parts], "rows": [part_rows(part) for part in parts],
+        "figure": save_picture(lambda: picture(model, parts.test, scores, fitted.curve), out / FIGURE),
     }  # fmt: skip
-    try:
-        save_figure(picture(model, parts.test, scores, fitted.curve), out / FIGURE, dpi=130)
-        summary["figure"] = str(out / FIGURE)
-    except ImportError:
-        print('there is no picture without matplotlib: pip install "ncp-control[plot]"', file=sys.stderr)
     drawn = f", with the picture {summary['figure']}" if summary["figure"] else ""
     return summary, (
         f"{arguments.cell}, {summary['parameters']:,} parameters, {summary['epochs']} epochs in "

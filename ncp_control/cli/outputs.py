@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 
 def check_outputs(outputs: Mapping[str, Path | None], read: Iterable[Path | None] = ()) -> None:
@@ -25,3 +27,19 @@ def check_outputs(outputs: Mapping[str, Path | None], read: Iterable[Path | None
     if len(set(written)) < len(written):
         *first, last = outputs
         raise ValueError(f"{', '.join(first)} and {last} need different files")
+
+
+def save_picture(draw: Callable[[], Any], path: Path) -> str | None:
+    """Writes a picture that is drawn beside a result, and returns its path; says so where matplotlib is missing.
+
+    :param draw: returns a matplotlib Figure
+    :param path: the file
+    """
+    from ncp_control.base.pages import save_figure
+
+    try:
+        save_figure(draw(), path, dpi=130)
+    except ImportError:
+        print('there is no picture without matplotlib: pip install "ncp-control[plot]"', file=sys.stderr)
+        return None
+    return str(path)

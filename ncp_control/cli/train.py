@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import tyro
 
 from ncp_control.cli.arguments import typed_command
+from ncp_control.cli.outputs import save_picture
 from ncp_control.neurons.catalogue import words
 
 SELDOM = (
@@ -206,8 +207,9 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
     }  # fmt: skip
     said = ""
     if profile is not None:
+        picture = save_picture(profile.draw, out / "profile.svg")
         found["time"] = profile.seconds
-        said = f"time: {profile}{drawn(profile, out)}\n"
+        said = f"time: {profile}{f', in {picture}' if picture else ''}\n"
     see = ["ncp-control", "evaluate", str(out / "best.safetensors")]
     if ":" in recipe.env:  # a file never chooses which module is imported
         see += ["--env", recipe.env]
@@ -218,18 +220,6 @@ def outcome(arguments: Arguments, command: str) -> tuple[dict[str, Any], str]:
         f"written to {out}\n"
         f"see it act:  {shlex.join(see)}"
     )
-
-
-def drawn(profile: Any, out: Path) -> str:
-    """Draws where the time went in a run's folder, and says where the picture is; nothing without matplotlib."""
-    from ncp_control.base.pages import save_figure
-
-    path = out / "profile.svg"
-    try:
-        save_figure(profile.draw(), path, dpi=130)
-    except ImportError:
-        return ""
-    return f", in {path}"
 
 
 def imagined(arguments: Arguments) -> Any:

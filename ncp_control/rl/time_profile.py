@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -42,7 +42,7 @@ class TimeProfile(BaseCallback):
         names = ("on_step", "on_rollout_start", "on_rollout_end", "on_training_end")
         watched = [(callbacks, name, "evaluations") for name in names]
         watched += [(self.training_env, "step", "environments"), (self.model, "collect_rollouts", "acting")]
-        self._inside, self._since = [REST], time.perf_counter()
+        self._inside, self._since = [REST], perf_counter()
         for owner, name, part in [*watched, (self.model, "train", "updates")]:
             setattr(owner, name, self._timed(getattr(owner, name), part))
             self._watched.append((owner, name))
@@ -77,24 +77,29 @@ class TimeProfile(BaseCallback):
 
     def _turn(self) -> None:
         """Adds the time since the last turn to the part that runs."""
-        now = time.perf_counter()
+        now = perf_counter()
         self.seconds[self._inside[-1]] += now - self._since
         self._since = now
 
-    def __str__(self) -> str:
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each part in the whole, from 0 to 1."""
         total = sum(self.seconds.values()) or 1.0
-        return ", ".join(f"{part} {100 * seconds / total:.0f} %" for part, seconds in self.seconds.items())
+        return {part: seconds / total for part, seconds in self.seconds.items()}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{part} {100 * share:.0f} %" for part, share in self.shares.items())
 
     def draw(self) -> Any:
         """Returns a matplotlib Figure: the parts beside each other, with their seconds and shares."""
         figure = new_figure(7, 1.9)
         axes: Any = figure.subplots()
-        total, left = sum(self.seconds.values()) or 1.0, 0.0
-        for part, seconds in self.seconds.items():
-            share = 100 * seconds / total
-            axes.barh(0, seconds, left=left, color=PARTS[part], label=f"{part} {seconds:.1f} s, {share:.0f} %")
+        left = 0.0
+        for part, share in self.shares.items():
+            seconds = self.seconds[part]
+            axes.barh(0, seconds, left=left, color=PARTS[part], label=f"{part} {seconds:.1f} s, {100 * share:.0f} %")
             left += seconds
-        axes.set(xlim=(0, total), xlabel="seconds", yticks=[])
+        axes.set(xlim=(0, left or 1.0), xlabel="seconds", yticks=[])
         axes.spines[["top", "right", "left"]].set_visible(False)
         figure.legend(loc="outside upper left", ncols=3, frameon=False)
         return figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,69 +14,97 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
 from ncp_control.cli import main
-from ncp_control.rl import TimeProfile
+from ncp_control.rl import TimeProfile, time_profile
 from ncp_control.rl.time_profile import PARTS
 
-NAP = 0.002
+
+class Clock:
+    """Its time passes where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time_profile, "perf_counter", made)
+    return made
 
 
 class SlowEnv(gym.Wrapper):  # type: ignore[type-arg]
-    """Its steps take two milliseconds."""
+    """Its steps take a second each."""
+
+    def __init__(self, env: Any, clock: Clock) -> None:
+        super().__init__(env)
+        self.clock = clock
 
     def step(self, action: Any) -> Any:
-        time.sleep(NAP)
+        self.clock.now += 1
         return self.env.step(action)
 
 
 class SlowCallback(BaseCallback):
-    """The end of a rollout takes it fifty steps of `SlowEnv`."""
+    """The end of a rollout takes it fifty seconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_end(self) -> None:
-        time.sleep(50 * NAP)
+        self.clock.now += 50
 
 
-def made(kind: Any) -> BaseAlgorithm:
-    env = SlowEnv(gym.make("Pendulum-v1"))
+def made(kind: Any, clock: Clock) -> BaseAlgorithm:
+    """Returns a model whose rollouts take three seconds besides their steps, and whose updates take seven."""
+
+    class Slow(kind):  # type: ignore[misc]
+        def collect_rollouts(self, *args: Any, **kwargs: Any) -> Any:
+            clock.now += 3
+            return super().collect_rollouts(*args, **kwargs)
+
+        def train(self, *args: Any, **kwargs: Any) -> None:
+            clock.now += 7
+            super().train(*args, **kwargs)
+
+    env = SlowEnv(gym.make("Pendulum-v1"), clock)
     settings = {"n_steps": 32, "batch_size": 32, "n_epochs": 1} if kind is PPO else {"learning_starts": 40}
-    model: BaseAlgorithm = kind("MlpPolicy", env, seed=0, device="cpu", **settings)
+    model: BaseAlgorithm = Slow("MlpPolicy", env, seed=0, device="cpu", **settings)
     return model
 
 
-@pytest.mark.parametrize("kind", [PPO, SAC])
-def test_each_part_gets_its_time_and_the_training_is_the_same(kind: Any) -> None:
-    profiled, profile = made(kind), TimeProfile()
-    rollouts = 2 if kind is PPO else 64
-    start = time.perf_counter()
-    profiled.learn(64, callback=[profile, *([SlowCallback()] if kind is PPO else [])])
-    took = time.perf_counter() - start
-    plain = made(kind).learn(64)
-    seconds = profile.seconds
-    assert list(seconds) == list(PARTS)
-    assert seconds["environments"] >= 64 * NAP
-    assert seconds["updates"] > 0
-    assert seconds["acting"] > 0
-    assert sum(seconds.values()) <= took
-    if kind is PPO:
-        assert seconds["evaluations"] >= rollouts * 50 * NAP
-        assert seconds["environments"] + seconds["acting"] < took - rollouts * 50 * NAP
+@pytest.mark.parametrize(("kind", "rollouts", "updates"), [(PPO, 2, 2), (SAC, 64, 24)])
+def test_each_part_gets_its_time_and_the_training_is_the_same(
+    kind: Any, rollouts: int, updates: int, clock: Clock
+) -> None:
+    profiled, profile = made(kind, clock), TimeProfile()
+    profiled.learn(64, callback=[SlowCallback(clock), profile])
+    assert profile.seconds == {
+        "environments": 64, "acting": 3 * rollouts, "updates": 7 * updates, "evaluations": 50 * rollouts, "rest": 0,
+    }  # fmt: skip
+    assert sum(profile.seconds.values()) == clock.now
+    plain = made(kind, clock).learn(64)
     for one, other in zip(profiled.policy.parameters(), plain.policy.parameters(), strict=True):
         assert torch.equal(one, other)
 
 
-def test_nothing_stays_behind_and_a_second_training_adds_to_the_first() -> None:
-    model, profile = made(PPO), TimeProfile()
+def test_nothing_stays_behind_and_a_second_training_adds_to_the_first(clock: Clock) -> None:
+    model, profile = made(PPO, clock), TimeProfile()
     model.learn(32, callback=profile)
     assert not {"collect_rollouts", "train"} & set(vars(model))
     assert "step" not in vars(model.get_env())
-    before = profile.seconds["environments"]
+    assert profile.seconds["environments"] == 32
     model.learn(32, callback=profile)
-    assert profile.seconds["environments"] >= before + 32 * NAP
+    assert profile.seconds["environments"] == 64
 
 
-def test_a_training_goes_on_after_it_was_broken_off() -> None:
+def test_a_training_goes_on_after_it_was_broken_off(clock: Clock) -> None:
     class BrokenOff(Exception):
         pass
 
@@ -85,14 +112,12 @@ def test_a_training_goes_on_after_it_was_broken_off() -> None:
         def _on_rollout_end(self) -> None:
             raise BrokenOff
 
-    model, profile = made(PPO), TimeProfile()
+    model, profile = made(PPO, clock), TimeProfile()
     with pytest.raises(BrokenOff):
-        model.learn(32, callback=[profile, Breaks()])
-    before = dict(profile.seconds)
-    start = time.perf_counter()
+        model.learn(32, callback=[profile, Breaks(clock)])
+    assert profile.seconds["environments"] == 32
     model.learn(32, callback=profile)
-    took = time.perf_counter() - start
-    assert 32 * NAP <= profile.seconds["environments"] - before["environments"] < took
+    assert profile.seconds["environments"] == 64
     assert "step" not in vars(model.get_env())
 
 

@@ -185,7 +185,7 @@ class NCPPolicy(CircuitPasses, ChoicesFromZero):
     def actor_features(self, observation: Any) -> Tensor:
         """Returns what the actor's circuit reads of observations, (B, F)."""
         if self.reads_vectors:
-            return cast("Tensor", observation.float())
+            return cast("Tensor", self.extract_features(observation))
         # past ActorCriticPolicy, whose method would extract the critic's features as well
         features: Tensor = super(ActorCriticPolicy, self).extract_features(observation, self.pi_features_extractor)
         return features
