@@ -3,7 +3,8 @@
 Speed: steps a second of `learn` after the replay buffer has filled, one thread, two hidden layers of 256, batches of
 256. The contestants take turns, and the ratios of each turn are compared. The first two differ in the update alone;
 the third also has several environments side by side, and makes its updates in a row. `--others` adds TQC and CrossQ of
-sb3-contrib with their own networks.
+sb3-contrib with their own networks, and `--recurrent` a circuit with critics that read windows of observations: as
+RecurrentSAC trains it, and with the same losses by Stable-Baselines3's `train`.
 
 Learning (`--learn STEPS`): the returns of trainings from several seeds, over deterministic evaluations in the same
 environment, ours and Stable-Baselines3's.
@@ -32,10 +33,12 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.progress import tracked
-from ncp_control.rl import SAC
+from ncp_control.rl import SAC, RecurrentSAC
+from ncp_control.rl.off_policy import SequenceTraining
 from ncp_envs import without_mass_warning
 
 POLICY: dict[str, Any] = {"net_arch": [256, 256]}
+CIRCUIT: dict[str, Any] = {"critic": "window", "wiring": "AutoNCP(48, 16)", "cell": "neuralltc"}
 START = 1000  # steps at random, before the first update
 STOCK = "Stable-Baselines3, 1 environment"
 TARGET = 1.3
@@ -45,7 +48,7 @@ TARGET = 1.3
 class Arguments:
     """Time the training of SAC beside Stable-Baselines3's, and compare what both learn.
 
-    Example: python scripts/benchmark_off_policy.py --turns 5
+    Example: python scripts/benchmark_off_policy.py --turns 5 --recurrent
     Example: python scripts/benchmark_off_policy.py --turns 0 --learn 15000 --env InvertedDoublePendulum-v5
     """
 
@@ -64,6 +67,9 @@ class Arguments:
     others: bool = False
     """Also time TQC and CrossQ of sb3-contrib."""
 
+    recurrent: bool = False
+    """Also time a circuit that RecurrentSAC trains, by both updates."""
+
     learn: int = 0
     """Also train from each seed for so many steps; 0 to leave it out."""
 
@@ -77,6 +83,14 @@ class Arguments:
     """Also write every number to this file."""
 
 
+class StockUpdates(RecurrentSAC):
+    """RecurrentSAC, trained by the method of Stable-Baselines3."""
+
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+        """Leaves out the faster updates."""
+        SequenceTraining.train(self, gradient_steps, batch_size)
+
+
 def make_envs(name: str, count: int) -> DummyVecEnv:
     """Makes environments in one process."""
     with without_mass_warning():
@@ -85,12 +99,14 @@ def make_envs(name: str, count: int) -> DummyVecEnv:
 
 def make_model(kind: Any, env: str, count: int, seed: int) -> Any:
     """Makes a model that updates its networks as often as it takes steps."""
+    recurrent = issubclass(kind, RecurrentSAC)
+    policy_kwargs = CIRCUIT if recurrent else POLICY if issubclass(kind, stable_baselines3.SAC) else {}
     return kind(
-        "MlpPolicy",
+        "NCPPolicy" if recurrent else "MlpPolicy",
         make_envs(env, count),
         gradient_steps=count,
         learning_starts=START,
-        policy_kwargs=dict(POLICY) if issubclass(kind, stable_baselines3.SAC) else {},
+        policy_kwargs=dict(policy_kwargs),
         seed=seed,
         device="cpu",
     )
@@ -106,6 +122,11 @@ def rates(arguments: Arguments) -> dict[str, list[float]]:
     }
     if arguments.others:
         models |= {f"{kind.__name__}, 1 environment": make_model(kind, arguments.env, 1, 0) for kind in (TQC, CrossQ)}
+    if arguments.recurrent:
+        models |= {
+            f"a circuit, {name}": make_model(kind, arguments.env, 1, 0)
+            for name, kind in {"RecurrentSAC": RecurrentSAC, "the updates of Stable-Baselines3": StockUpdates}.items()
+        }
     found: dict[str, list[float]] = {name: [] for name in models}
     for model in models.values():
         model.learn(START + 50 * model.n_envs)

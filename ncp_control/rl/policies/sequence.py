@@ -199,7 +199,7 @@ class SequencePolicy:
     def make_critic(self: Any, features_extractor: Any = None) -> Any:
         """Makes the critics, which share one memory."""
         settings = self._update_features_extractor(self.critic_kwargs, self._sequence_extractor("critic"))
-        # with a guide, an update runs these layers itself, and knows Linear and ReLU only
+        # critics beside a guide have none, as in the files of earlier versions
         normalised = self.circuit_kwargs["critic"] == "window" and not self.has_guide()
         return _SequenceCritic(layer_norm=normalised, **settings).to(self.device)
 

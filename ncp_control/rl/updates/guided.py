@@ -6,21 +6,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN
-from torch import Tensor
 
-from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.diverged import check_training
 from ncp_control.rl.policies.sequence_extractor import SequenceExtractor, WindowExtractor
-from ncp_control.rl.updates.sac import Update, fused
+from ncp_control.rl.updates.sac import Update, UpdateBatch
+from ncp_control.rl.updates.windows import WindowTraining
 
 # The circuit learns once for so many updates of the guide, from so many windows of the latest steps.
 EVERY, WINDOWS, LATEST = 8, 32, 100_000
 MAX_GRAD_NORM = 1.0
 
 
-class GuidedTraining(CircuitAlgorithm, OffPolicyAlgorithm):
+class GuidedTraining(WindowTraining):
     """Makes SAC train a policy with a guide as `GuidedUpdate` says, and any other policy as the next class does."""
 
     def train(self: Any, gradient_steps: int, batch_size: int = 64) -> None:
@@ -29,30 +27,10 @@ class GuidedTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         :param gradient_steps: the number of updates
         :param batch_size: the number of steps that each update of the guide learns from
         """
-        guide: Any = self.policy.guide
-        buffer: Any = self.replay_buffer
-        if guide is None or not buffer.count_windows():
+        if self.policy.guide is None or not self.replay_buffer.count_windows():
             super().train(gradient_steps, batch_size)
             return
-        self.policy.set_training_mode(True)
-        update = getattr(self, "_update", None)
-        if update is None or update.is_other(self, batch_size):
-            self._update = update = GuidedUpdate(self, batch_size, guide)
-        # the update's own actor is the guide, so the circuit's optimizer is named beside its optimizers
-        self._update_learning_rate([*update.optimizers, self.actor.optimizer])
-        losses, errors = [], []
-        with fused([guide.optimizer, self.critic.optimizer, self.actor.optimizer]):
-            for k in range(gradient_steps):
-                with torch.no_grad():
-                    losses.append(update(k))
-                self._n_updates += 1
-                if self._n_updates % EVERY == 0:
-                    errors.append(update.imitate())
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        for name in losses[0] if losses else ():
-            self.logger.record(f"train/{name}", np.mean([each[name] for each in losses]))
-        if errors:
-            self.logger.record("train/imitation_loss", np.mean(errors))
+        GuidedUpdate.of(self, batch_size).run(gradient_steps)
         check_training(self)
 
     def _led(self: Any, actions: np.ndarray) -> np.ndarray:
@@ -67,9 +45,6 @@ class GuidedTraining(CircuitAlgorithm, OffPolicyAlgorithm):
             seen = buffer.latest(self._last_obs, self._last_episode_starts, past, self._vec_normalize_env)
             chosen = guide(seen).cpu().numpy().reshape(-1, *actions.shape[1:])
         return np.concatenate([self.policy.unscale_action(chosen[:count]), actions[count:]])
-
-    def _excluded_save_params(self: Any) -> list[str]:
-        return [*super()._excluded_save_params(), "_update"]
 
     def _get_torch_save_params(self: Any) -> tuple[list[str], list[str]]:
         parts, variables = super()._get_torch_save_params()
@@ -88,11 +63,28 @@ class GuidedUpdate(Update):
     from the second term.
     """
 
-    def sample(self) -> tuple[Tensor, Tensor, Any]:
-        """Returns what guide and critics see before and after a batch of steps, (B, F), and the rest of the batch."""
+    def __init__(self, model: Any, batch: int, actor: Any) -> None:
+        super().__init__(model, batch, actor)
+        self.optimizers.append(model.actor.optimizer)  # the circuit's; `self.actor` is the guide
+
+    @staticmethod
+    def actor_of(model: Any) -> Any:
+        """Returns the guide."""
+        return model.policy.guide
+
+    def __call__(self, k: int) -> dict[str, float]:
+        """Makes the k-th update of a call, and after each `EVERY` of all updates one of the circuit."""
+        losses = super().__call__(k)
+        if (self.model._n_updates + 1) % EVERY == 0:
+            losses["imitation_loss"] = self.imitate()
+        return losses
+
+    def sample(self) -> UpdateBatch:
+        """Returns what this update learns from: guide and critics see the same."""
         data = self.windows(self.batch, 1)
         reader: WindowExtractor = self.actor.features_extractor
-        return reader(data.observations), reader(data.next_observations), data
+        seen, after = reader(data.observations), reader(data.next_observations)
+        return UpdateBatch(seen, after, seen, after, data)
 
     def windows(self, count: int, sequence: int, among: int | None = None) -> Any:
         """Samples windows of the replay buffer."""
@@ -103,18 +95,20 @@ class GuidedUpdate(Update):
         """Lets the circuit learn from the guide once; returns the mean of the squared differences between actions."""
         circuit: Any = self.model.actor
         guide, model = self.actor, self.model
-        sequence: int = model.replay_buffer.sequence  # type: ignore[union-attr]
+        sequence: int = model.replay_buffer.sequence
         # the buffer counts steps of each environment
         seen = self.windows(WINDOWS, sequence, LATEST // model.n_envs).observations
         with torch.no_grad():
             latent = guide.latent_pi(guide.features_extractor(seen))
             wanted, wanted_std = torch.tanh(guide.mu(latent)), guide.log_std(latent).clamp(LOG_STD_MIN, LOG_STD_MAX)
         reader: SequenceExtractor = circuit.features_extractor
-        latent = circuit.latent_pi(reader(seen))
-        error = (torch.tanh(circuit.mu(latent)) - wanted).square().mean()
-        of_std = (circuit.log_std(latent.detach()) - wanted_std).square().mean()
+        with torch.enable_grad():
+            latent = circuit.latent_pi(reader(seen))
+            error = (torch.tanh(circuit.mu(latent)) - wanted).square().mean()
+            of_std = (circuit.log_std(latent.detach()) - wanted_std).square().mean()
+            loss = error + of_std
         circuit.optimizer.zero_grad()
-        (error + of_std).backward()
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(circuit.parameters(), MAX_GRAD_NORM)
         circuit.optimizer.step()
         return float(error.detach())

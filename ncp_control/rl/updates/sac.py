@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import stable_baselines3
@@ -21,6 +21,8 @@ from ncp_control.rl.arguments import hands_on_to
 
 TINY = 1e-6  # added by Stable-Baselines3 before the logarithm of 1 - a^2
 _masked = torch.ops.aten.threshold_backward.grad_input  # the gradient of ReLU, written into a given tensor
+_normalised = torch.ops.aten.native_layer_norm.out
+_norm_backward = torch.ops.aten.native_layer_norm_backward
 
 
 class SAC(stable_baselines3.SAC):
@@ -53,7 +55,7 @@ class SAC(stable_baselines3.SAC):
             raise ValueError("critic_warmup is for an MlpPolicy with ReLU on a CPU: leave it out")
         if self.actor_sees is None:
             return
-        first = next(iter(layers_in(self.actor.latent_pi) or ()), None) if is_plain(self) else None
+        first = next((layer for layer, _ in layers_in(self.actor.latent_pi) or ()), None) if is_plain(self) else None
         if first is None or not 0 < self.actor_sees <= first.in_features:
             raise ValueError(
                 f"actor_sees is for an MlpPolicy with hidden layers of ReLU on a CPU, and takes 1 to "
@@ -71,17 +73,7 @@ class SAC(stable_baselines3.SAC):
         if not is_plain(self):
             super().train(gradient_steps, batch_size)
             return
-        self.policy.set_training_mode(True)
-        update = getattr(self, "_update", None)
-        if update is None or update.is_other(self, batch_size):
-            self._update = update = Update(self, batch_size, self.actor)
-        self._update_learning_rate(update.optimizers)
-        with torch.no_grad(), fused(update.optimizers[:2]):
-            losses = [update(k) for k in range(gradient_steps)]
-        self._n_updates += gradient_steps
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        for name in losses[0] if losses else ():
-            self.logger.record(f"train/{name}", np.mean([each[name] for each in losses]))
+        Update.of(self, batch_size).run(gradient_steps)
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_update"]
@@ -106,6 +98,23 @@ def networks_of(policy: SACPolicy, actor: Any) -> list[Any]:
     return [actor.latent_pi, actor.mu, actor.log_std, *policy.critic.q_networks, *policy.critic_target.q_networks]
 
 
+class UpdateBatch(NamedTuple):
+    """What an update learns from.
+
+    :param seen: what the critics see, (B, F)
+    :param after: the same of the next observations
+    :param read: what the actor's layers read, (B, G)
+    :param read_after: the same of the next observations
+    :param data: the rest: actions, rewards and ends of episodes
+    """
+
+    seen: Tensor
+    after: Tensor
+    read: Tensor
+    read_after: Tensor
+    data: Any
+
+
 class Update:
     """One update of SAC's networks from a batch of the replay buffer.
 
@@ -120,7 +129,7 @@ class Update:
     :param actor: the actor; its networks and the critics' are layers of `layers_in`
     """
 
-    def __init__(self, model: stable_baselines3.SAC, batch: int, actor: Any) -> None:
+    def __init__(self, model: Any, batch: int, actor: Any) -> None:
         self.model, self.policy, self.batch, self.actor = model, model.policy, batch, actor
         self.sees: int | None = getattr(model, "actor_sees", None)
         self.critic_warmup: int = getattr(model, "critic_warmup", 0)
@@ -131,45 +140,74 @@ class Update:
         self.targets = [Layers(layers_in(network) or [], batch) for network in target.q_networks]
         self.followed = list(zip(target.parameters(), critic.parameters(), strict=True))
         self.optimizers = [actor.optimizer, critic.optimizer]
-        if model.ent_coef_optimizer is not None:
-            self.optimizers.append(model.ent_coef_optimizer)  # the third: its one number gains nothing from fusing
 
-    def is_other(self, model: stable_baselines3.SAC, batch: int) -> bool:
-        """Whether the model has other networks by now, or another size of batch is wanted."""
-        same = self.model is model and self.policy is model.policy and self.optimizers[0] is self.actor.optimizer
-        return not same or self.batch != batch
+    @classmethod
+    def of(cls, model: Any, batch: int) -> Update:
+        """Returns the update that a model has, or a new one if it has other networks or another batch is wanted."""
+        now: Update | None = getattr(model, "_update", None)
+        actor, rows = cls.actor_of(model), cls.rows(model, batch)
+        same = now is not None and now.model is model and now.policy is model.policy and now.batch == rows
+        if now is None or not same or now.optimizers[0] is not actor.optimizer:
+            model._update = now = cls(model, rows, actor)
+        return now
 
-    def sample(self) -> tuple[Tensor, Tensor, Any]:
-        """Returns what the networks see before and after a batch of steps, (B, F), and the rest of the batch."""
+    @staticmethod
+    def actor_of(model: Any) -> Any:
+        """Returns the actor that is trained."""
+        return model.actor
+
+    @staticmethod
+    def rows(model: Any, batch: int) -> int:
+        """Returns the steps in a batch if a user asks for so many."""
+        return batch
+
+    def run(self, times: int) -> None:
+        """Makes updates, and logs the means of their losses."""
+        model, losses = self.model, []
+        model.policy.set_training_mode(True)
+        tuned = model.ent_coef_optimizer
+        # one number gains nothing from fusing
+        model._update_learning_rate([*self.optimizers, *([] if tuned is None else [tuned])])
+        with torch.no_grad(), fused(self.optimizers):
+            for k in range(times):
+                losses.append(self(k))
+                model._n_updates += 1
+        model.logger.record("train/n_updates", model._n_updates, exclude="tensorboard")
+        for name in dict.fromkeys(name for each in losses for name in each):
+            model.logger.record(f"train/{name}", np.mean([each[name] for each in losses if name in each]))
+
+    def sample(self) -> UpdateBatch:
+        """Returns what this update learns from."""
         model = self.model
-        data: Any = model.replay_buffer.sample(self.batch, env=model._vec_normalize_env)  # type: ignore[union-attr]
-        return data.observations.float(), data.next_observations.float(), data
+        data: Any = model.replay_buffer.sample(self.batch, env=model._vec_normalize_env)
+        seen, after = data.observations.float(), data.next_observations.float()
+        return UpdateBatch(seen, after, seen, after, data)
 
     def __call__(self, k: int) -> dict[str, float]:
         """Makes the k-th update of a call, and returns its losses by name."""
         model = self.model
-        seen, after, data = self.sample()
+        seen, after, read, read_after, data = self.sample()
         # In the order in which Stable-Baselines3 draws them.
         noise, noise_after = (torch.normal(torch.zeros_like(data.actions), 1.0) for _ in range(2))
         tuned = model.ent_coef_optimizer is not None
         # before its own update, as in Stable-Baselines3
-        alpha = float(model.log_ent_coef.exp() if tuned else model.ent_coef_tensor)  # type: ignore[union-attr]
+        alpha = float(model.log_ent_coef.exp() if tuned else model.ent_coef_tensor)
 
-        actions, log_p = self.act(after, noise_after)[:2]
+        actions, log_p = self.act(read_after, noise_after)[:2]
         values = self.values(self.targets, after, actions).min(dim=1, keepdim=True).values
         discounts = model.gamma if data.discounts is None else data.discounts
         wanted = data.rewards + (1 - data.dones) * discounts * (values - alpha * log_p)
 
         # After the run on the next observations, because the actor's gradients need the results of this one.
-        actions, log_p, std, raw = self.act(seen, noise)
+        actions, log_p, std, raw = self.act(read, noise)
         losses = {"ent_coef": alpha}
         warm = model.num_timesteps >= self.critic_warmup
         if tuned and warm:
             above = float(log_p.mean()) + float(model.target_entropy)
             # the loss is linear in log alpha, so this is its gradient
-            model.log_ent_coef.grad = torch.full_like(model.log_ent_coef, -above)  # type: ignore[union-attr,arg-type]
-            losses["ent_coef_loss"] = -above * float(model.log_ent_coef)  # type: ignore[arg-type]
-            model.ent_coef_optimizer.step()  # type: ignore[union-attr]
+            model.log_ent_coef.grad = torch.full_like(model.log_ent_coef, -above)
+            losses["ent_coef_loss"] = -above * float(model.log_ent_coef)
+            model.ent_coef_optimizer.step()
 
         errors = self.values(self.critics, seen, data.actions) - wanted
         losses["critic_loss"] = float(0.5 * errors.square().mean(0).sum())
@@ -189,9 +227,9 @@ class Update:
                 target.lerp_(source, model.tau)
         return losses
 
-    def act(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def act(self, read: Tensor, noise: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Returns sampled actions (B, m), log p (B, 1), the standard deviations, and log_std before it is clamped."""
-        latent = self.trunk.forward(observations)
+        latent = self.trunk.forward(read)
         mean, raw = self.mean.forward(latent), self.log_std.forward(latent)
         log_std = raw.clamp(LOG_STD_MIN, LOG_STD_MAX)
         std = log_std.exp()
@@ -227,6 +265,10 @@ class Update:
         # the second factor is the gradient of the clamp
         by_log_std = (by_mean * std * noise - alpha * share) * ((raw >= LOG_STD_MIN) & (raw <= LOG_STD_MAX))
         by_latent = self.mean.backward(by_mean).add_(self.log_std.backward(by_log_std))
+        self.train_reader(by_latent)
+
+    def train_reader(self, by_latent: Tensor) -> None:
+        """Sets the gradients of the layers before the actor's last ones, given that of the latter's inputs."""
         self.trunk.backward(by_latent, to_inputs=False)
         if self.sees is not None:
             gradient_of(self.trunk.layers[0].weight)[:, self.sees :] = 0.0  # what is zero stays zero
@@ -265,29 +307,41 @@ def fused(optimizers: list[torch.optim.Optimizer]) -> Iterator[None]:
 
 
 class Layers:
-    """Several `Linear` layers, h_k = relu(W_k h_(k-1) + b_k), and their gradients.
+    """Several `Linear` layers, h_k = relu(norm(W_k h_(k-1) + b_k)), and their gradients.
 
     Autograd gives each result new memory, and so many of them leave the processor's cache before they are read again.
     Here every result has one place. Each call overwrites the results of the call before.
 
-    :param layers: the layers; may be empty
+    :param layers: the layers as `layers_in` returns them, each with its norm or None; may be empty
     :param batch: rows of a batch, B
     :param relu_at_end: whether a ReLU follows the last layer as well
     """
 
-    def __init__(self, layers: list[nn.Linear], batch: int, relu_at_end: bool = False) -> None:
-        self.layers = layers
+    def __init__(
+        self, layers: list[tuple[nn.Linear, nn.LayerNorm | None]], batch: int, relu_at_end: bool = False
+    ) -> None:
+        self.layers = [layer for layer, _ in layers]
+        self._norms = [norm for _, norm in layers]
         self._relus = [k < len(layers) - 1 or relu_at_end for k in range(len(layers))]
-        self._results = [layer.weight.new_empty(batch, layer.out_features) for layer in layers]
-        self._gradients = [layer.weight.new_empty(batch, layer.in_features) for layer in layers]
+        self._results = [layer.weight.new_empty(batch, layer.out_features) for layer in self.layers]
+        self._gradients = [layer.weight.new_empty(batch, layer.in_features) for layer in self.layers]
+        # of layers with a norm: the sums before it, their means, and one over their standard deviations
+        self._sums = [
+            [result, torch.empty_like(result), result.new_empty(batch, 1), result.new_empty(batch, 1)]
+            for result in self._results
+        ]
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Returns the last layer's results, (B, n), for inputs (B, m)."""
         self._inputs = inputs
         hidden = inputs
-        for layer, relu, result in zip(self.layers, self._relus, self._results, strict=True):
-            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result)
-            if relu:
+        for k, layer in enumerate(self.layers):
+            norm, (result, sums, mean, scale) = self._norms[k], self._sums[k]
+            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result if norm is None else sums)
+            if norm is not None:
+                of_norm = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+                hidden = _normalised(sums, *of_norm, out0=result, out1=mean, out2=scale)[0]
+            if self._relus[k]:
                 hidden.relu_()
         return hidden
 
@@ -301,9 +355,15 @@ class Layers:
         :param to_weights: also set `grad` of each weight and bias
         """
         for k in reversed(range(len(self.layers))):
-            layer = self.layers[k]
+            layer, norm = self.layers[k], self._norms[k]
             if self._relus[k]:
                 _masked(gradient, self._results[k], 0, grad_input=gradient)
+            if norm is not None:
+                _, sums, mean, scale = self._sums[k]
+                of_norm = norm.normalized_shape, mean, scale, norm.weight, norm.bias
+                gradient, *own = _norm_backward(gradient, sums, *of_norm, [True, to_weights, to_weights])
+                if to_weights:
+                    norm.weight.grad, norm.bias.grad = own
             if to_weights:
                 before = self._inputs if k == 0 else self._results[k - 1]
                 torch.mm(gradient.t(), before, out=gradient_of(layer.weight))
@@ -320,12 +380,20 @@ def gradient_of(parameter: Tensor) -> Tensor:
     return parameter.grad
 
 
-def layers_in(network: nn.Module) -> list[nn.Linear] | None:
-    """Returns the layers of a network in which `Linear` and `ReLU` take turns; None for any other network."""
+def layers_in(network: nn.Module) -> list[tuple[nn.Linear, nn.LayerNorm | None]] | None:
+    """Returns the layers of a network in which `Linear` and `ReLU` take turns, with or without `LayerNorm` between.
+
+    :return: each layer with the norm that follows it, or None; None for any other network
+    """
     parts = list(network) if isinstance(network, nn.Sequential) else [network]
-    kinds = [type(part) for part in parts]
-    if any(kind is not (nn.ReLU if k % 2 else nn.Linear) for k, kind in enumerate(kinds)):
-        return None
-    layers = [part for part in parts if isinstance(part, nn.Linear)]
-    plain = all(layer.bias is not None and layer.weight.dtype == torch.float32 for layer in layers)
-    return layers if plain else None
+    layers: list[tuple[nn.Linear, nn.LayerNorm | None]] = []
+    for part, before in zip(parts, [nn.ReLU(), *parts], strict=False):
+        follows = type(before)
+        if type(part) is nn.Linear and follows is nn.ReLU:
+            layers.append((part, None))
+        elif type(part) is nn.LayerNorm and follows is nn.Linear:
+            layers[-1] = (layers[-1][0], part)
+        elif type(part) is not nn.ReLU or follows is nn.ReLU:
+            return None
+    weights = [own for pair in layers for part in pair if part is not None for own in (part.weight, part.bias)]
+    return layers if all(own is not None and own.dtype == torch.float32 for own in weights) else None

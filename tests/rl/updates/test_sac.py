@@ -190,14 +190,20 @@ def test_steps_that_were_counted_on_the_cpu_are_where_the_weights_are_when_adam_
     assert not adam.param_groups[0]["fused"]
 
 
+@pytest.mark.parametrize("normed", [False, True])
 @pytest.mark.parametrize("relu_at_end", [False, True])
 @pytest.mark.parametrize("sizes", [(3, 2), (5, 7, 1), (4, 6, 8, 3)])
-def test_results_and_gradients_are_those_of_autograd(sizes: tuple[int, ...], relu_at_end: bool) -> None:
+def test_results_and_gradients_are_those_of_autograd(sizes: tuple[int, ...], relu_at_end: bool, normed: bool) -> None:
     torch.manual_seed(0)
-    linear = [nn.Linear(*pair).double() for pair in pairwise(sizes)]
-    parts = [part for layer in linear for part in (layer, nn.ReLU())]
+    pairs: list[Any] = [
+        (nn.Linear(*pair).double(), nn.LayerNorm(pair[1]).double() if normed else None) for pair in pairwise(sizes)
+    ]
+    parts = [part for pair in pairs for part in (*pair, nn.ReLU()) if part is not None]
     network = nn.Sequential(*(parts if relu_at_end else parts[:-1]))
-    ours = Layers(linear, batch=9, relu_at_end=relu_at_end)
+    for norm in (part for part in network if isinstance(part, nn.LayerNorm)):
+        nn.init.uniform_(norm.weight, 0.5, 1.5)
+        nn.init.uniform_(norm.bias, -0.5, 0.5)
+    ours = Layers(pairs, batch=9, relu_at_end=relu_at_end)
     for _ in range(2):  # the second time, nothing may be left of the first
         x = torch.randn(9, sizes[0], dtype=torch.float64, requires_grad=True)
         weights = torch.randn(9, sizes[-1], dtype=torch.float64)
@@ -213,11 +219,12 @@ def test_results_and_gradients_are_those_of_autograd(sizes: tuple[int, ...], rel
 
 def test_gradients_of_weights_are_left_alone_where_only_those_of_inputs_are_wanted() -> None:
     layer = nn.Linear(2, 3)
-    ours = Layers([layer], batch=4)
+    norm = nn.LayerNorm(3)
+    ours = Layers([(layer, norm)], batch=4)
     with torch.no_grad():
         ours.forward(torch.ones(4, 2))
         ours.backward(torch.ones(4, 3), to_weights=False)
-    assert layer.weight.grad is None
+    assert [own.grad for own in (*layer.parameters(), *norm.parameters())] == [None] * 4
 
 
 def test_no_layers_hand_everything_through() -> None:
@@ -230,7 +237,10 @@ def test_no_layers_hand_everything_through() -> None:
     "network",
     [
         nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)),
-        nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.ReLU()),
+        nn.Sequential(nn.LayerNorm(2), nn.Linear(2, 3), nn.ReLU()),
+        nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LayerNorm(3)),
+        nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1)),
+        nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3, elementwise_affine=False)),
         nn.Sequential(nn.Linear(2, 3, bias=False)),
         nn.Sequential(nn.Linear(2, 3).double()),
         nn.Conv1d(1, 1, 1),
