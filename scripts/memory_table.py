@@ -33,6 +33,7 @@ LIQUID = {"time_constants": [1.0, 30.0], "unfolds": 2}
 CELLS: dict[str, dict[str, Any]] = {
     "ltc": {"wiring": 16, "cell": "ltc", "cell_kwargs": LIQUID},
     "neuralltc": {"wiring": 35, "cell": "neuralltc", "cell_kwargs": LIQUID},
+    "dualltc": {"wiring": 24, "cell": "dualltc"},
     "cfc": {"wiring": 16, "cell": "cfc"},
     "lstm": {"wiring": 16, "cell": "lstm"},
     "mlp": {"net_arch": [35, 35]},
@@ -114,7 +115,7 @@ def main() -> None:
         cells = []
         for task in arguments.tasks:
             returns = [row["return"] for row in own if row["task"] == task]
-            cells.append(f"{np.mean(returns):.2f} ± {np.std(returns):.2f}")
+            cells.append(f"{np.mean(returns):.2f} ± {np.std(returns, ddof=min(1, len(returns) - 1)):.2f}")
         cells += [f"{np.mean([row[key] for row in own]):.0f}" for key in ("parameters", "seconds")]
         table.add_row(cell, *cells)
     Console().print(table)

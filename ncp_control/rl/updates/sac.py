@@ -326,9 +326,9 @@ class Layers:
         self._results = [layer.weight.new_empty(batch, layer.out_features) for layer in self.layers]
         self._gradients = [layer.weight.new_empty(batch, layer.in_features) for layer in self.layers]
         # of layers with a norm: the sums before it, their means, and one over their standard deviations
-        self._sums = [
-            [result, torch.empty_like(result), result.new_empty(batch, 1), result.new_empty(batch, 1)]
-            for result in self._results
+        self._before_norms = [
+            None if norm is None else (torch.empty_like(result), result.new_empty(batch, 1), result.new_empty(batch, 1))
+            for norm, result in zip(self._norms, self._results, strict=True)
         ]
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -336,9 +336,10 @@ class Layers:
         self._inputs = inputs
         hidden = inputs
         for k, layer in enumerate(self.layers):
-            norm, (result, sums, mean, scale) = self._norms[k], self._sums[k]
-            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result if norm is None else sums)
-            if norm is not None:
+            norm, result, kept = self._norms[k], self._results[k], self._before_norms[k]
+            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result if kept is None else kept[0])
+            if norm is not None and kept is not None:
+                sums, mean, scale = kept
                 of_norm = norm.normalized_shape, norm.weight, norm.bias, norm.eps
                 hidden = _normalised(sums, *of_norm, out0=result, out1=mean, out2=scale)[0]
             if self._relus[k]:
@@ -355,11 +356,11 @@ class Layers:
         :param to_weights: also set `grad` of each weight and bias
         """
         for k in reversed(range(len(self.layers))):
-            layer, norm = self.layers[k], self._norms[k]
+            layer, norm, kept = self.layers[k], self._norms[k], self._before_norms[k]
             if self._relus[k]:
                 _masked(gradient, self._results[k], 0, grad_input=gradient)
-            if norm is not None:
-                _, sums, mean, scale = self._sums[k]
+            if norm is not None and kept is not None:
+                sums, mean, scale = kept
                 of_norm = norm.normalized_shape, mean, scale, norm.weight, norm.bias
                 gradient, *own = _norm_backward(gradient, sums, *of_norm, [True, to_weights, to_weights])
                 if to_weights:

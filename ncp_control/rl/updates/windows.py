@@ -34,11 +34,12 @@ class WindowTraining(CircuitAlgorithm, OffPolicyAlgorithm):
 
 
 def is_layered(model: Any) -> bool:
-    """Whether `WindowUpdate` can train a model: all but the circuit are layers, and no weights read for the critics."""
+    """Whether `WindowUpdate` can train a model: all weights but the circuit's are in layers, and none is frozen."""
     return (
         model.device.type == "cpu"
         and not model.use_sde
         and not list(model.critic.features_extractor.parameters())
+        and all(own.requires_grad for part in (model.actor, model.critic) for own in part.parameters())
         and all(layers_in(part) is not None for part in networks_of(model.policy, model.actor))
     )
 

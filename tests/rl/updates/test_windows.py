@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
 from helpers.off_policy_models import Scaled, build, envs
-from helpers.weights import assert_same, weights
+from helpers.weights import assert_same, moved, weights
 from ncp_control.rl.updates import windows
 from ncp_control.rl.updates.windows import WindowUpdate, is_layered
 
@@ -68,6 +68,16 @@ def test_what_has_other_parts_is_trained_by_stable_baselines3(settings: dict[str
     assert not is_layered(model)
     assert not hasattr(model, "_update")
     assert model._n_updates > 20
+
+
+def test_a_frozen_circuit_stays_as_it_is() -> None:
+    model = build(critic="window")
+    model.actor.features_extractor.requires_grad_(False)
+    before = weights(model)
+    model.learn(120)
+    found = moved(before, weights(model))
+    assert "actor.mu.weight" in found
+    assert not [name for name in found if "circuit" in name]
 
 
 def test_a_saved_model_continues_as_if_it_had_not_stopped(tmp_path: Any) -> None:
