@@ -14,29 +14,28 @@ import json
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 import tyro
+from benchmark_off_policy import make_envs
 from rich.console import Console
 from rich.table import Table
 from sb3_contrib import RecurrentPPO as StockRecurrentPPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize, sync_envs_normalization
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, sync_envs_normalization
 
 from ncp_control.base.files import write_atomically
 from ncp_control.base.plain_yaml import read_changes
 from ncp_control.base.progress import tracked
 from ncp_control.rl import load_recipe
 from ncp_control.rl.recipes.building import built
-from ncp_envs import without_mass_warning
 
 ENV = "ncp/HalfCheetahNoVel-v0"
 
@@ -104,18 +103,14 @@ class Race(BaseCallback):
         return not self.curve or (not self.reached() and self.curve[-1][1] < self.arguments.limit)
 
     def _on_rollout_start(self) -> None:
-        """Evaluates after the update, not before it, so that the return is that of what was trained."""
-        if self.num_timesteps // self.arguments.every <= (
-            self.curve[-1][0] // self.arguments.every if self.curve else 0
-        ):
+        """Evaluates after the update, so that the return is that of what was trained, and without random numbers."""
+        last = self.curve[-1][0] if self.curve else 0
+        if self.num_timesteps // self.arguments.every == last // self.arguments.every:
             return
         before = time.perf_counter()
-        random = torch.random.get_rng_state(), np.random.get_state()
         sync_envs_normalization(self.training_env, self.envs)
         self.envs.seed(EVALUATION_SEED)
         found, _ = evaluate_policy(self.model, self.envs, self.arguments.episodes, warn=False)
-        torch.random.set_rng_state(random[0])
-        np.random.set_state(random[1])
         self.curve.append((self.num_timesteps, before - self._start - self._evaluating, float(np.mean(found))))
         self._evaluating += time.perf_counter() - before
 
@@ -134,14 +129,9 @@ def contestant(name: str, changes: dict[str, Any], seed: int) -> Iterator[tuple[
             yield made.model, made.evaluation_envs[""], recipe.n_timesteps
         return
     kind, policy = STOCK[name]
-    with without_mass_warning(), ExitStack() as held:
-        training, evaluation = (
-            VecNormalize(DummyVecEnv([lambda: gym.make(ENV, disable_env_checker=True)] * count), training=count == 1)
-            for count in (1, EVALUATION_ENVS)
-        )
-        for envs in (training, evaluation):
-            held.callback(envs.close)
-        evaluation.norm_reward = False
+    training = VecNormalize(make_envs(ENV, 1))
+    evaluation = VecNormalize(make_envs(ENV, EVALUATION_ENVS), training=False, norm_reward=False)
+    with closing(training), closing(evaluation):
         yield kind(policy, training, seed=seed, device="cpu"), evaluation, 10**9
 
 

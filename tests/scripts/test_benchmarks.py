@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,16 +13,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module
-
-
 def test_the_figure_of_a_gpu_is_timed_on_it(
-    script: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    import_script: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scan, devices = script("benchmark_scan"), []
+    scan, devices = import_script("benchmark_scan"), []
 
     def run_of(network: object, work: object, device: str = "cpu") -> None:
         devices.append(device)
@@ -41,9 +34,9 @@ def test_the_figure_of_a_gpu_is_timed_on_it(
 
 
 def test_the_first_epoch_of_a_fit_is_not_timed(
-    script: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    import_script: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fit = script("benchmark_fit")
+    fit = import_script("benchmark_fit")
     seconds = iter([99.0, 99.0, 1.0, 2.0])
     monkeypatch.setattr(fit, "epoch", lambda *given: next(seconds))
     fit.main(fit.Arguments(repeats=1))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("first_gpu_run")
+def script(import_script: Callable[[str], Any]) -> Any:
+    return import_script("first_gpu_run")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,10 @@ from ncp_control.rl.recipes.building import make_envs, make_model
 
 pytestmark = pytest.mark.system
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("memory_table")
+def script(import_script: Callable[[str], Any]) -> Any:
+    return import_script("memory_table")
 
 
 def test_the_cells_have_about_as_many_parameters_on_each_task(script: Any) -> None:

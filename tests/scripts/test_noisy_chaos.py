@@ -1,11 +1,11 @@
 """The demonstration script with its smallest settings: what it writes, and that it continues and repeats itself."""
 
 import csv
-import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,8 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> First:
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("noisy_chaos")
+def script(import_script: Callable[[str], Any]) -> Any:
+    return import_script("noisy_chaos")
 
 
 @pytest.mark.slow

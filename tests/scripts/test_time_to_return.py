@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,10 @@ import pytest
 
 pytestmark = pytest.mark.system
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("time_to_return")
+def script(import_script: Callable[[str], Any]) -> Any:
+    return import_script("time_to_return")
 
 
 def run(script: Any, monkeypatch: pytest.MonkeyPatch, out: Path, *words: str) -> list[dict[str, Any]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,8 @@ EVERYTHING = ("circuit.safetensors", "circuit.c")
 
 
 @pytest.fixture
-def whole(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    return importlib.import_module("whole")
+def whole(import_script: Callable[[str], Any]) -> Any:
+    return import_script("whole")
 
 
 @pytest.fixture

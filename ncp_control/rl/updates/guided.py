@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from stable_baselines3.sac.policies import LOG_STD_MAX, LOG_STD_MIN
 
-from ncp_control.rl.diverged import check_training
 from ncp_control.rl.policies.sequence_extractor import SequenceExtractor, WindowExtractor
 from ncp_control.rl.updates.sac import Update, UpdateBatch
 from ncp_control.rl.updates.windows import WindowTraining
@@ -19,19 +18,10 @@ MAX_GRAD_NORM = 1.0
 
 
 class GuidedTraining(WindowTraining):
-    """Makes SAC train a policy with a guide as `GuidedUpdate` says, and any other policy as the next class does."""
+    """Makes SAC train a policy with a guide by `GuidedUpdate`, and any other policy as `WindowTraining` does."""
 
-    def train(self: Any, gradient_steps: int, batch_size: int = 64) -> None:
-        """Updates the guide and the critics `gradient_steps` times, and the circuit once for every `EVERY` of these.
-
-        :param gradient_steps: the number of updates
-        :param batch_size: the number of steps that each update of the guide learns from
-        """
-        if self.policy.guide is None or not self.replay_buffer.count_windows():
-            super().train(gradient_steps, batch_size)
-            return
-        GuidedUpdate.of(self, batch_size).run(gradient_steps)
-        check_training(self)
+    def _kind_of_update(self: Any) -> type[Update] | None:
+        return super()._kind_of_update() if self.policy.guide is None else GuidedUpdate
 
     def _led(self: Any, actions: np.ndarray) -> np.ndarray:
         """Returns actions with those of the guide in the first half of the environments, if there is a guide."""

@@ -146,8 +146,8 @@ class Update:
         """Returns the update that a model has, or a new one if it has other networks or another batch is wanted."""
         now: Update | None = getattr(model, "_update", None)
         actor, rows = cls.actor_of(model), cls.rows(model, batch)
-        same = now is not None and now.model is model and now.policy is model.policy and now.batch == rows
-        if now is None or not same or now.optimizers[0] is not actor.optimizer:
+        wanted = model, model.policy, actor.optimizer, rows
+        if now is None or (now.model, now.policy, now.optimizers[0], now.batch) != wanted:
             model._update = now = cls(model, rows, actor)
         return now
 
@@ -321,14 +321,12 @@ class Layers:
         self, layers: list[tuple[nn.Linear, nn.LayerNorm | None]], batch: int, relu_at_end: bool = False
     ) -> None:
         self.layers = [layer for layer, _ in layers]
-        self._norms = [norm for _, norm in layers]
         self._relus = [k < len(layers) - 1 or relu_at_end for k in range(len(layers))]
         self._results = [layer.weight.new_empty(batch, layer.out_features) for layer in self.layers]
         self._gradients = [layer.weight.new_empty(batch, layer.in_features) for layer in self.layers]
-        # of layers with a norm: the sums before it, their means, and one over their standard deviations
-        self._before_norms = [
-            None if norm is None else (torch.empty_like(result), result.new_empty(batch, 1), result.new_empty(batch, 1))
-            for norm, result in zip(self._norms, self._results, strict=True)
+        self._norms = [
+            None if norm is None else Norm(norm, result)
+            for (_, norm), result in zip(layers, self._results, strict=True)
         ]
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -336,12 +334,10 @@ class Layers:
         self._inputs = inputs
         hidden = inputs
         for k, layer in enumerate(self.layers):
-            norm, result, kept = self._norms[k], self._results[k], self._before_norms[k]
-            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result if kept is None else kept[0])
-            if norm is not None and kept is not None:
-                sums, mean, scale = kept
-                of_norm = norm.normalized_shape, norm.weight, norm.bias, norm.eps
-                hidden = _normalised(sums, *of_norm, out0=result, out1=mean, out2=scale)[0]
+            norm, result = self._norms[k], self._results[k]
+            hidden = torch.addmm(layer.bias, hidden, layer.weight.t(), out=result if norm is None else norm.inputs)
+            if norm is not None:
+                hidden = norm.forward()
             if self._relus[k]:
                 hidden.relu_()
         return hidden
@@ -356,15 +352,11 @@ class Layers:
         :param to_weights: also set `grad` of each weight and bias
         """
         for k in reversed(range(len(self.layers))):
-            layer, norm, kept = self.layers[k], self._norms[k], self._before_norms[k]
+            layer, norm = self.layers[k], self._norms[k]
             if self._relus[k]:
                 _masked(gradient, self._results[k], 0, grad_input=gradient)
-            if norm is not None and kept is not None:
-                sums, mean, scale = kept
-                of_norm = norm.normalized_shape, mean, scale, norm.weight, norm.bias
-                gradient, *own = _norm_backward(gradient, sums, *of_norm, [True, to_weights, to_weights])
-                if to_weights:
-                    norm.weight.grad, norm.bias.grad = own
+            if norm is not None:
+                gradient = norm.backward(gradient, to_weights)
             if to_weights:
                 before = self._inputs if k == 0 else self._results[k - 1]
                 torch.mm(gradient.t(), before, out=gradient_of(layer.weight))
@@ -372,6 +364,38 @@ class Layers:
             if k or to_inputs:
                 gradient = torch.mm(gradient, layer.weight, out=self._gradients[k])
         return gradient
+
+
+class Norm:
+    """The `LayerNorm` after a layer, and its gradients.
+
+    :param norm: the module
+    :param results: where its results go, (B, n)
+    :ivar inputs: where the layer's results go, (B, n)
+    """
+
+    def __init__(self, norm: nn.LayerNorm, results: Tensor) -> None:
+        self.norm, self.results, self.inputs = norm, results, torch.empty_like(results)
+        self._means, self._scales = results.new_empty(len(results), 1), results.new_empty(len(results), 1)
+
+    def forward(self) -> Tensor:
+        """Returns the results for the present inputs."""
+        norm = self.norm
+        _normalised(
+            self.inputs, norm.normalized_shape, norm.weight, norm.bias, norm.eps,
+            out0=self.results, out1=self._means, out2=self._scales,
+        )  # fmt: skip
+        return self.results
+
+    def backward(self, gradient: Tensor, to_weights: bool) -> Tensor:
+        """Returns the gradient with respect to the inputs, given that of the results; see `Layers.backward`."""
+        norm, wanted = self.norm, [True, to_weights, to_weights]
+        of_norm = norm.normalized_shape, self._means, self._scales, norm.weight, norm.bias
+        by_inputs: Tensor
+        by_inputs, *own = _norm_backward(gradient, self.inputs, *of_norm, wanted)
+        if to_weights:
+            norm.weight.grad, norm.bias.grad = own
+        return by_inputs
 
 
 def gradient_of(parameter: Tensor) -> Tensor:

@@ -23,11 +23,16 @@ class WindowTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         :param gradient_steps: the number of updates
         :param batch_size: the number of steps that each of them learns from
         """
-        if not is_layered(self) or not self.replay_buffer.count_windows():
+        kind = self._kind_of_update()
+        if kind is None or not self.replay_buffer.count_windows():
             super().train(gradient_steps, batch_size)
             return
-        WindowUpdate.of(self, batch_size).run(gradient_steps)
+        kind.of(self, batch_size).run(gradient_steps)
         check_training(self)
+
+    def _kind_of_update(self) -> type[Update] | None:
+        """Returns the update that trains this model; None for that of the next class."""
+        return WindowUpdate if is_layered(self) else None
 
     def _excluded_save_params(self: Any) -> list[str]:
         return [*super()._excluded_save_params(), "_update"]
@@ -64,9 +69,8 @@ class WindowUpdate(Update):
         with torch.enable_grad():
             self._read, states = circuit.along(data.observations)
         read_after = circuit.step(flat(data.next_observations.observations, slice(None)), states)[0]
-        return UpdateBatch(
-            critic(data.observations), critic(data.next_observations), self._read.detach(), read_after, data
-        )  # fmt: skip
+        seen, after = critic(data.observations), critic(data.next_observations)
+        return UpdateBatch(seen, after, self._read.detach(), read_after, data)
 
     def train_reader(self, by_latent: Tensor) -> None:
         """Sets the gradients of the actor's hidden layers and of the circuit."""
