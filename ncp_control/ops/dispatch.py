@@ -80,6 +80,10 @@ def scan_with_outputs(
 
     :return: the outputs after every step, (B, T, O), and the states of all neurons, (B, T, N)
     """
+    if type(elapsed) is float and mask is None and backend in ("auto", "cpu") and not parallel:
+        done = cpu.run_directly(cell, inputs, state, elapsed, reset)
+        if done is not None:
+            return done
     problem = make_problem(cell, inputs, state, elapsed, reset, mask)
     problem.with_outputs = True
     states = _run(problem, backend, parallel)

@@ -103,7 +103,7 @@ struct Affine {
 
     // Turns z into act(z) for all neurons, with several sigmoids at a time.
     void act(V* z) const {
-        constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
+        constexpr int K = NCP_VECTOR_BYTES >= 32 ? 4 : 2;
         if (p.activation == RELU) {
             for (int64_t j = 0; j < N; ++j) z[j] = z[j] < all<T>(0) ? V{} : z[j];
         } else if (p.activation == HARD_TANH) {

@@ -175,7 +175,7 @@ struct LTC {
 
     // The sigmoids s of synapses first to last, at the states or inputs v.
     static void open(const Synapses& y, int64_t first, int64_t last, const V* v, V* s) {
-        constexpr int K = NCP_VECTOR_BYTES == 64 ? 4 : 2;
+        constexpr int K = NCP_VECTOR_BYTES >= 32 ? 4 : 2;
         int64_t e = first;
         for (; e + K <= last; e += K) {
             V x[K];

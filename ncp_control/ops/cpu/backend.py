@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from ncp_control.ops import autograd
 from ncp_control.ops.cpu import launch, library
-from ncp_control.ops.problem import ScanProblem
-from ncp_control.ops.readable import not_compiled
+from ncp_control.ops.problem import ScanCell, ScanProblem
+from ncp_control.ops.readable import PLAIN, not_compiled, settled, watched
 
 
 def available() -> tuple[bool, str]:
@@ -40,3 +41,52 @@ def run(problem: ScanProblem) -> Tensor:
     :return: states after every step, (B, T, N)
     """
     return autograd.run(launch, problem)
+
+
+def run_directly(
+    cell: ScanCell, inputs: Tensor, state: Tensor | None, elapsed: float, reset: Tensor | None
+) -> tuple[Tensor, Tensor] | None:
+    """Runs a scan that needs neither a gradient nor a conversion; None for any other, which `run` may take.
+
+    A single step takes a sixth less time this way. It asks what `make_problem`, `supports` and `autograd.run` ask, but
+    does not say what is wrong.
+
+    :return: as `scan_with_outputs`
+    """
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or watched() or library.load()[0] is None:
+        return None
+    dtype = cell.dtype
+    if not (elapsed >= 0 and _is_plain(inputs, dtype) and inputs.dim() == 3 and inputs.shape[2] == cell.inputs):
+        return None
+    batch, time, _ = inputs.shape
+    if reset is not None and not (_is_plain(reset, torch.bool) and reset.shape == (batch, time)):
+        return None
+    if state is None:
+        state = cell.initial_state(batch, dtype=dtype, device=inputs.device)
+    elif not (_is_plain(state, dtype) and state.shape == (batch, cell.state_size)):
+        return None
+    cell.refresh()
+    program = cell.program()
+    if program is None or program.kind not in launch.KINDS:
+        return None
+    program = settled(program, inputs, state)
+    if program is None:
+        return None
+    motor = program.motor
+    outputs = None if motor is None else inputs.new_empty(batch, time, motor.size)
+    span = autograd.scalar(elapsed, dtype, inputs.device)
+    states = launch.forward(program, inputs, state, span, reset, None, outputs)
+    return cell.motor(states) if outputs is None else outputs, states
+
+
+def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
+    """Whether a tensor is what it is in memory: numbers of this type on the CPU, and at least one of them."""
+    return (
+        type(tensor) in PLAIN
+        and tensor.is_cpu
+        and tensor.dtype is dtype
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not tensor.is_neg()
+        and tensor.data_ptr() != 0
+    )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import _has_any_global_hook
 
 from ncp_control.neurons import Cell, make_cell, named_cell
 from ncp_control.neurons.catalogue import row_of
-from ncp_control.ops.cpu import backend, launch
-from ncp_control.ops.readable import settled, watched
 from ncp_control.rnn import RNN
 from ncp_control.wiring import AutoNCP, Plan, Wiring
 from ncp_control.wiring.plan_text import parse_plan
@@ -26,9 +22,6 @@ RAW_TIME = (
     "the cells need it unnormalised, so pass VecNormalize(env, norm_obs_keys=[...]) the observation's other keys, "
     "without 'elapsed'"
 )
-# Whoever sets one of these on a module expects that the module itself is called.
-_own_hooks = attrgetter("_forward_hooks", "_forward_pre_hooks", "_compiled_call_impl")
-ONE = torch.ones(())  # the elapsed time; nothing writes to it
 
 
 def chosen_wiring(wiring: WiringLike | str | None, cell: CellLike) -> WiringLike:
@@ -91,22 +84,24 @@ class Circuit(nn.Module):
         :param starts: (S, T) bool, true where an episode begins; None where none does
         :return: the outputs (S, T, O) and the states after every step (S, T, N)
         """
+        outputs, _, states = self._scan(features, state, starts)
+        return outputs, states
+
+    def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Runs the circuit as `run` does, and returns the outputs and only the last state (S, N)."""
+        outputs, last, _ = self._scan(features, state, starts)
+        return outputs, last
+
+    def _scan(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Runs the circuit, and returns the outputs, the last state and all states."""
         elapsed: Tensor | float = 1.0
         if self.timed:
             features, elapsed = features[..., :-1], features[..., -1]
             if not is_traced() and (elapsed < 0).any():
                 raise ValueError(f"the elapsed time is {float(elapsed.min()):.3g}, less than zero: {RAW_TIME}")
-        outputs, _, states = self.rnn(features, state, elapsed, reset=starts, states=True)
-        return outputs, states
-
-    def forward(self, features: Tensor, state: Tensor | None, starts: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Runs the circuit as `run` does, and returns the outputs and only the last state (S, N)."""
-        if features.shape[1] == 1 and not self.timed and state is not None and starts is not None:
-            step = single_step(self.rnn, features, state, starts)
-            if step is not None:
-                return step[0], step[1][:, 0]
-        outputs, states = self.run(features, state, starts)
-        return outputs, states[:, -1]
+        found: tuple[Tensor, Tensor, Tensor]
+        found = self.rnn(features, state, elapsed, reset=starts, states=True)  # all, because a recording listens to it
+        return found
 
 
 def actor_circuit(policy: Any) -> Circuit | None:
@@ -145,52 +140,3 @@ def unroll(
     if narrow:
         last = torch.cat([last, last.new_zeros(sequences, packed.shape[2] - size)], dim=1)
     return outputs.flatten(0, 1), (last[None], unused)
-
-
-def single_step(rnn: RNN, inputs: Tensor, state: Tensor, reset: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Takes one step of an `RNN` on the CPU, with an elapsed time of one.
-
-    :param rnn: runs the circuit
-    :param inputs: (B, 1, I)
-    :param state: the states before the step, (B, N)
-    :param reset: (B, 1) bool, true where an episode begins
-    :return: the outputs (B, 1, O) and the states after the step (B, 1, N); None where only the scan can do it
-    """
-    cell = rnn.cell
-    is_plain = (
-        not torch.is_grad_enabled()
-        and type(inputs) is type(state) is type(reset) is Tensor  # a subclass may have no memory of its own
-        and inputs.is_cpu
-        and state.is_cpu
-        and reset.is_cpu
-        and inputs.dtype is state.dtype is torch.float32
-        and reset.dtype is torch.bool
-        and inputs.shape == (len(reset), 1, cell.inputs)
-        and state.shape == (len(reset), cell.state_size)
-        and reset.shape == (len(reset), 1)
-        and not (inputs.is_neg() or state.is_neg())  # such a view is negated only when torch reads it
-        and type(rnn) is RNN
-        and rnn.backend in ("auto", "cpu")
-        and not (rnn.check_finite or any(_own_hooks(rnn)) or _has_any_global_hook())
-        and not torch.compiler.is_compiling()
-        and watched() is None
-        and backend.available()[0]
-    )
-    program = cell.program() if is_plain else None
-    if program is None or program.kind not in launch.KINDS:
-        return None
-    parameters = program.parameters if program.motor is None else program.parameters + program.motor[2:]
-    if not all([p is None or type(p) is nn.Parameter or _is_fixed(p, cell) for p in parameters]):
-        return None  # one that is computed from others may be out of date
-    program = settled(program, inputs, state)
-    if program is None:
-        return None
-    motor = program.motor
-    outputs = None if motor is None else inputs.new_empty(len(inputs), 1, motor.size)
-    states = launch.forward(program, inputs, state, ONE, reset, None, outputs)
-    return cell.motor(states) if outputs is None else outputs, states
-
-
-def _is_fixed(value: Tensor, cell: Cell) -> bool:
-    """Whether a tensor is a buffer of the cell, whose numbers are fixed."""
-    return any(value is buffer for buffer in cell._buffers.values())

@@ -34,7 +34,7 @@ struct Lanes<float> {
     typedef Int32Lanes I;
     static constexpr int W = NCP_VECTOR_BYTES / 4;
     static constexpr int mantissa_bits = 23;
-    static constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    static constexpr float round_magic = 12583039.0f;  // 1.5 * 2^23 + 127: adding it rounds to an integer
     static constexpr int exponent_bias = 127;
 };
 
@@ -44,7 +44,7 @@ struct Lanes<double> {
     typedef Int64Lanes I;
     static constexpr int W = NCP_VECTOR_BYTES / 8;
     static constexpr int mantissa_bits = 52;
-    static constexpr double round_magic = 6755399441055744.0;  // 1.5 * 2^52
+    static constexpr double round_magic = 6755399441056767.0;  // 1.5 * 2^52 + 1023
     static constexpr int exponent_bias = 1023;
 };
 
@@ -123,7 +123,7 @@ template <typename T>
 NCP_INLINE Vec<T> join(Vec<T> p, Vec<T> shifted) {
     typedef typename Lanes<T>::I I;
     constexpr int bits = Lanes<T>::mantissa_bits;
-    const I exponent = ((I)shifted + Lanes<T>::exponent_bias) << bits;
+    const I exponent = (I)shifted << bits;  // the magic number has added the bias
     return p * (Vec<T>)exponent;
 }
 

@@ -60,27 +60,42 @@ struct AlignedBuffer {
     }
 };
 
+// Makes columns of rows: to[c * to_stride + r] becomes from[r * from_stride + c]. Squares of four by four numbers go
+// through registers: one by one, they would cost a seventh of a forward pass.
+template <typename T>
+NCP_INLINE void transpose(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to, int64_t to_stride) {
+    int64_t r = 0;
+#if defined(__SSE2__)
+    if constexpr (sizeof(T) == 4) {
+        for (; r + 4 <= rows; r += 4) {
+            const T* row = from + r * from_stride;
+            int64_t c = 0;
+            for (; c + 4 <= columns; c += 4) {
+                __m128 q[4];
+                for (int k = 0; k < 4; ++k) q[k] = _mm_loadu_ps(row + k * from_stride + c);
+                _MM_TRANSPOSE4_PS(q[0], q[1], q[2], q[3]);
+                for (int k = 0; k < 4; ++k) _mm_storeu_ps(to + (c + k) * to_stride + r, q[k]);
+            }
+            for (; c < columns; ++c)
+                for (int k = 0; k < 4; ++k) to[c * to_stride + r + k] = row[k * from_stride + c];
+        }
+    }
+#endif
+    for (; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) to[c * to_stride + r] = from[r * from_stride + c];
+}
+
 // Loads `rows` rows of a row-major array into lanes; the lanes past the last row become zero.
 template <typename T>
 NCP_INLINE void load_rows(const T* from, int64_t row_stride, int rows, int64_t count, Vec<T>* to) {
-    constexpr int W = Lanes<T>::W;
-    T* flat = reinterpret_cast<T*>(to);
-    if (rows < W) std::memset(flat, 0, count * sizeof(Vec<T>));
-    for (int lane = 0; lane < rows; ++lane) {
-        const T* row = from + lane * row_stride;
-        for (int64_t i = 0; i < count; ++i) flat[i * W + lane] = row[i];
-    }
+    if (rows < Lanes<T>::W) std::memset(to, 0, count * sizeof(Vec<T>));
+    transpose<T>(from, row_stride, rows, count, reinterpret_cast<T*>(to), Lanes<T>::W);
 }
 
 // Stores lanes into `rows` rows of a row-major array.
 template <typename T>
 NCP_INLINE void store_rows(const Vec<T>* from, T* to, int64_t row_stride, int rows, int64_t count) {
-    constexpr int W = Lanes<T>::W;
-    const T* flat = reinterpret_cast<const T*>(from);
-    for (int lane = 0; lane < rows; ++lane) {
-        T* row = to + lane * row_stride;
-        for (int64_t i = 0; i < count; ++i) row[i] = flat[i * W + lane];
-    }
+    transpose<T>(reinterpret_cast<const T*>(from), Lanes<T>::W, count, rows, to, row_stride);
 }
 
 // Prefetches the rows of a coming step: they lie in more separate places than the processor predicts by itself.
