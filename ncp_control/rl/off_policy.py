@@ -15,8 +15,8 @@ from ncp_control.rl.algorithm import CircuitAlgorithm
 from ncp_control.rl.arguments import SACArguments, TD3Arguments, hands_on_to
 from ncp_control.rl.buffers.replay import SequenceDictReplayBuffer, SequenceReplayBuffer
 from ncp_control.rl.policies.sequence import SACSequencePolicy, SequencePolicy, TD3SequencePolicy
-from ncp_control.rl.updates.guided import GuidedTraining
 from ncp_control.rl.updates.sac import fused
+from ncp_control.rl.updates.windows import WindowTraining
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
@@ -68,15 +68,12 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         action, self._last_state = self.policy.predict(
             self._last_obs, self._last_state, self._last_episode_starts, deterministic=at_random
         )
-        action = np.array([self.action_space.sample() for _ in range(n_envs)]) if at_random else self._led(action)
+        if at_random:
+            action = np.array([self.action_space.sample() for _ in range(n_envs)])
         scaled = self.policy.scale_action(action)
         if action_noise is not None:
             scaled = np.clip(scaled + action_noise(), -1, 1)
         return self.policy.unscale_action(scaled), scaled
-
-    def _led(self, actions: np.ndarray) -> np.ndarray:
-        """Returns the actions to take, (n, ...), from those of the actor."""
-        return actions
 
     def _store_transition(
         self: Any, replay_buffer: Any, buffer_action: Any, new_obs: Any, reward: Any, dones: Any, infos: Any
@@ -124,8 +121,8 @@ class SequenceTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         self.replay_buffer = loaded
 
 
-class RecurrentSAC(GuidedTraining, SequenceTraining, SAC):
-    """SAC with a memory; with `guide` among the policy's arguments, the circuit learns from a plain network's actions.
+class RecurrentSAC(WindowTraining, SequenceTraining, SAC):
+    """SAC with a memory.
 
     Example::
 

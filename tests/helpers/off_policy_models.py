@@ -22,7 +22,7 @@ CELLS = [("ltc", AutoNCP(9, 3)), ("cfc", AutoNCP(9, 3)), ("lstm", 5), ("ctgru", 
 LENGTHS = [(5, -3, 2), (7, -9), (-40, 12)]
 OF_POLICY = {"wiring", "cell", "cell_kwargs", "critic", "critic_units", "circuit_lr_scale", "net_arch"} | {
     "share_features_extractor", "features_extractor_class", "normalize_images", "optimizer_kwargs", "critic_window",
-    "guide", "activation_fn",
+    "activation_fn",
 }  # fmt: skip
 of_kinds = pytest.mark.parametrize("kind", KINDS)
 

@@ -54,7 +54,7 @@ CASES: dict[str, dict[str, Any]] = {
         "sequence": 4,
         "burn_in": 2,
     },
-    "RecurrentSAC, guided": {
+    "RecurrentSAC, windows": {
         "env": DIGITS,
         "n_envs": 2,
         "normalize": {"norm_reward": False},
@@ -63,7 +63,6 @@ CASES: dict[str, dict[str, Any]] = {
             "wiring": 4,
             "critic": "window",
             "critic_window": 3,
-            "guide": [8],
             "net_arch": {"pi": [], "qf": [8]},
         },
         "sequence": 4,
@@ -73,7 +72,7 @@ CASES: dict[str, dict[str, Any]] = {
     "DQN": {"n_steps": 3, "env": "CartPole-v1"},
 }
 
-FAST = ("RecurrentSAC, guided", "TD3")
+FAST = ("RecurrentSAC, windows", "TD3")
 
 
 class Stopped(Exception):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import Tensor
@@ -118,58 +117,14 @@ class SequenceReplayBuffer(ReplayBuffer):
         """
         if not self.count_windows():
             raise ValueError(f"{self.size()} steps of each environment are too few for a window of {self.sequence}")
-        return self.sample_windows(max(1, batch_size // self.sequence), self.sequence, env)
-
-    def sample_windows(self, count: int, sequence: int, env: Any = None, among: int | None = None) -> Any:
-        """Samples windows of another number of trained steps than the buffer's, which must not be larger.
-
-        :param count: the number of windows, B
-        :param sequence: the trained steps of each
-        :param env: a `VecNormalize`
-        :param among: take them from so many of each environment's latest steps; None takes them from all
-        """
-        earliest = self._earliest()
-        if among is not None:
-            earliest = max(earliest, self.size() - max(among, sequence))
+        count = max(1, batch_size // self.sequence)
         # from the global generator, as Stable-Baselines3's buffers draw, so that a model's seed governs it
-        firsts = np.random.randint(earliest, self.size() - sequence + 1, size=count)
-        return self._cut(firsts, np.random.randint(0, self.n_envs, size=count), env, sequence)
-
-    def latest(self, observations: Any, starts: Any, count: int, env: Any = None) -> ReplayWindows:
-        """Returns windows whose one trained step is the present observation, with the steps before it as the burn-in.
-
-        :param observations: the present observations (n, ...), already normalised, or a dictionary of them
-        :param starts: whether they begin an episode, (n,)
-        :param count: the number of steps before them
-        :param env: a `VecNormalize`
-        """
-        # Rows that are not filled yet come before the first start of an episode, so whoever heeds starts skips them.
-        steps, envs = (self.pos + np.arange(-count, 0))[None] % self.buffer_size, np.arange(self.n_envs)[:, None]
-        before, to_tensor = self._tensors(self.observations, steps, envs, env), self.to_torch
-        seen: Any
-        if isinstance(before, dict):
-            seen = {key: torch.cat([old, to_tensor(observations[key])[:, None]], dim=1) for key, old in before.items()}
-        else:
-            seen = torch.cat([before, to_tensor(observations)[:, None]], dim=1)
-        # windows have an action for every step, and at the present one none is chosen yet
-        none_yet = np.zeros((self.n_envs, 1, *self.actions.shape[2:]), self.actions.dtype)
-        actions = np.concatenate([self.actions[steps, envs], none_yet], axis=1)
-        flags = np.concatenate([self.episode_starts[steps, envs], np.asarray(starts, dtype=bool)[:, None]], axis=1)
-        return ReplayWindows(seen, to_tensor(actions, copy=False), to_tensor(flags, copy=False), count)
-
-    def _cut(self, firsts: Any, envs: Any, env: Any, sequence: int) -> ReplayBufferSamples:
-        """Returns windows by their first trained steps.
-
-        :param firsts: the first trained steps, counted from the oldest step in the buffer, (B,)
-        :param envs: the windows' environments, (B,)
-        :param env: a `VecNormalize`
-        :param sequence: the number of trained steps
-        """
+        firsts = np.random.randint(self._earliest(), self.size() - self.sequence + 1, size=count)
+        envs = np.random.randint(0, self.n_envs, size=count)[:, None]
         # A burn-in that reaches back beyond the very first step repeats that step, which does no harm: the step begins
         # an episode, so the state is reset at it.
-        ages = np.maximum(firsts[:, None] + np.arange(-self.burn_in, sequence), 0)
+        ages = np.maximum(firsts[:, None] + np.arange(-self.burn_in, self.sequence), 0)
         steps = (ages + (self.pos if self.full else 0)) % self.buffer_size
-        envs = envs[:, None]
         windows = ReplayWindows(
             self._tensors(self.observations, steps, envs, env),
             self.to_torch(self.actions[steps, envs], copy=False),

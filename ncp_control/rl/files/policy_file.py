@@ -169,8 +169,8 @@ def with_note(source: str | Path, path: str | Path, note: dict[str, Any], critic
 
 
 def without_weights_of_critics(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Returns a policy file's tensors without those that only its critics or a guide have."""
-    return {name: value for name, value in tensors.items() if not name.startswith(("policy.critic.", "policy.guide."))}
+    """Returns a policy file's tensors without those that only its critics have."""
+    return {name: value for name, value in tensors.items() if not name.startswith("policy.critic.")}
 
 
 def weights_of(policy: nn.Module) -> dict[str, torch.Tensor]:

@@ -42,13 +42,13 @@ POLICIES: dict[str, Any] = {
 # Those whose critics rate actions and stand apart from the actor, so that a file can do without them.
 WITH_CRITICS = tuple(name for name in POLICIES if name.startswith(("SAC", "TQC", "CrossQ", "TD3")))
 # The arguments that make their critics as small as possible.
-LEAST_CRITICS: dict[str, Any] = {"n_critics": 1, "n_quantiles": 1, "critic": "mlp", "guide": None}
+LEAST_CRITICS: dict[str, Any] = {"n_critics": 1, "n_quantiles": 1, "critic": "mlp"}
 ACTIVATIONS: dict[str, type[nn.Module]] = {"Tanh": nn.Tanh, "ReLU": nn.ReLU, "ELU": nn.ELU, "SiLU": nn.SiLU}
 # The arguments of policies that are JSON values already.
 PLAIN = (
     "net_arch", "use_sde", "log_std_init", "full_std", "use_expln", "squash_output", "ortho_init", "clip_mean",
     "n_critics", "n_quantiles", "batch_norm", "batch_norm_momentum", "batch_norm_eps", "renorm_warmup_steps",
-    "cell", "cell_kwargs", "critic", "critic_units", "critic_window", "guide", "head", "share_features_extractor",
+    "cell", "cell_kwargs", "critic", "critic_units", "critic_window", "head", "share_features_extractor",
 )  # fmt: skip
 
 

@@ -107,8 +107,7 @@ class SequencePolicy:
         are normalised
     :param critic_units: the number of units of an LSTM critic
     :param critic_window: the number of observations that a critic "window" reads
-    :param circuit_lr_scale: the circuits' learning rate, divided by that of the actor's other layers; with a guide, the
-        whole actor's, divided by the guide's
+    :param circuit_lr_scale: the circuits' learning rate, divided by that of the actor's other layers
     :param critic_lr_scale: the learning rate of the critics' layers (an LSTM's among them), divided by the same
     """
 
@@ -158,8 +157,6 @@ class SequencePolicy:
         extractor: Any = network.features_extractor
         own = isinstance(network, (SACActor, TD3Actor)) or self.circuit_kwargs["critic"] == "circuit"
         circuit = list(extractor.circuit.parameters()) if own else []
-        if self.has_guide() and isinstance(network, SACActor):
-            circuit = list(network.parameters())  # with a guide, the whole actor learns at the circuit's rate
         known = {id(parameter) for parameter in circuit}
         layers: dict[str, Any] = {
             "params": [parameter for parameter in network.parameters() if id(parameter) not in known]
@@ -187,10 +184,6 @@ class SequencePolicy:
         made = SequenceExtractor(self.observation_space, row, circuit, self.normalize_images, role == "critic")
         return WindowExtractor(made, self.action_space, settings["critic_window"]) if kind == "window" else made
 
-    def has_guide(self) -> bool:
-        """Whether the actor learns from a guide."""
-        return getattr(self, "_guide_arch", None) is not None  # a policy of TD3 has no such attribute
-
     def make_actor(self: Any, features_extractor: Any = None) -> Any:
         """Makes an actor with its own circuit."""
         settings = self._update_features_extractor(self.actor_kwargs, self._sequence_extractor("actor"))
@@ -199,9 +192,7 @@ class SequencePolicy:
     def make_critic(self: Any, features_extractor: Any = None) -> Any:
         """Makes the critics, which share one memory."""
         settings = self._update_features_extractor(self.critic_kwargs, self._sequence_extractor("critic"))
-        # critics beside a guide have none, as in the files of earlier versions
-        normalised = self.circuit_kwargs["critic"] == "window" and not self.has_guide()
-        return _SequenceCritic(layer_norm=normalised, **settings).to(self.device)
+        return _SequenceCritic(layer_norm=self.circuit_kwargs["critic"] == "window", **settings).to(self.device)
 
     def predict(
         self: Any,
@@ -246,40 +237,9 @@ class SequencePolicy:
 
 
 class SACSequencePolicy(SequencePolicy, SACPolicy):
-    """SAC's policy with a memory; see `SequencePolicy`.
-
-    :param guide: hidden layers of a guide, such as [256, 256], which goes with `critic="window"` and reads what such
-        critics read. The guide learns from rewards, and the actor learns to act as the guide does; None for an actor
-        that learns from rewards itself
-    """
+    """SAC's policy with a memory; see `SequencePolicy`."""
 
     actor_class = _SequenceSACActor
-
-    def __init__(self, *args: Any, guide: list[int] | None = None, **kwargs: Any) -> None:
-        if guide is not None:
-            if kwargs.get("critic") != "window":
-                raise ValueError(
-                    f'a guide reads what critics "window" read, so set critic="window" beside guide={guide}'
-                )
-            if kwargs.get("use_sde"):
-                raise ValueError("a guide explores without gSDE: leave use_sde False")
-            if kwargs.get("activation_fn", nn.ReLU) is not nn.ReLU:
-                raise ValueError("a guide's layers have ReLU between them: leave activation_fn torch.nn.ReLU")
-        self._guide_arch = guide
-        super().__init__(*args, **kwargs)
-        self.circuit_kwargs["guide"] = guide
-
-    def _build(self, lr_schedule: Schedule) -> None:
-        """Makes all networks and their optimizers; those of the guide last."""
-        super()._build(lr_schedule)
-        self.guide: _SequenceSACActor | None = None
-        if self._guide_arch is not None:
-            settings = self._update_features_extractor(self.actor_kwargs, self._sequence_extractor("guide"))
-            self.guide = self.actor_class(**{**settings, "net_arch": self._guide_arch}).to(self.device)
-            if list(self.guide.features_extractor.parameters()):
-                raise ValueError("a guide reads vectors of numbers: leave out the features extractor, or the guide")
-            make: Any = self.optimizer_class
-            self.guide.optimizer = make(self.guide.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
 class TD3SequencePolicy(SequencePolicy, TD3Policy):

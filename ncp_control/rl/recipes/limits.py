@@ -30,8 +30,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("ent_coef", "vf_coef", "target_entropy", "log_std_init"), (-ANY, ANY)),
     **dict.fromkeys(("n_timesteps", "n_steps", "batch_size", "n_epochs", "buffer_size", "train_freq"), WHOLE),
     **dict.fromkeys(("target_update_interval", "policy_delay", "stats_window_size", "sequence"), WHOLE),
-    **dict.fromkeys(("wiring", "critic_units", "critic_window", "n_critics", "n_quantiles"), WHOLE),
-    **dict.fromkeys(("net_arch", "guide"), WHOLE),
+    **dict.fromkeys(("wiring", "critic_units", "critic_window", "n_critics", "n_quantiles", "net_arch"), WHOLE),
     **dict.fromkeys(("learning_starts", "burn_in", "critic_warmup", "renorm_warmup_steps"), (0, MOST)),
     **dict.fromkeys(("gradient_steps", "sde_sample_freq"), (-1, MOST)),
     "top_quantiles_to_drop_per_net": (0, MOST),
@@ -40,9 +39,8 @@ LIMITS: dict[str, tuple[float, float]] = {
 # Of algorithms with a replay buffer: a batch holds as many rewards of a return for each of its rows.
 OFF_POLICY_LIMITS = {"n_steps": (1, 1000), "ent_coef": RATE}
 FALLING = ("learning_rate", "clip_range", "clip_range_vf")  # may be lin_3e-4
-OPTIONAL = ("batch_size", "clip_range_vf", "target_kl", "net_arch", "guide", "updates_per_step")  # may be null
+OPTIONAL = ("batch_size", "clip_range_vf", "target_kl", "net_arch", "updates_per_step")  # may be null
 TEXTS = {"wiring": "", "ent_coef": "auto", "target_entropy": "auto"}  # may be text that begins so
-LISTS = ("net_arch", "guide")  # of sizes, perhaps in a dictionary
 OBJECTS = ("action_noise", "replay_buffer_class", "rollout_buffer_class", "optimizer_class")
 NOT_OURS = {
     "self", "args", "kwargs", "policy", "env", "policy_kwargs", "seed", "device", "_init_setup_model", "venv",
@@ -88,9 +86,9 @@ def read_limited(key: str, value: Any, where: str, limits: Mapping[str, tuple[fl
         return number
     if isinstance(value, str) and number == value and key in TEXTS and value.startswith(TEXTS[key]):
         return value
-    if key in LISTS and isinstance(value, list):
+    if key == "net_arch" and isinstance(value, list):
         return [read_limited(key, own, where, limits) for own in value]
-    if key in LISTS and isinstance(value, dict):
+    if key == "net_arch" and isinstance(value, dict):
         return {name: read_limited(key, own, where, limits) for name, own in value.items()}
     least, most = limits[key]
     first = number.first if isinstance(number, Linear) and key in FALLING else number

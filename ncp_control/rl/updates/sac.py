@@ -126,14 +126,13 @@ class Update:
 
     :param model: the algorithm
     :param batch: steps in a batch, B
-    :param actor: the actor; its networks and the critics' are layers of `layers_in`
     """
 
-    def __init__(self, model: Any, batch: int, actor: Any) -> None:
-        self.model, self.policy, self.batch, self.actor = model, model.policy, batch, actor
+    def __init__(self, model: Any, batch: int) -> None:
+        self.model, self.policy, self.batch, self.actor = model, model.policy, batch, model.actor
         self.sees: int | None = getattr(model, "actor_sees", None)
         self.critic_warmup: int = getattr(model, "critic_warmup", 0)
-        critic, target = model.critic, model.critic_target
+        actor, critic, target = model.actor, model.critic, model.critic_target
         self.trunk = Layers(layers_in(actor.latent_pi) or [], batch, relu_at_end=True)
         self.mean, self.log_std = (Layers(layers_in(head) or [], batch) for head in (actor.mu, actor.log_std))
         self.critics = [Layers(layers_in(network) or [], batch) for network in critic.q_networks]
@@ -145,16 +144,11 @@ class Update:
     def of(cls, model: Any, batch: int) -> Update:
         """Returns the update that a model has, or a new one if it has other networks or another batch is wanted."""
         now: Update | None = getattr(model, "_update", None)
-        actor, rows = cls.actor_of(model), cls.rows(model, batch)
-        wanted = model, model.policy, actor.optimizer, rows
+        rows = cls.rows(model, batch)
+        wanted = model, model.policy, model.actor.optimizer, rows
         if now is None or (now.model, now.policy, now.optimizers[0], now.batch) != wanted:
-            model._update = now = cls(model, rows, actor)
+            model._update = now = cls(model, rows)
         return now
-
-    @staticmethod
-    def actor_of(model: Any) -> Any:
-        """Returns the actor that is trained."""
-        return model.actor
 
     @staticmethod
     def rows(model: Any, batch: int) -> int:

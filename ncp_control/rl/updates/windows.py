@@ -23,16 +23,11 @@ class WindowTraining(CircuitAlgorithm, OffPolicyAlgorithm):
         :param gradient_steps: the number of updates
         :param batch_size: the number of steps that each of them learns from
         """
-        kind = self._kind_of_update()
-        if kind is None or not self.replay_buffer.count_windows():
+        if not (is_layered(self) and self.replay_buffer.count_windows()):
             super().train(gradient_steps, batch_size)
             return
-        kind.of(self, batch_size).run(gradient_steps)
+        WindowUpdate.of(self, batch_size).run(gradient_steps)
         check_training(self)
-
-    def _kind_of_update(self) -> type[Update] | None:
-        """Returns the update that trains this model; None for that of the next class."""
-        return WindowUpdate if is_layered(self) else None
 
     def _excluded_save_params(self: Any) -> list[str]:
         return [*super()._excluded_save_params(), "_update"]

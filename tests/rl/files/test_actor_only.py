@@ -41,6 +41,9 @@ AGENTS: dict[str, tuple[Any, str, dict[str, Any]]] = {
         TQC, "MultiInputPolicy", {"policy_kwargs": {**EXTRACTOR, "share_features_extractor": True}},
     ),
     "RecurrentSAC": (RecurrentSAC, "NCPPolicy", {}),
+    "RecurrentSAC with windows": (
+        RecurrentSAC, "NCPPolicy", {"policy_kwargs": {"critic": "window", "critic_window": 2}},
+    ),
     "RecurrentTD3": (RecurrentTD3, "NCPPolicy", {"policy_kwargs": {"critic": "lstm", "critic_units": 50}}),
 }  # fmt: skip
 
