@@ -30,12 +30,8 @@ class ProgramForm:
     def read(self, cell: Cell, settings: Settings) -> Program:
         """Returns the program of `cell` with the values its buffers and parameters have now."""
         buffers, own = cast("dict[str, Tensor]", cell._buffers), cell._parameters
-        indexes = tuple(map(buffers.__getitem__, self.indexes))
-        parameters: tuple[Tensor | None, ...]
-        try:
-            parameters = tuple(map(own.__getitem__, self.parameters))
-        except KeyError:
-            parameters = tuple([own[name] if name in own else _elsewhere(cell, name) for name in self.parameters])
+        indexes = tuple([buffers[name] for name in self.indexes])
+        parameters = tuple([own[name] if name in own else _elsewhere(cell, name) for name in self.parameters])
         return Program(self.kind, settings, indexes, parameters, cell.motor_map())
 
 

@@ -96,10 +96,10 @@ def odd_gradient(gradient: Tensor | None) -> str | None:
 
 def _any_odd(tensors: tuple[Elapsed | None, ...]) -> bool:
     """Whether a tensor among these is odd."""
-    return any([isinstance(tensor, Tensor) and _odd(tensor) for tensor in tensors])
+    return any([isinstance(tensor, Tensor) and odd(tensor) for tensor in tensors])
 
 
-def _odd(tensor: Tensor) -> bool:
+def odd(tensor: Tensor) -> bool:
     """Whether a tensor is not what it is in memory: of another class, with the other sign, or without an address."""
     return type(tensor) not in PLAIN or tensor.is_neg() or (not tensor.data_ptr() and tensor.numel() > 0)
 
@@ -187,7 +187,7 @@ def _obstacles(program: Program, inputs: Tensor, state: Tensor, given: dict[str,
             yield f"{name}: the layout is {tensor.layout}, and kernels read torch.strided alone: .to_dense() makes it"
         elif tensor.is_neg():
             yield f"{name}: the numbers in memory have the other sign: .resolve_neg() makes a tensor with this one"
-        elif _odd(tensor):
+        elif odd(tensor):
             yield f"{name}: the numbers are not in memory: .clone() puts them there"
     had = [None if parameter is None else tuple(parameter.shape) for parameter in program.parameters]
     if had not in shapes.forms():

@@ -8,7 +8,7 @@ from torch import Tensor
 from ncp_control.ops import autograd
 from ncp_control.ops.cpu import launch, library
 from ncp_control.ops.problem import ScanCell, ScanProblem
-from ncp_control.ops.readable import PLAIN, not_compiled, settled, watched
+from ncp_control.ops.readable import not_compiled, odd, settled, watched
 
 
 def available() -> tuple[bool, str]:
@@ -80,13 +80,13 @@ def run_directly(
 
 
 def _is_plain(tensor: Tensor, dtype: torch.dtype) -> bool:
-    """Whether a tensor is what it is in memory: numbers of this type on the CPU, and at least one of them."""
+    """Whether a tensor is dense, of this type, on the CPU and as it is in memory, and is not empty."""
     return (
-        type(tensor) in PLAIN
+        isinstance(tensor, Tensor)
         and tensor.is_cpu
         and tensor.dtype is dtype
         and tensor.layout is torch.strided
         and not tensor.is_nested
-        and not tensor.is_neg()
-        and tensor.data_ptr() != 0
+        and not odd(tensor)
+        and tensor.numel() > 0
     )

@@ -112,7 +112,10 @@ CHANGES = [change_in_place, change_data, replace, load, there_and_back, pruned]
 
 @pytest.mark.parametrize(
     ("name", "change"),
-    [("ltc", pruned_in_the_output_map), *((name, change) for name in ("ltc", "neuralltc") for change in CHANGES)],
+    [
+        ("ltc", pruned_in_the_output_map),
+        *((name, change) for name in ("ltc", "lstm", "neuralltc") for change in CHANGES),
+    ],
 )
 def test_it_follows_changes_of_the_weights(name: str, change: Callable[[Cell], None]) -> None:
     cell = made(name)
@@ -190,3 +193,14 @@ def test_a_parameter_that_was_cut_short_is_left_to_other_ways() -> None:
     assert direct(cell) is not None
     cell.cm_raw.data = cell.cm_raw.data[:4]
     assert direct(cell) is None
+
+
+@pytest.mark.parametrize("how", [{"backend": "reference"}, {"parallel": 2}, {"mask": torch.ones(5, 2).bool()}])
+def test_another_way_that_is_asked_for_is_taken(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, asked = made(), []
+    monkeypatch.setattr(backend, "run_directly", lambda *arguments: asked.append(arguments))
+    with torch.no_grad():
+        scan_with_outputs(cell, INPUTS, state_of(cell), 1.0, **how)
+        assert not asked
+        scan_with_outputs(cell, INPUTS, state_of(cell), 1.0)
+    assert len(asked) == 1

@@ -86,3 +86,21 @@ def test_a_shared_circuit_is_not_trained_by_the_critic() -> None:
     model.policy.predict_values(torch.randn(6, 3), states, torch.zeros(6)).sum().backward()
     reached = {name.split(".")[0] for name, parameter in model.policy.named_parameters() if parameter.grad is not None}
     assert reached == {"value_net"}
+
+
+@pytest.mark.parametrize("cell", ["ltc", "cfc", "neuralltc", "dualltc", "lstm", "gru"])
+def test_a_single_step_is_the_first_of_a_run_and_its_rnn_can_be_listened_to_and_check(cell: str) -> None:
+    torch.manual_seed(0)
+    circuit = Circuit(3, AutoNCP(9, 3) if cell not in ("lstm", "gru") else 6, cell)
+    inputs, state = torch.randn(5, 1, 3), torch.randn(5, circuit.hidden_size)
+    starts, heard = torch.tensor([0, 1, 0, 0, 1]).bool()[:, None], []
+    circuit.rnn.register_forward_hook(lambda *_: heard.append(1))
+    with torch.no_grad():
+        outputs, last = circuit(inputs, state, starts)
+        assert heard == [1]
+        expected, states = circuit.run(inputs, state, starts)
+        assert torch.equal(outputs, expected)
+        assert torch.equal(last, states[:, -1])
+        circuit.rnn.check_finite = True
+        with pytest.raises(ValueError, match="clean the data before the network sees it"):
+            circuit(inputs / 0, state, starts)
